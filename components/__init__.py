@@ -1,0 +1,1 @@
+"""TFX components: thin; each calls crowdzoo for the work."""

@@ -1,0 +1,36 @@
+"""Learning from crowds with Keras 3: a table of contents whose names load when first used."""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name -> module that holds it; importing crowdzoo itself loads no TensorFlow, Beam or TFX
+_NAMES = {
+    "Annotations": "crowdzoo.annotations",
+    "ConfigError": "crowdzoo.errors",
+    "CrowdModel": "crowdzoo.models.crowd_model",
+    "CrowdzooError": "crowdzoo.errors",
+    "DataError": "crowdzoo.errors",
+    # TFX finds an artifact type by `TYPE_NAME`, which has to be importable from the top-level package
+    "AnnotationsArtifact": "crowdzoo.components.artifacts",
+    "AnnotatorReport": "crowdzoo.components.artifacts",
+}
+_MODULES = (
+    "aggregation", "annotations", "components", "datasets", "errors", "export", "layers", "losses",
+    "metrics", "models", "pipelines", "report", "serving", "testing",
+)  # fmt: skip
+
+__all__ = ["__version__", *_MODULES, *_NAMES]  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"crowdzoo.{name}")
+    raise AttributeError(f"module 'crowdzoo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

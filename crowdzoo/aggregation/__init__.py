@@ -1,0 +1,1 @@
+"""Labels from votes: one algorithm per file, one result type."""

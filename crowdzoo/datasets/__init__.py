@@ -1,0 +1,1 @@
+"""Loaders of real crowd sets, and simulated annotators."""

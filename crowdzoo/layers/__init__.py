@@ -1,0 +1,1 @@
+"""Crowd layers: one public layer per file."""

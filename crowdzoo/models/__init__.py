@@ -1,0 +1,1 @@
+"""CrowdModel and the ready models, one per file."""

@@ -1,0 +1,1 @@
+"""Batteries of checks for layers and aggregators, and strategies for property tests."""

@@ -1,0 +1,1 @@
+"""Client and local server for exported models."""
