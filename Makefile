@@ -1,0 +1,49 @@
+# `make` alone lists the commands
+PYTHON ?= python3
+BIN := .venv/bin
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-backends lint types format check build lock clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install everything from the lock into .venv
+	@$(PYTHON) bootstrap.py
+
+demo: setup ## main job on real data: LabelMe's crowd labels to a served model, with the accuracy table
+	@$(BIN)/crowdzoo demo
+
+test: setup ## every test, on TensorFlow, and the layers on JAX and PyTorch as well
+	@$(BIN)/python -m pytest $(ARGS)
+	@$(MAKE) --no-print-directory test-backends
+
+test-backends: ## the layers, losses and models on JAX and PyTorch
+	@$(PYTHON) bootstrap.py --backends
+	@for backend in jax torch; do \
+	  if .venv-backends/bin/python -c "import $$backend" 2>/dev/null; then \
+	    echo "== layers on $$backend"; \
+	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q \
+	      tests/layers tests/models tests/test_losses.py || exit 1; \
+	  else echo "== $$backend is not there: its run is left out"; fi; done
+
+lint: setup ## style
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup ## type check
+	@$(BIN)/mypy
+
+format: setup ## mend style
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+check: lint types ## style and types
+
+build: setup ## wheel and source distribution into dist/
+	@$(BIN)/python -m build -q
+
+lock: ## resolve the versions again (needs uv and Python 3.10)
+	@uv lock --no-python-downloads
+
+clean: ## remove environments, builds and the demo's output
+	@rm -rf .venv .venv-backends .venv-tools build dist *.egg-info crowdzoo-runs
