@@ -1,0 +1,211 @@
+"""Instances: what was labelled, as a table of feature vectors with optional gold and split."""
+
+import dataclasses
+import difflib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from crowdzoo.errors import SHOWN, BadRow, DataError
+
+__all__ = ["Instances", "read_instances"]
+
+SPLITS = ("train", "eval")
+
+
+@dataclasses.dataclass(frozen=True)
+class Instances:
+    """Feature vectors of tasks.
+
+    Attributes:
+        tasks: names of the tasks, [N], int64 where every name is an integer, else str.
+        features: float32 [N, D].
+        gold: names of the true classes as they stand in the file, str [N], "" where unknown; None without the column.
+        split: "train" or "eval", str [N]; None without the column.
+    """
+
+    tasks: np.ndarray
+    features: np.ndarray
+    gold: np.ndarray | None = None
+    split: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def gold_codes(self, classes: np.ndarray, file: str = "gold") -> np.ndarray:
+        """Gold as codes of the classes.
+
+        Args:
+            classes: class names, [K]; compared as strings.
+            file: the name used in an error.
+
+        Returns:
+            int64 [N], -1 where gold is unknown.
+
+        Raises:
+            DataError: gold names a class that is not among the classes.
+        """
+        codes = np.full(len(self), -1, dtype=np.int64)
+        if self.gold is None:
+            return codes
+        names = [str(name) for name in classes]
+        index = {name: code for code, name in enumerate(names)}
+        values, inverse = np.unique(self.gold.astype(str), return_inverse=True)
+        lookup = np.array([index.get(value, -1) for value in values], dtype=np.int64)
+        codes = lookup[inverse]
+        unknown = np.flatnonzero((codes == -1) & (self.gold != ""))
+        if len(unknown):
+            rows = []
+            for row in unknown[:SHOWN]:
+                close = difflib.get_close_matches(str(self.gold[row]), names, n=1)
+                hint = f". Did you mean {close[0]!r}?" if close else ""
+                reason = f"(task {self.tasks[row]}) is not one of the classes {_shorten(names)}{hint}"
+                rows.append(BadRow(file, None, "gold", str(self.gold[row]), reason))
+            raise DataError("Gold names classes that are not among the annotations' classes.", rows, len(unknown))
+        return codes
+
+
+def read_instances(path: str | Path) -> Instances:
+    """Read instances from Parquet or CSV.
+
+    Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
+    order; optional `gold` (name of the true class, empty where unknown) and `split` ("train" or "eval").
+
+    Args:
+        path: file ending in .parquet, .csv or .csv.gz.
+
+    Returns:
+        The instances in the file's order.
+
+    Raises:
+        DataError: no such file, wrong columns, a repeated or empty task, a feature that is no finite number, feature
+            lists of different lengths, an unknown split; names file, row, column and value.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file. Give the path of a .parquet or .csv file of instances.")
+    name = path.name
+    is_csv = name.endswith((".csv", ".csv.gz"))
+    if not is_csv and not name.endswith(".parquet"):
+        raise DataError(f"{path}: instances are read from .parquet, .csv or .csv.gz files.")
+    try:
+        table = _read_csv(path) if is_csv else pyarrow.parquet.read_table(path)
+    except (pa.ArrowInvalid, OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read as {'CSV' if is_csv else 'Parquet'}: {error}") from error
+    first_row = 2 if is_csv else 0  # a CSV's header is row 1
+    _check_columns(path, table)
+    if len(table) == 0:
+        raise DataError(f"{path}: holds no instances, only column names.")
+    tasks = _tasks(path, table["task"], first_row)
+    gold = _strings(table["gold"]) if "gold" in table.column_names else None
+    split = _strings(table["split"]) if "split" in table.column_names else None
+    if split is not None:
+        wrong = np.flatnonzero(~np.isin(split, SPLITS))
+        _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'")
+    return Instances(tasks, _features(path, table, first_row), gold, split)
+
+
+def _read_csv(path: Path) -> pa.Table:
+    # Everything but the features stays text, so that a task called 007 keeps its zeros
+    text = {column: pa.string() for column in ("task", "gold", "split")}
+    options = pyarrow.csv.ConvertOptions(column_types=text, strings_can_be_null=False)
+    return pyarrow.csv.read_csv(path, convert_options=options)
+
+
+def _check_columns(path: Path, table: pa.Table) -> None:
+    names = table.column_names
+    if "task" not in names:
+        close = difflib.get_close_matches("task", names, n=1, cutoff=0.5)
+        hint = f" Did you mean {close[0]!r}? Rename it to 'task'." if close else ""
+        raise DataError(f"{path}: has no column 'task'; its columns are {_shorten(names)}.{hint}")
+    if not set(names) - {"task", "gold", "split"}:
+        raise DataError(
+            f"{path}: has no features. Add a list column 'features' or numeric columns beside {_shorten(names)}."
+        )
+
+
+def _tasks(path: Path, column: pa.ChunkedArray, first_row: int) -> np.ndarray:
+    text = _strings(column)
+    _complain(path, np.flatnonzero(text == ""), first_row, "task", text, "is empty. Give every instance a task id")
+    order = np.argsort(text, kind="stable")
+    repeated = np.sort(order[1:][text[order[1:]] == text[order[:-1]]])
+    _complain(path, repeated, first_row, "task", text, "stands here a second time. Keep one row for each task")
+    try:
+        numbers = text.astype(np.int64)
+    except (ValueError, OverflowError):
+        return text
+    return numbers if np.array_equal(numbers.astype(text.dtype), text) else text
+
+
+def _features(path: Path, table: pa.Table, first_row: int) -> np.ndarray:
+    if "features" in table.column_names and pa.types.is_string(table["features"].type) is False:
+        column = table["features"].combine_chunks()
+        if not _is_list(column.type):
+            raise DataError(f"{path}: column 'features' holds {column.type}; lists of numbers are wanted there.")
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        common = int(np.bincount(lengths).argmax())
+        reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features"
+        _complain(path, np.flatnonzero(lengths != common), first_row, "features", lengths, reason)
+        values = pc.list_flatten(column).to_numpy(zero_copy_only=False).astype(np.float32)
+        matrix = values.reshape(len(column), common)
+        names = [f"features[{index}]" for index in range(common)]
+    else:
+        names = [name for name in table.column_names if name not in ("task", "gold", "split")]
+        for name in names:
+            kind = table[name].type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+                _complain_text(path, table[name], name, first_row)
+        columns = [table[name].to_numpy().astype(np.float32) for name in names]
+        matrix = np.stack(columns, axis=1)
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        rows = [
+            BadRow(str(path), int(row) + first_row, names[column], float(matrix[row, column]),
+                   "is not a finite number. Give a number, or leave the task out")
+            for row, column in bad[:SHOWN]
+        ]  # fmt: skip
+        raise DataError("Some features cannot be used.", rows, len(bad))
+    return np.ascontiguousarray(matrix)
+
+
+def _complain_text(path: Path, column: pa.ChunkedArray, name: str, first_row: int) -> None:
+    """A feature column with text in it: point to the first cells that are no numbers."""
+    text = _strings(column)
+    numbers = np.array([_is_number(value) for value in text])
+    reason = f"is not a number. Columns other than task, gold and split are features; drop '{name}' or mend it"
+    _complain(path, np.flatnonzero(~numbers), first_row, name, text, reason)
+    raise DataError(f"{path}: column '{name}' holds {column.type}; numbers are wanted there.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _complain(path, positions, first_row, column, values, reason) -> None:
+    if len(positions):
+        rows = [
+            BadRow(str(path), int(row) + first_row, column, values[row].item(), reason) for row in positions[:SHOWN]
+        ]
+        raise DataError("Some instances cannot be used.", rows, len(positions))
+
+
+def _strings(column: pa.ChunkedArray) -> np.ndarray:
+    text = pc.fill_null(pc.cast(column, pa.string()), "")
+    return np.asarray(text.to_pylist(), dtype=np.str_)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def _shorten(names) -> str:
+    shown = [str(name) for name in names]
+    return str(shown[:SHOWN])[:-1] + (f", ... {len(shown) - SHOWN} more]" if len(shown) > SHOWN else "]")
