@@ -1,0 +1,513 @@
+"""The one table that everything in crowdzoo takes: who said what about which task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdzoo.errors import BadRow, DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["KINDS", "Annotations"]
+
+KINDS = ("classification", "regression", "sequence")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotations:
+    """Labels from many annotators, as integer codes and the names behind them.
+
+    A value: its arrays are read-only, and every method returns a new one. Rows keep the order in
+    which they came. With A annotations, N tasks, R annotators and K classes:
+
+    Attributes:
+        kind: "classification", "regression" or "sequence".
+        task_ids: int64 [A], codes into `tasks`.
+        annotator_ids: int64 [A], codes into `annotators`.
+        labels: int64 [A], codes into `classes`; float64 [A] for regression, finite.
+        tasks: [N], code -> name. Tasks without annotations are legal and count.
+        annotators: [R], code -> name.
+        classes: [K], code -> name; None for regression.
+        positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
+        confidence: float64 [A] or None; NaN where the annotator gave none.
+        timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
+        num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
+
+    Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
+    rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
+    """
+
+    kind: str
+    task_ids: np.ndarray
+    annotator_ids: np.ndarray
+    labels: np.ndarray
+    tasks: np.ndarray
+    annotators: np.ndarray
+    classes: np.ndarray | None = None
+    positions: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    timestamp: np.ndarray | None = None
+    num_rejected: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={self.kind!r}")
+        label_type = np.float64 if self.kind == "regression" else np.int64
+        for name, dtype in _ROW_TYPES.items():
+            self._freeze(name, label_type if name == "labels" else dtype)
+        for name in ("tasks", "annotators", "classes"):
+            self._freeze(name, None)
+        if (self.positions is None) != (self.kind != "sequence"):
+            raise ValueError("positions belong to kind='sequence', and only there")
+        if (self.classes is None) != (self.kind == "regression"):
+            raise ValueError("classes belong to every kind but regression")
+        lengths = {name: len(array) for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"all columns must have the same length. Received: {lengths}")
+
+    def _freeze(self, name: str, dtype: Any) -> None:
+        array = getattr(self, name)
+        if array is None:
+            return
+        view = np.asarray(array, dtype=dtype).view()
+        if view.ndim != 1:
+            raise ValueError(f"{name} must have one axis. Received shape: {view.shape}")
+        view.flags.writeable = False
+        object.__setattr__(self, name, view)
+
+    # === Sizes ===
+
+    def __len__(self) -> int:
+        return len(self.task_ids)
+
+    @property
+    def num_tasks(self) -> int:
+        """N, tasks without annotations included."""
+        return len(self.tasks)
+
+    @property
+    def num_annotators(self) -> int:
+        """R, annotators without annotations included."""
+        return len(self.annotators)
+
+    @property
+    def num_classes(self) -> int:
+        """K; 0 for regression."""
+        return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def redundancy(self) -> np.ndarray:
+        """Annotations per task, int64 [N]; for sequences annotators per task."""
+        if self.kind == "sequence":
+            tasks, _ = self._pairs
+            return np.bincount(tasks, minlength=self.num_tasks)
+        return np.diff(self._by_task[1])
+
+    def __repr__(self) -> str:
+        classes = "" if self.classes is None else f", {self.num_classes:,} classes"
+        return (
+            f"<Annotations: {self.kind}, {len(self):,} annotations, {self.num_tasks:,} tasks, "
+            f"{self.num_annotators:,} annotators{classes}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Annotations):
+            return NotImplemented
+        return self.kind == other.kind and all(
+            _same(getattr(self, name), getattr(other, name)) for name in (*_ROW_TYPES, "tasks", "annotators", "classes")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # === From arrays ===
+
+    @classmethod
+    def from_arrays(
+        cls,
+        task: Any,
+        annotator: Any,
+        label: Any,
+        *,
+        kind: str = "classification",
+        position: Any = None,
+        confidence: Any = None,
+        timestamp: Any = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+    ) -> Annotations:
+        """Makes annotations from columns of equal length A.
+
+        Args:
+            task: [A], any hashable ids.
+            annotator: [A], any hashable ids.
+            label: [A], class names of any hashable type; finite numbers for regression.
+            kind: "classification", "regression" or "sequence".
+            position: [A], integers from 0; required for sequences.
+            confidence: [A] numbers or None.
+            timestamp: [A] numbers (seconds) or None.
+            tasks: names in code order, or None for the sorted names that occur.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            on_duplicate: what a second label of one annotator for one task does: "error", or keep
+                the "first" or "last".
+
+        Returns:
+            Annotations with the rows in the given order.
+
+        Raises:
+            DataError: for bad rows, with the row (from 0), the column and the value.
+        """
+        task_ids, task_names = _code("task", task, tasks)
+        annotator_ids, annotator_names = _code("annotator", annotator, annotators)
+        if kind == "regression":
+            labels, class_names = np.asarray(label, dtype=np.float64), None
+        else:
+            labels, class_names = _code("label", label, classes)
+        return cls(
+            kind,
+            task_ids,
+            annotator_ids,
+            labels,
+            task_names,
+            annotator_names,
+            class_names,
+            positions=position,
+            confidence=confidence,
+            timestamp=timestamp,
+        )
+
+    @classmethod
+    def from_dense(
+        cls,
+        matrix: Any,
+        *,
+        kind: str = "classification",
+        missing: float | None = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+    ) -> Annotations:
+        """Makes annotations from a matrix, one row a task and one column an annotator.
+
+        Args:
+            matrix: [N, R] class codes (ints from 0), or numbers for regression; [N, T, R] class codes for
+                sequences, where task i's tokens are the first positions and the rest is missing.
+            kind: "classification", "regression" or "sequence".
+            missing: the value of a cell without annotation; None means -1, and NaN for regression.
+            tasks: [N] names, or None for 0 ... N-1.
+            annotators: [R] names, or None for 0 ... R-1.
+            classes: [K] names, or None for 0 ... the largest code.
+
+        Returns:
+            Annotations, ordered by task, then annotator (then position).
+
+        Raises:
+            DataError: for a code outside the classes or a number that is not finite.
+        """
+        matrix = np.asarray(matrix)
+        axes = 3 if kind == "sequence" else 2
+        if matrix.ndim != axes:
+            raise DataError(f"a dense matrix of kind {kind!r} has {axes} axes. Received shape: {matrix.shape}")
+        if kind == "sequence":
+            matrix = np.moveaxis(matrix, 2, 1)
+        if missing is None:
+            missing = np.nan if kind == "regression" else -1
+        present = ~np.isnan(matrix) if np.isnan(missing) else matrix != missing
+        where = np.nonzero(present)
+        values = matrix[where]
+        if kind == "regression":
+            labels, class_names = values.astype(np.float64), None
+            bad = ~np.isfinite(labels)
+            reason = "is not a finite number."
+        else:
+            labels = values.astype(np.int64)
+            class_names = _names(classes, labels.max(initial=-1) + 1)
+            bad = (labels != values) | (labels < 0) | (labels >= len(class_names))
+            reason = f"is not a class code, 0 to {len(class_names) - 1}, and not the missing value {missing:g}."
+        if bad.any():
+            rows = [
+                BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason)
+                for i in np.flatnonzero(bad)[:10]
+            ]
+            raise DataError("The matrix holds bad labels.", rows, int(bad.sum()))
+        return cls(
+            kind,
+            where[0],
+            where[1],
+            labels,
+            _names(tasks, matrix.shape[0]),
+            _names(annotators, matrix.shape[1]),
+            class_names,
+            positions=where[2] if kind == "sequence" else None,
+        )
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Annotations:
+        """Makes annotations from a pandas frame."""
+        annotator = "annotator" if "annotator" in frame.columns else "worker"
+        for name in ("position", "confidence", "timestamp"):
+            if name in frame.columns:
+                options.setdefault(name, frame[name].to_numpy())
+        return cls.from_arrays(
+            frame["task"].to_numpy(), frame[annotator].to_numpy(), frame["label"].to_numpy(), **options
+        )
+
+    # === To other forms ===
+
+    def to_dense(self) -> np.ndarray:
+        """One row a task and one column an annotator.
+
+        Returns:
+            int64 [N, R] of class codes with -1 where missing; float64 [N, R] with NaN for regression;
+            int64 [N, T, R] for sequences, T the longest.
+        """
+        if self.kind == "regression":
+            dense = np.full((self.num_tasks, self.num_annotators), np.nan)
+        elif self.positions is None:
+            dense = np.full((self.num_tasks, self.num_annotators), -1, dtype=np.int64)
+        else:
+            dense = np.full((self.num_tasks, self._longest, self.num_annotators), -1, dtype=np.int64)
+            dense[self.task_ids, self.positions, self.annotator_ids] = self.labels
+            return dense
+        dense[self.task_ids, self.annotator_ids] = self.labels
+        return dense
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
+
+        Raises:
+            ImportError: where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
+        columns = {
+            "task": self.tasks[self.task_ids],
+            "annotator": self.annotators[self.annotator_ids],
+            "label": self.labels if self.classes is None else self.classes[self.labels],
+            "position": self.positions,
+            "confidence": self.confidence,
+            "timestamp": self.timestamp,
+        }
+        return pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+
+    def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Each task's annotations side by side, for batches.
+
+        Args:
+            tasks: int [N'] task codes (any order, repeats allowed), or None for all of them.
+
+        Returns:
+            annotator_ids: int64 [N', M], -1 as padding; M is the most annotations of one of these tasks.
+            labels: int64 [N', M], -1 as padding (float64 with NaN for regression); for sequences
+                int64 [N', T, M], T the longest of these tasks, -1 beyond a task's end as well.
+        """
+        codes = np.arange(self.num_tasks) if tasks is None else np.asarray(tasks, dtype=np.int64)
+        order, starts = self._by_task
+        counts = starts[codes + 1] - starts[codes]
+        row = np.repeat(np.arange(len(codes)), counts)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        source = np.repeat(starts[codes], counts) + within
+        if order is not None:
+            source = order[source]
+        annotators, labels = self.annotator_ids[source], self.labels[source]
+        if self.positions is None:
+            width = int(counts.max(initial=0))
+            ids = np.full((len(codes), width), -1, dtype=np.int64)
+            ids[row, within] = annotators
+            shape: tuple[int, ...] = ids.shape
+            cell: tuple[np.ndarray, ...] = (row, within)
+        else:
+            # a token is a row here, so an annotator's column is the rank of its (task, annotator) pair
+            positions = self.positions[source]
+            pair, column = np.unique(row * self.num_annotators + annotators, return_inverse=True)
+            pair_row = pair // max(self.num_annotators, 1)
+            per_row = np.bincount(pair_row, minlength=len(codes))
+            rank = np.arange(len(pair)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+            ids = np.full((len(codes), int(per_row.max(initial=0))), -1, dtype=np.int64)
+            ids[pair_row, rank] = pair % max(self.num_annotators, 1)
+            shape = (len(codes), int(positions.max(initial=-1)) + 1, ids.shape[1])
+            cell = (row, positions, rank[column])
+        padded = np.full(shape, np.nan if self.kind == "regression" else -1, dtype=self.labels.dtype)
+        padded[cell] = labels
+        return ids, padded
+
+    def blocks(self, max_annotations: int = 1 << 20) -> Iterator[tuple[np.ndarray, ...]]:
+        """Walks through the annotations by task, in blocks that never cut a task in two.
+
+        Args:
+            max_annotations: the most annotations in a block, unless one task alone has more.
+
+        Yields:
+            (task_ids, annotator_ids, labels), arrays of one length, sorted by task; for sequences
+            (task_ids, annotator_ids, labels, positions), sorted by task, annotator, position.
+        """
+        if max_annotations < 1:
+            raise ValueError(f"max_annotations must be at least 1. Received: max_annotations={max_annotations}")
+        order, starts = self._by_task
+        columns = [self.task_ids, self.annotator_ids, self.labels]
+        if self.positions is not None:
+            columns.append(self.positions)
+            order = np.lexsort((self.positions, self.annotator_ids, self.task_ids))
+        begin, total = 0, len(self)
+        while begin < total:
+            end = int(starts[np.searchsorted(starts, begin + max_annotations, side="right") - 1])
+            if end <= begin:
+                end = int(starts[np.searchsorted(starts, begin, side="right")])
+            rows: Any = slice(begin, end) if order is None else order[begin:end]
+            yield tuple(column[rows] for column in columns)
+            begin = end
+
+    # === Selection ===
+
+    def select_tasks(self, tasks: Any) -> Annotations:
+        """Keeps some tasks, renumbered in the order given; annotators and classes stay as they are.
+
+        Args:
+            tasks: int codes, a boolean mask [N], or names (any type but int; integers are always codes).
+
+        Returns:
+            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order.
+
+        Raises:
+            DataError: for unknown or repeated tasks.
+        """
+        codes = self._task_codes(tasks)
+        place = np.full(self.num_tasks, -1, dtype=np.int64)
+        place[codes] = np.arange(len(codes))
+        renumbered = place[self.task_ids]
+        return replace(self._rows(renumbered >= 0), task_ids=renumbered[renumbered >= 0], tasks=self.tasks[codes])
+
+    def _task_codes(self, tasks: Any) -> np.ndarray:
+        given = np.asarray(tasks)
+        if given.dtype == bool:
+            if given.shape != (self.num_tasks,):
+                raise DataError(f"a mask of tasks has shape [{self.num_tasks}]. Received shape: {given.shape}")
+            return np.flatnonzero(given)
+        if given.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if given.dtype.kind in "iu":
+            codes = given.astype(np.int64)
+            wrong = codes[(codes < 0) | (codes >= self.num_tasks)]
+            if len(wrong):
+                raise DataError(f"task code {wrong[0]} is not one of 0 to {self.num_tasks - 1}.")
+        else:
+            lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
+            unknown = [name for name in given.tolist() if name not in lookup]
+            if unknown:
+                raise DataError(f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {unknown[0]!r}.")
+            codes = np.array([lookup[name] for name in given.tolist()], dtype=np.int64)
+        names, counts = np.unique(codes, return_counts=True)
+        if len(names) < len(codes):
+            raise DataError(f"task {self.tasks[names[counts > 1][0]]!r} is selected more than once.")
+        return codes
+
+    def restrict(self, *, redundancy: int, seed: int = 0) -> Annotations:
+        """Keeps at most `redundancy` annotations of each task, drawn at random without replacement.
+
+        Args:
+            redundancy: the most annotations a task keeps (for sequences: annotators), 0 or more.
+            seed: of the draw.
+
+        Returns:
+            Annotations with the same vocabularies; rows stay in their order.
+        """
+        if redundancy < 0:
+            raise ValueError(f"redundancy must not be negative. Received: redundancy={redundancy}")
+        generator = np.random.default_rng(seed)
+        if self.kind == "sequence":
+            tasks, pair_of_row = self._pairs
+        else:
+            tasks, pair_of_row = self.task_ids, np.arange(len(self))
+        order = np.lexsort((generator.random(len(tasks)), tasks))
+        counts = np.bincount(tasks, minlength=self.num_tasks)
+        rank = np.empty(len(tasks), dtype=np.int64)
+        rank[order] = np.arange(len(tasks)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._rows((rank < redundancy)[pair_of_row])
+
+    def split(self, fractions: Iterable[float] = (0.75, 0.25), *, seed: int = 0) -> tuple[Annotations, ...]:
+        """Splits by tasks: each task and all its annotations go to one part.
+
+        Args:
+            fractions: share of the tasks in each part, adding up to 1.
+            seed: of the draw.
+
+        Returns:
+            One Annotations a fraction, with tasks renumbered in their old order, and with all the
+            annotators and classes.
+        """
+        shares = np.asarray(list(fractions), dtype=np.float64)
+        if shares.size == 0 or (shares < 0).any() or not np.isclose(shares.sum(), 1):
+            raise ValueError(f"fractions must be positive and add up to 1. Received: fractions={shares.tolist()}")
+        ends = np.rint(np.cumsum(shares)[:-1] * self.num_tasks).astype(np.int64)
+        shuffled = np.random.default_rng(seed).permutation(self.num_tasks)
+        return tuple(self.select_tasks(np.sort(part)) for part in np.split(shuffled, ends))
+
+    def _rows(self, mask: np.ndarray) -> Annotations:
+        arrays = {name: array[mask] for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
+        return replace(self, **arrays)
+
+    # === Orders, computed once ===
+
+    @cached_property
+    def _by_task(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """The order that sorts rows by task (None where they are sorted), and starts [N + 1] in it."""
+        counts = np.bincount(self.task_ids, minlength=self.num_tasks)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        ordered = bool((self.task_ids[1:] >= self.task_ids[:-1]).all())
+        return (None if ordered else np.argsort(self.task_ids, kind="stable")), starts
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """For sequences: the task of each (task, annotator) pair, and the pair of each row."""
+        keys, pair_of_row = np.unique(self.task_ids * self.num_annotators + self.annotator_ids, return_inverse=True)
+        return keys // max(self.num_annotators, 1), pair_of_row
+
+    @property
+    def _longest(self) -> int:
+        return 0 if self.positions is None else int(self.positions.max(initial=-1)) + 1
+
+
+_ROW_TYPES = {
+    "task_ids": np.int64,
+    "annotator_ids": np.int64,
+    "labels": None,
+    "positions": np.int64,
+    "confidence": np.float64,
+    "timestamp": np.float64,
+}
+
+
+def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    floats = left.dtype.kind == "f" and right.dtype.kind == "f"
+    return left.dtype.kind == right.dtype.kind and np.array_equal(left, right, equal_nan=floats)
+
+
+def _names(given: Sequence[Any] | None, count: int) -> np.ndarray:
+    """A given vocabulary as an array, or 0 ... count-1."""
+    if given is None:
+        return np.arange(count, dtype=np.int64)
+    names = np.asarray(given)
+    return names.astype(object) if names.dtype.kind in "US" else names
+
+
+def _code(column: str, values: Any, given: Any) -> tuple[np.ndarray, np.ndarray]:
+    array = np.asarray(values)
+    array = array.astype(object) if array.dtype.kind == "U" else array
+    if given is None:
+        names, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int64), names
+    names = _names(given, 0)
+    lookup = {name: code for code, name in enumerate(names.tolist())}
+    return np.array([lookup[value] for value in array.tolist()], dtype=np.int64), names
