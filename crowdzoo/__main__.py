@@ -1,0 +1,7 @@
+"""`python -m crowdzoo` is the command `crowdzoo`."""
+
+import sys
+
+from crowdzoo.cli import main
+
+sys.exit(main())

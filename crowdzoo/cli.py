@@ -1,0 +1,517 @@
+"""The command `crowdzoo`. Parsing costs nothing: what a command needs is imported when it runs."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdzoo import __version__
+from crowdzoo.errors import ConfigError, CrowdzooError, DataError
+
+__all__ = ["COMMANDS", "main"]
+
+EPILOG = """exit codes:
+  0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
+  5 a component failed   6 serving failed   130 interrupted"""
+
+LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the words after `crowdzoo`; None takes them from the process.
+
+    Returns:
+        The exit code: 0, or that of the error met (`crowdzoo --help` lists them).
+    """
+    arguments = _parser().parse_args(argv)
+    debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
+    try:
+        return arguments.command_function(arguments) or 0
+    except CrowdzooError as error:
+        if debug:
+            raise
+        print(f"crowdzoo: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # `crowdzoo … | head`
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except ModuleNotFoundError as error:
+        if debug or not error.name:
+            raise
+        print(f"crowdzoo: {_missing_module(error.name)}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        reason = str(error).strip() or "no message"
+        print(
+            f"crowdzoo: {type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where.",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _missing_module(name: str) -> str:
+    extras = {
+        "tensorflow": "tensorflow", "tfx": "pipeline", "apache_beam": "pipeline", "yaml": "pipeline",
+        "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "starlette": "serving", "uvicorn": "serving",
+        "grpc": "serving", "httpx": "serving", "tensorflow_serving": "serving", "matplotlib": "plots",
+    }  # fmt: skip
+    extra = extras.get(name.split(".")[0])
+    way_out = f"pip install 'crowdzoo[{extra}]'" if extra else f"install {name}"
+    return f"this command needs the package {name.split('.')[0]}: {way_out}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser = argparse.ArgumentParser(
+        prog="crowdzoo",
+        description="Learning from crowds: from unreliable annotators' labels to a served model.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[common],
+    )
+    parser.add_argument("--version", action="version", version=f"crowdzoo {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (describe, function, sentence) in COMMANDS.items():
+        # --debug counts before and after the command's name
+        command = commands.add_parser(name, help=sentence, description=sentence)
+        command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        describe(command)
+        command.set_defaults(command_function=function)
+    return parser
+
+
+def _add_reading(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
+    command.add_argument(
+        "--on-bad-rows", choices=("error", "reject"), default="error", help="stop (default), or leave bad rows out"
+    )
+    command.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go, with their reasons")
+    command.add_argument(
+        "--on-duplicate", choices=("error", "first", "last"), default="error",
+        help="a second label by one annotator for one task: stop (default), or keep the first or the last",
+    )  # fmt: skip
+
+
+def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
+    from crowdzoo.annotations import Annotations
+
+    if arguments.rejects and arguments.on_bad_rows == "error":
+        raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
+    classes = arguments.classes.split(",") if arguments.classes else None
+    return Annotations.read(
+        arguments.annotations, classes=classes, on_bad_rows=arguments.on_bad_rows, rejects=arguments.rejects,
+        on_duplicate=arguments.on_duplicate, **more,
+    )  # fmt: skip
+
+
+# -- aggregate ---------------------------------------------------------------------------------------------------------
+
+
+def _describe_aggregate(command: argparse.ArgumentParser) -> None:
+    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("--method", default="dawid-skene", help="dawid-skene (default) or majority-vote")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results (new or empty)")
+    command.add_argument("--max-iter", type=_positive, metavar="N", help="most EM iterations")
+    command.add_argument("--tol", type=float, metavar="X", help="stop when the objective gains less per annotation")
+    command.add_argument("--seed", type=int, default=0, help="seed of random tie breaking and starts (default 0)")
+    _add_reading(command)
+
+
+def _aggregate(arguments: argparse.Namespace) -> None:
+    import inspect
+
+    from crowdzoo.aggregation import METHODS
+    from crowdzoo.report.tables import print_table
+
+    method = METHODS.get(arguments.method)
+    if method is None:
+        raise ConfigError(f"--method {arguments.method!r} is not one of {', '.join(METHODS)}.")
+    known = inspect.signature(method).parameters
+    settings = {"max_iter": arguments.max_iter, "tol": arguments.tol}
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"--{name.replace('_', '-')} is not a setting of {arguments.method}.")
+    if "seed" in known:
+        given["seed"] = arguments.seed
+    _refuse_filled(arguments.out, "--out")
+    annotations = _read_annotations(arguments)
+    result = method(**given).fit(annotations)
+    result.to_parquet(arguments.out)
+    counts = dict(zip(*_class_counts(result), strict=True))
+    rows = [
+        ("annotations", f"{len(annotations):,}"),
+        ("tasks", f"{annotations.num_tasks:,}"),
+        ("annotators", f"{annotations.num_annotators:,}"),
+        *((f"label {name}", f"{count:,}") for name, count in counts.items()),
+        ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
+        ("results", str(arguments.out)),
+    ]
+    print_table(arguments.method, ("", ""), rows)
+
+
+def _class_counts(result: Any) -> tuple[list[str], list[int]]:
+    import numpy as np
+
+    counts = np.bincount(result.labels, minlength=len(result.classes))
+    return [str(name) for name in result.classes], counts.tolist()
+
+
+# -- train, export, predict --------------------------------------------------------------------------------------------
+
+
+def _describe_train(command: argparse.ArgumentParser) -> None:
+    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument(
+        "instances", type=Path, help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz)"
+    )
+    command.add_argument("--out", type=Path, required=True, metavar="FILE.keras", help="where the trained model goes")
+    command.add_argument(
+        "--method", choices=("crowdsourced-layer", "majority-vote", "dawid-skene"), default="crowdsourced-layer",
+        help="train on every annotator's labels through a crowd layer (default), or on aggregated labels",
+    )  # fmt: skip
+    command.add_argument("--connection", choices=("MW", "VW", "VB", "VW+B", "S"), default="MW", help="default MW")
+    command.add_argument("--hidden", default="128", metavar="N,N,…", help="units of the hidden layers (default 128)")
+    command.add_argument("--dropout", type=float, help="share of hidden units dropped in training")
+    command.add_argument("--epochs", type=_positive)
+    command.add_argument("--batch-size", type=_positive)
+    command.add_argument("--learning-rate", type=float)
+    command.add_argument("--seed", type=int, default=0, help="default 0")
+    _add_reading(command)
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    _choose_backend()
+    import numpy as np
+
+    from crowdzoo.aggregation import METHODS
+    from crowdzoo.instances import read_instances
+    from crowdzoo.models.training import TrainingSettings, train
+    from crowdzoo.report.tables import print_table
+
+    if arguments.out.suffix != ".keras":
+        raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
+    instances = read_instances(arguments.instances)
+    annotations = _read_annotations(arguments, tasks=instances.tasks)  # so task codes are rows of the instances
+    gold = instances.gold_codes(annotations.classes, file=str(arguments.instances))
+    training = np.ones(len(instances), bool) if instances.split is None else instances.split != "eval"
+    given = {
+        name: value
+        for name in ("dropout", "epochs", "batch_size", "learning_rate")
+        if (value := getattr(arguments, name)) is not None
+    }
+    layered = arguments.method == "crowdsourced-layer"
+    settings = TrainingSettings(
+        method="crowdsourced-layer" if layered else "aggregated", connection=arguments.connection,
+        hidden=_whole_numbers("--hidden", arguments.hidden), seed=arguments.seed, **given,
+    )  # fmt: skip
+    used = annotations.select_tasks(np.flatnonzero(training))
+    labels: dict[str, Any] = {"annotations": used}
+    if not layered:
+        labels = {"label_distribution": METHODS[arguments.method](seed=arguments.seed).fit(used).posteriors}
+    with _progress("training", settings.epochs) as step:
+        model = train(settings, instances.features[training], callbacks=[_epoch_callback(step)], **labels)
+    _save_model(model, arguments.out, annotations)
+    rows = [
+        ("tasks trained on", f"{used.num_tasks:,}"),
+        ("annotations trained on", f"{len(used):,}"),
+        ("annotators", f"{used.num_annotators:,}"),
+    ]
+    for name, chosen in (("training", training), ("held-out", ~training)):
+        known = chosen & (gold >= 0)
+        if known.any():
+            correct = model.predict(instances.features[known], verbose=0).argmax(axis=1) == gold[known]
+            rows.append((f"{name} accuracy against gold", f"{correct.mean():.3f} ({known.sum():,} tasks)"))
+    print_table(arguments.method, ("", ""), [*rows, ("model", str(arguments.out))])
+
+
+def _save_model(model: Any, path: Path, annotations: Any) -> None:
+    """Save beside the model's file the names that its codes stand for; both appear complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = {"classes": _as_strings(annotations.classes), "annotators": _as_strings(annotations.annotators)}
+    scratch = path.with_name(f".{path.stem}.part.keras")
+    try:
+        model.save(scratch)
+        names_scratch = scratch.with_suffix(".json")
+        names_scratch.write_text(json.dumps(names, ensure_ascii=False))
+        names_scratch.replace(_names_path(path))
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _names_path(path: Path) -> Path:
+    return path.with_suffix(".names.json")
+
+
+def _as_strings(names: Any) -> list[str]:
+    return [str(name) for name in names]
+
+
+def _describe_export(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model", type=Path, help="a .keras file from `crowdzoo train`")
+    command.add_argument("out", type=Path, help="the served folder; the model becomes its next version")
+    command.add_argument(
+        "--warmup", type=Path, metavar="INSTANCES", help="instances whose first rows become warm-up requests"
+    )
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    _choose_backend("tensorflow")
+    import keras
+
+    import crowdzoo.layers
+    import crowdzoo.models.crowd_model  # noqa: F401  registers what the file names
+    from crowdzoo.export import export_model
+    from crowdzoo.instances import read_instances
+
+    if not arguments.model.is_file():
+        raise DataError(
+            f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
+        )
+    names_path = _names_path(arguments.model)
+    if not names_path.is_file():
+        raise DataError(f"{names_path}: is missing; it holds the class names and was written beside {arguments.model}.")
+    names = json.loads(names_path.read_text())
+    warmup = read_instances(arguments.warmup).features[:16] if arguments.warmup else None
+    try:
+        model = keras.saving.load_model(arguments.model)
+    except (ValueError, OSError) as error:
+        raise DataError(f"{arguments.model}: is not a model that `crowdzoo train` saved ({error}).") from error
+    versions = [int(folder.name) for folder in arguments.out.glob("*") if folder.name.isdigit()]
+    target = arguments.out / str(max(versions, default=0) + 1)
+    export_model(model, target, **names, warmup_instances=warmup)
+    print(target)
+
+
+def _describe_predict(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
+    )
+    command.add_argument("instances", type=Path, help="columns task and features (.parquet, .csv, .csv.gz)")
+    command.add_argument("--out", type=Path, metavar="FILE.csv", help="where the predictions go; default: the terminal")
+    command.add_argument("--name", default=None, help="the model's name on a server (default: model)")
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    from crowdzoo.instances import read_instances
+
+    instances = read_instances(arguments.instances)
+    if "://" in arguments.model:
+        from crowdzoo.serving import Client
+
+        with Client(arguments.model, **({"model": arguments.name} if arguments.name else {})) as client:
+            outputs = client.predict(instances.features)
+    else:
+        from crowdzoo.export import load_and_predict
+
+        outputs = load_and_predict(arguments.model, instances.features)
+    classes = [_text(name) for name in outputs["class"]]
+    confident = outputs["probabilities"].max(axis=1)
+    lines = ["task,class,probability"]
+    lines += [
+        f"{_quoted(task)},{_quoted(name)},{probability:.6f}"
+        for task, name, probability in zip(instances.tasks, classes, confident, strict=True)
+    ]
+    text = "\n".join(lines) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        scratch = arguments.out.with_name(f".{arguments.out.name}.part")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(arguments.out)
+
+
+def _text(name: Any) -> str:
+    return name.decode() if isinstance(name, bytes) else str(name)
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text
+
+
+# -- run, demo, serve, datasets ----------------------------------------------------------------------------------------
+
+
+def _describe_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("config", type=Path, help="the pipeline's YAML file")
+    command.add_argument("--check", action="store_true", help="only check the configuration and the input files")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        help="replace a setting, as in --set training.epochs=20; may be given again",
+    )  # fmt: skip
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import yaml
+
+    from crowdzoo.pipelines.config import load_config
+
+    overrides = {}
+    for text in arguments.overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {text}: write KEY=VALUE, as in --set training.epochs=20.")
+        overrides[key] = yaml.safe_load(value)
+    config = load_config(arguments.config, overrides)
+    if arguments.check:
+        print(f"{arguments.config}: fine")
+        return 0
+    _choose_backend("tensorflow")
+    from crowdzoo.pipelines.local import run
+
+    result = run(config)
+    print(result.summary())
+    return 0
+
+
+def _describe_demo(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--out", type=Path, default=Path("crowdzoo-runs/labelme"), metavar="DIR",
+        help="where everything goes (default crowdzoo-runs/labelme)",
+    )  # fmt: skip
+    command.add_argument("--seeds", type=_positive, default=5, help="trainings of each method in the table (default 5)")
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    _choose_backend("tensorflow")
+    from crowdzoo.pipelines.demo import run_demo
+
+    run_demo(arguments.out, seeds=range(arguments.seeds))
+
+
+def _describe_serve(command: argparse.ArgumentParser) -> None:
+    command.add_argument("model_dir", type=Path, help="folder with one subfolder per version, as the pipeline pushes")
+    command.add_argument("--name", default=None, help="the model's name in URLs (default: model)")
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    command.add_argument("--rest-port", type=_port, default=8501, help="default 8501; 0 takes a free one")
+    command.add_argument("--grpc-port", type=_port, default=8500, help="default 8500; 0 takes a free one")
+    command.add_argument(
+        "--poll-seconds", type=float, default=2.0, help="how often to look for new versions (default 2)"
+    )
+    command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    _choose_backend("tensorflow")
+    from crowdzoo.serving.server import serve
+
+    named = {"name": arguments.name} if arguments.name else {}
+    serve(
+        arguments.model_dir, host=arguments.host, rest_port=arguments.rest_port, grpc_port=arguments.grpc_port,
+        poll_seconds=arguments.poll_seconds, wait=arguments.wait, **named,
+    )  # fmt: skip
+
+
+def _describe_datasets(command: argparse.ArgumentParser) -> None:
+    command.add_argument("name", nargs="?", help="show this one; without it, list all")
+    command.add_argument("--write", type=Path, metavar="DIR", help="write its annotations and instances as files")
+
+
+def _datasets(arguments: argparse.Namespace) -> None:
+    from crowdzoo import datasets
+    from crowdzoo.report.tables import print_table
+
+    if arguments.name is None:
+        if arguments.write:
+            raise ConfigError("--write needs the name of a data set, as in `crowdzoo datasets labelme --write DIR`.")
+        loaded = [datasets.load(name) for name in datasets.names()]
+        header = ("name", "tasks", "annotators", "classes", "annotations", "licence")
+        rows = [
+            (one.name, f"{one.annotations.num_tasks:,}", f"{one.annotations.num_annotators:,}",
+             str(one.annotations.num_classes), f"{len(one.annotations):,}", one.licence)
+            for one in loaded
+        ]  # fmt: skip
+        print_table("data sets that crowdzoo ships", header, rows)
+        return
+    chosen = datasets.load(arguments.name)
+    if arguments.write:
+        _refuse_filled(arguments.write, "--write")
+        for path in datasets.write_files(chosen, arguments.write):
+            print(path)
+        return
+    print(f"{chosen.name}: {chosen.description}\n\nlicence: {chosen.licence}\ncite: {chosen.citation}")
+
+
+# -- small parts -------------------------------------------------------------------------------------------------------
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
+    return number
+
+
+def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        numbers = (0,)
+    if any(number < 1 for number in numbers):
+        raise ConfigError(f"{flag} {text}: write whole numbers of 1 or more with commas between, as in 128,64.")
+    return numbers
+
+
+def _refuse_filled(folder: Path, flag: str) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{flag} {folder}: is there already and not empty. Name a new folder.")
+
+
+def _choose_backend(name: str | None = None) -> None:
+    """Set Keras' backend before its first import, and quiet TensorFlow's start-up lines."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if name:
+        os.environ["KERAS_BACKEND"] = name
+
+
+@contextlib.contextmanager
+def _progress(title: str, total: int) -> Any:
+    """A bar on the terminal's error stream; yields a function that counts one step."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(title, total=total)
+        yield lambda: progress.advance(bar)
+
+
+def _epoch_callback(step: Callable[[], None]) -> Any:
+    import keras
+
+    return keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())
+
+
+# name -> (adds the arguments, runs it, one sentence)
+COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
+    "aggregate": (_describe_aggregate, _aggregate, "One label per task, and what each annotator is like."),
+    "train": (_describe_train, _train, "Train a classifier from annotators' labels, without the pipeline."),
+    "run": (_describe_run, _run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
+    "export": (_describe_export, _export, "Write a trained model as the next version of a served folder."),
+    "serve": (_describe_serve, _serve, "Answer TF Serving's REST and gRPC APIs for a served folder."),
+    "predict": (_describe_predict, _predict, "Predict with a served folder or a running server."),
+    "datasets": (_describe_datasets, _datasets, "List the data sets that ship with crowdzoo, or write one as files."),
+    "demo": (_describe_demo, _demo, "The whole road on LabelMe's Mechanical Turk labels, with the accuracy table."),
+}
