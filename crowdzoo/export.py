@@ -1,0 +1,376 @@
+"""Writes a crowd model as a TensorFlow SavedModel, ready for TF Serving and for `crowdzoo serve`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import crowdzoo
+from crowdzoo.errors import ConfigError, ServingError
+
+if TYPE_CHECKING:
+    from crowdzoo.models.crowd_model import CrowdModel
+
+__all__ = ["MODEL_CARD_FILE", "REQUEST_FILES", "WARMUP_FILE", "WARMUP_INSTANCES", "export_model", "load_and_predict"]
+
+# TF Serving looks for warm-up requests here, and nowhere else.
+WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
+MODEL_CARD_FILE = "assets.extra/model_card.json"
+# One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
+REQUEST_FILES = {
+    "serving_default": "assets.extra/request.json",
+    "annotators": "assets.extra/request_annotators.json",
+}
+# Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
+WARMUP_INSTANCES = 16
+
+
+def export_model(
+    model: CrowdModel,
+    path: str | Path,
+    *,
+    classes: Sequence[str],
+    annotators: Sequence[str] = (),
+    name: str = "model",
+    warmup_instances: Any = None,
+    model_card: Mapping[str, Any] | None = None,
+) -> Path:
+    """Writes `model` as a TensorFlow SavedModel that loads without crowdzoo and without Keras.
+
+    Signatures (`B` instances in a request, `K` classes):
+
+    - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
+      `[B, H, W, C]`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`, `class` string `[B]`.
+    - `annotators`, where the model has a crowd layer: `instances` and `annotator`, string `[B]`, the
+      annotators' names -> the same outputs, for what that annotator would say of the instance. A name that
+      the model was not trained with is an `InvalidArgumentError` that quotes it.
+
+    Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
+    `model_card.json`, and for each signature one request as JSON.
+
+    The folder appears at once and complete: it is written under another name and then renamed.
+
+    Args:
+        model: a built `CrowdModel` on the TensorFlow backend: `model.base` gives class probabilities, and
+            `model.crowd` is None or a layer called as `crowd(probabilities, annotators=codes [B, 1])`.
+        path: folder to write. To be served it should be `MODEL_DIR/<version>`, the version an integer.
+        classes: names of the `K` classes, in the order of the base's output.
+        annotators: names of the `R` annotators, in the order of their codes. Ignored without a crowd layer.
+        name: the model's name in the warm-up requests and the card.
+        warmup_instances: array `[n, ...]` of instances; the first 16 become warm-up requests. None takes one
+            instance of zeros.
+        model_card: more to say in the card, such as metrics; anything JSON can hold.
+
+    Returns:
+        `path`.
+
+    Raises:
+        ConfigError: another backend, a folder that is there already and not empty, names that do not fit the
+            model, or warm-up instances that do not fit the base.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(
+            f"export: {path} is there already and is not empty. Choose another folder; "
+            f"for a served model that is MODEL_DIR/<a higher version number>"
+        )
+    _check_backend()
+    class_names = _names(classes, "classes")
+    annotator_names = _names(annotators, "annotators") if model.crowd is not None else []
+    if model.crowd is not None and len(annotator_names) != model.crowd.num_annotators:
+        raise ConfigError(
+            f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
+        )
+    spec = _instance_spec(model.base, warmup_instances)
+    warmup = _warmup_array(warmup_instances, spec)
+    module, signatures = _module(model, spec, class_names, annotator_names)
+    card = _card(model, name, class_names, annotator_names, signatures, model_card)
+    requests = {"serving_default": {"instances": warmup}}
+    if model.crowd is not None:
+        cycled = [annotator_names[i % len(annotator_names)] for i in range(len(warmup))]
+        requests["annotators"] = {"instances": warmup, "annotator": np.array(cycled, dtype=object)}
+
+    import tensorflow as tf
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The model's folder is one level below the temporary one, which only its owner may read.
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        folder = temporary / "model"
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+        (folder / "assets.extra").mkdir()
+        _write_warmup(folder / WARMUP_FILE, name, requests)
+        for signature, inputs in requests.items():
+            (folder / REQUEST_FILES[signature]).write_text(_request_json(signature, inputs), encoding="utf-8")
+        (folder / MODEL_CARD_FILE).write_text(card, encoding="utf-8")
+        folder.rename(path)  # replaces an empty folder, never a full one
+    except OSError as error:
+        raise ConfigError(f"export: {path} cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return path
+
+
+def load_and_predict(path: str | Path, instances: Any, *, batch_size: int = 256) -> dict[str, np.ndarray]:
+    """Predicts with an exported model in this process, without a server.
+
+    Args:
+        path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
+        instances: array `[n, ...]`, as the exported model's `serving_default` takes them.
+        batch_size: instances in a call.
+
+    Returns:
+        `probabilities` float32 `[n, K]`, `label` int64 `[n]`, `class` str `[n]`.
+
+    Raises:
+        ServingError: there is no model at `path`, or it does not take these instances.
+    """
+    import tensorflow as tf
+
+    folder = _version_folder(Path(path))
+    try:
+        loaded = tf.saved_model.load(str(folder))  # kept in a name: the variables live as long as it does
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise ServingError(f"{folder}: this model cannot be loaded: {error}") from error
+    if "serving_default" not in loaded.signatures:
+        raise ServingError(f"{folder}: this model has no signature serving_default, only {sorted(loaded.signatures)}")
+    function = loaded.signatures["serving_default"]
+    if list(function.structured_input_signature[1]) != ["instances"]:
+        raise ServingError(f"{folder}: was not written by crowdzoo: its input is not called 'instances'")
+    spec = function.structured_input_signature[1]["instances"]
+    array = np.asarray(instances)
+    if array.dtype.kind not in "biuf" or not spec.shape.is_compatible_with(array.shape):
+        raise ServingError(
+            f"{folder}: instances have shape {list(array.shape)} ({array.dtype}), "
+            f"the model takes {spec.shape.as_list()} ({spec.dtype.name})"
+        )
+    array = array.astype(spec.dtype.as_numpy_dtype)
+    parts = [
+        {name: value.numpy() for name, value in function(instances=tf.constant(array[i : i + batch_size])).items()}
+        for i in range(0, max(len(array), 1), batch_size)
+    ]
+    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return {name: value.astype(str) if value.dtype == object else value for name, value in outputs.items()}
+
+
+def _version_folder(path: Path) -> Path:
+    if (path / "saved_model.pb").is_file():
+        return path
+    if not path.is_dir():
+        raise ServingError(f"{path}: there is no such folder")
+    versions = [child for child in path.iterdir() if child.name.isdecimal() and (child / "saved_model.pb").is_file()]
+    if not versions:
+        raise ServingError(f"{path}: holds no model, neither saved_model.pb nor <version>/saved_model.pb")
+    return max(versions, key=lambda child: int(child.name))
+
+
+def _check_backend() -> None:
+    import keras
+
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise ConfigError(
+            f"export: a SavedModel needs Keras on TensorFlow, this process has KERAS_BACKEND={backend}. "
+            "Save the model with model.save('model.keras') and export it with KERAS_BACKEND=tensorflow"
+        )
+
+
+def _names(values: Sequence[Any], what: str) -> list[str]:
+    names = [str(value) for value in values]
+    if not names:
+        raise ConfigError(f"export: {what} is empty")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"export: {what} has {twice!r} twice")
+    return names
+
+
+def _instance_spec(base: Any, warmup_instances: Any) -> Any:
+    """What the base takes, as a `tf.TensorSpec` with an open batch."""
+    import tensorflow as tf
+
+    dtype = "float32"
+    shape: Any
+    if inputs := getattr(base, "inputs", None):
+        if len(inputs) != 1:
+            raise ConfigError(f"export: the base takes {len(inputs)} inputs, a served model takes one")
+        shape, dtype = tuple(inputs[0].shape), inputs[0].dtype
+    elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
+        if warmup_instances is None:
+            raise ConfigError("export: the base is not built yet. Call it once, or give `warmup_instances`")
+        shape = np.shape(warmup_instances)
+    return tf.TensorSpec([None, *shape[1:]], dtype, name="instances")
+
+
+def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
+    shape = spec.shape.as_list()[1:]
+    if instances is None:
+        # an open axis, such as an image's height, has no size to choose but the smallest
+        return np.zeros([1, *(size or 1 for size in shape)], spec.dtype.as_numpy_dtype)
+    array = np.asarray(instances)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
+    if not len(array) or not spec.shape.is_compatible_with(array.shape):
+        raise ConfigError(
+            f"export: warmup_instances has shape {list(np.shape(instances))}, the base takes {[None, *shape]}"
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ConfigError("export: warmup_instances has a number that is not finite")
+    return array
+
+
+def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) -> tuple[Any, dict[str, Any]]:
+    """A `tf.Module` that holds each variable once, and its signatures as concrete functions."""
+    import keras
+    import tensorflow as tf
+
+    class_names = tf.constant(classes)
+
+    def answer(probabilities: Any) -> dict[str, Any]:
+        probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
+        label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
+        return {"probabilities": probabilities, "label": label, "class": tf.gather(class_names, label)}
+
+    def predict(instances: Any) -> dict[str, Any]:
+        return answer(model.base(instances, training=False))
+
+    module = tf.Module(name="crowdzoo")
+    signatures = {"serving_default": tf.function(predict).get_concrete_function(spec)}
+
+    num_classes = signatures["serving_default"].structured_outputs["probabilities"].shape[-1]
+    if num_classes != len(classes):
+        raise ConfigError(f"export: {len(classes)} classes are named, the base has {num_classes} outputs")
+
+    if model.crowd is not None:
+        module.codes = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
+        )
+
+        def predict_annotator(instances: Any, annotator: Any) -> dict[str, Any]:
+            codes = module.codes.lookup(annotator)
+            same_size = tf.debugging.Assert(
+                tf.equal(tf.shape(instances)[0], tf.shape(annotator)[0]),
+                ["annotator: one name an instance is needed, got", tf.shape(annotator)[0], tf.shape(instances)[0]],
+            )
+            known = tf.debugging.Assert(
+                tf.reduce_all(codes >= 0),
+                [
+                    f"annotator: not among the {len(annotators)} annotators of this model:",
+                    tf.boolean_mask(annotator, codes < 0),
+                ],
+                summarize=3,
+            )
+            with tf.control_dependencies([same_size, known]):
+                codes = tf.identity(codes)
+            logits = model.crowd(model.base(instances, training=False), annotators=codes[:, None])
+            return answer(tf.nn.softmax(tf.cast(logits, tf.float32)[:, 0], axis=-1))
+
+        name_spec = tf.TensorSpec([None], tf.string, name="annotator")
+        signatures["annotators"] = tf.function(predict_annotator).get_concrete_function(spec, name_spec)
+
+    # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
+    used = {id(variable): variable for graph in signatures.values() for variable in graph.variables}
+    module.held = [variable for variable in _backend_variables(keras, model) if id(variable) in used]
+    module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
+    return module, signatures
+
+
+def _backend_variables(keras: Any, model: Any) -> list[Any]:
+    """The model's TensorFlow variables in the model's own order, which is the same in every run."""
+    layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
+    return [variable.value for layer in layers for variable in layer.variables]
+
+
+def _write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+    """Two records a signature: a batch of one, as most clients send, and all instances."""
+    import tensorflow as tf
+
+    try:
+        from tensorflow_serving.apis.predict_pb2 import PredictRequest
+        from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
+    except ImportError as error:
+        raise ConfigError(
+            "export: warm-up requests need tensorflow-serving-api: pip install 'crowdzoo[serving]'"
+        ) from error
+
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature, inputs in requests.items():
+            sizes = {1, len(inputs["instances"])}
+            for size in sorted(sizes):
+                request = PredictRequest()
+                request.model_spec.name = name
+                request.model_spec.signature_name = signature
+                for key, value in inputs.items():
+                    request.inputs[key].CopyFrom(tf.make_tensor_proto(value[:size]))
+                log = PredictionLog(predict_log=PredictLog(request=request))
+                writer.write(log.SerializeToString())
+
+
+def _request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
+    """The first warm-up request in TF Serving's row form."""
+    first = {key: _json_value(value[0]) for key, value in inputs.items()}
+    row = first["instances"] if len(first) == 1 else first
+    named = {} if signature == "serving_default" else {"signature_name": signature}
+    return json.dumps({**named, "instances": [row]}, ensure_ascii=False) + "\n"
+
+
+def _json_value(value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value if isinstance(value, str) else value.item()
+    if value.dtype == np.float32:  # shortest digits that read back as the same float32
+        return value.astype(str).astype(np.float64).tolist()
+    return value.tolist()
+
+
+def _card(
+    model: Any,
+    name: str,
+    classes: list[str],
+    annotators: list[str],
+    signatures: Mapping[str, Any],
+    more: Mapping[str, Any] | None,
+) -> str:
+    """The card as JSON. Annotators are counted, not named: names may be personal data."""
+    software = {"crowdzoo": crowdzoo.__version__, "python": platform.python_version()}
+    software |= {package: importlib.metadata.version(package) for package in ("keras", "tensorflow", "numpy")}
+    card: dict[str, Any] = {
+        "name": name,
+        "classes": classes,
+        "num_classes": len(classes),
+        "num_annotators": len(annotators),
+        "num_parameters": int(model.base.count_params()),
+        "signatures": {
+            key: {
+                "inputs": {s.name: _describe(s) for s in function.structured_input_signature[0]},
+                "outputs": {output: _describe(s) for output, s in function.structured_outputs.items()},
+            }
+            for key, function in signatures.items()
+        },
+        "software": software,
+    }
+    for key, value in (more or {}).items():
+        if key in card and card[key] != value:
+            raise ConfigError(f"export: model_card[{key!r}] is {value!r}, but export itself writes {card[key]!r} there")
+        card[key] = value
+    try:
+        return json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"export: model_card cannot be written as JSON: {error}") from error
+
+
+def _describe(spec: Any) -> dict[str, Any]:
+    return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, Path):
+        return value.name
+    raise TypeError(f"{type(value).__name__} {value!r}")
