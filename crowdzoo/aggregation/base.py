@@ -1,0 +1,281 @@
+"""Aggregation: what every algorithm gives back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.labels import tied_classes
+from crowdzoo.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["Aggregation", "ConvergenceWarning"]
+
+FILES = ("tasks.parquet", "annotators.parquet", "summary.json")
+
+
+class ConvergenceWarning(UserWarning):
+    """An algorithm stopped before its objective stood still."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregation:
+    """One answer per task out of many annotators' answers, and what was learnt about the annotators.
+
+    With N tasks, R annotators, K classes:
+
+    Attributes:
+        posteriors: class probabilities, [N, K], rows sum to one. A task without annotations has the class prior.
+        labels: class codes, int64 [N].
+        confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one; None where
+            the algorithm has no such model.
+        class_prior: probability of each class, [K], or None.
+        log_likelihood: log probability (nats) of the annotations, without priors; None where there is no model.
+        history: the objective (nats, prior included) before the first iteration and after each; never falls.
+        converged: whether the objective stood still within the tolerance.
+        num_iterations: how many iterations the kept start took.
+        tasks: names of the tasks, [N].
+        annotators: names of the annotators, [R].
+        classes: names of the classes, [K].
+        annotations_per_task: int64 [N]; 0 marks the tasks whose answer is only the prior.
+        annotations_per_annotator: int64 [R]; 0 marks the annotators whose matrix is only the prior.
+        method: the algorithm's name, as in `crowdzoo.aggregation.METHODS`.
+    """
+
+    posteriors: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    confusions: NDArray[np.float64] | None
+    class_prior: NDArray[np.float64] | None
+    log_likelihood: float | None
+    history: tuple[float, ...]
+    converged: bool
+    num_iterations: int
+    tasks: NDArray[Any]
+    annotators: NDArray[Any]
+    classes: NDArray[Any]
+    annotations_per_task: NDArray[np.int64]
+    annotations_per_annotator: NDArray[np.int64]
+    method: str
+
+    def expected_accuracy(self, gold: ArrayLike) -> float:
+        """Share of tasks answered right, as expected if ties were broken at random.
+
+        Args:
+            gold: class codes, int [N], -1 where unknown (those are left out).
+
+        Raises:
+            DataError: `gold` does not have one code per task, or knows none.
+        """
+        codes = np.asarray(gold)
+        if codes.shape != self.labels.shape:
+            raise DataError(f"gold is one class code per task, {self.labels.shape}. Received: shape {codes.shape}.")
+        known = np.flatnonzero(codes >= 0)
+        if not known.size:
+            raise DataError("No task has a known class, so there is no accuracy.")
+        tied = tied_classes(self.posteriors[known])
+        return float((tied[np.arange(known.size), codes[known]] / tied.sum(axis=1)).mean())
+
+    def annotator_accuracy(self) -> NDArray[np.float64] | None:
+        """How often each annotator is expected to be right, sum over k of prior[k] * confusion[r, k, k], [R]."""
+        if self.confusions is None or self.class_prior is None:
+            return None
+        return np.einsum("rkk,k->r", self.confusions, self.class_prior)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a task: `task`, `label` (names), `probability` of that label, `annotations`. Needs pandas."""
+        return self._tasks_table().drop(["posteriors"]).to_pandas()
+
+    def annotator_frame(self) -> pd.DataFrame:
+        """One row an annotator: `annotator`, `annotations`, and `accuracy` where there are confusions. Needs pandas."""
+        table = self._annotators_table()
+        return table.drop([name for name in table.column_names if name == "confusion"]).to_pandas()
+
+    def to_parquet(self, folder: str | Path) -> Path:
+        """Writes a folder that appears whole or not at all.
+
+        `tasks.parquet` (task, label, probability, annotations, posteriors as a list in the order of the classes),
+        `annotators.parquet` (annotator, annotations, accuracy, confusion as a list of rows `[true][said]`) and
+        `summary.json` (everything else).
+
+        Args:
+            folder: is made, with its parents. An earlier result there is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            DataError: the folder holds other files; they are left alone.
+        """
+        import pyarrow.parquet
+
+        folder = Path(folder)
+        if folder.exists():
+            others = sorted({path.name for path in folder.iterdir()} - set(FILES)) if folder.is_dir() else ["a file"]
+            if others:
+                raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh, stale = (folder.parent / f".{folder.name}.{kind}-{uuid.uuid4().hex}" for kind in ("new", "old"))
+        try:
+            fresh.mkdir()
+            pyarrow.parquet.write_table(self._tasks_table(), fresh / FILES[0])
+            pyarrow.parquet.write_table(self._annotators_table(), fresh / FILES[1])
+            (fresh / FILES[2]).write_text(json.dumps(self._summary(), indent=2) + "\n", encoding="utf-8")
+            if folder.exists():
+                folder.rename(stale)
+            fresh.rename(folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(stale, ignore_errors=True)
+        return folder
+
+    @classmethod
+    def from_parquet(cls, folder: str | Path) -> Aggregation:
+        """Reads what `to_parquet` wrote; every array comes back as it was.
+
+        Raises:
+            DataError: a file is missing.
+        """
+        import pyarrow.parquet
+
+        folder = Path(folder)
+        for name in FILES:
+            if not (folder / name).is_file():
+                raise DataError(f"{folder} is not an aggregation's folder: it has no {name}.")
+        tasks = pyarrow.parquet.read_table(folder / FILES[0])
+        annotators = pyarrow.parquet.read_table(folder / FILES[1])
+        summary = json.loads((folder / FILES[2]).read_text(encoding="utf-8"))
+        num_classes = len(summary["classes"])
+        shapes = {"posteriors": (-1, num_classes), "confusion": (-1, num_classes, num_classes)}
+
+        def column(table: pa.Table, name: str) -> NDArray[Any]:
+            values = table.column(name).combine_chunks()
+            for _ in shapes.get(name, ())[1:]:
+                values = values.flatten()
+            return values.to_numpy(zero_copy_only=False).reshape(shapes.get(name, (-1,)))
+
+        prior = summary["class_prior"]
+        return cls(
+            posteriors=column(tasks, "posteriors"),
+            labels=column(tasks, "label_code"),
+            confusions=column(annotators, "confusion") if "confusion" in annotators.column_names else None,
+            class_prior=None if prior is None else np.asarray(prior, np.float64),
+            log_likelihood=summary["log_likelihood"],
+            history=tuple(summary["history"]),
+            converged=summary["converged"],
+            num_iterations=summary["num_iterations"],
+            tasks=column(tasks, "task"),
+            annotators=column(annotators, "annotator"),
+            classes=_names(summary["classes"]),
+            annotations_per_task=column(tasks, "annotations"),
+            annotations_per_annotator=column(annotators, "annotations"),
+            method=summary["method"],
+        )
+
+    def _tasks_table(self) -> pa.Table:
+        import pyarrow as pa
+
+        chosen = self.posteriors[np.arange(len(self.labels)), self.labels] if self.posteriors.size else []
+        return pa.table(
+            {
+                "task": pa.array(self.tasks),
+                "label": pa.array(np.asarray(self.classes)[self.labels]),
+                "label_code": pa.array(self.labels, pa.int64()),
+                "probability": pa.array(chosen, pa.float64()),
+                "annotations": pa.array(self.annotations_per_task, pa.int64()),
+                "posteriors": _lists(self.posteriors),
+            }
+        )
+
+    def _annotators_table(self) -> pa.Table:
+        import pyarrow as pa
+
+        columns = {
+            "annotator": pa.array(self.annotators),
+            "annotations": pa.array(self.annotations_per_annotator, pa.int64()),
+        }
+        accuracy = self.annotator_accuracy()
+        if accuracy is not None:
+            columns["accuracy"] = pa.array(accuracy, pa.float64())
+        if self.confusions is not None:
+            columns["confusion"] = _lists(self.confusions)
+        return pa.table(columns)
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "classes": np.asarray(self.classes).tolist(),
+            "class_prior": None if self.class_prior is None else self.class_prior.tolist(),
+            "log_likelihood": self.log_likelihood,
+            "converged": self.converged,
+            "num_iterations": self.num_iterations,
+            "history": list(self.history),
+            "num_tasks": len(self.tasks),
+            "num_annotators": len(self.annotators),
+            "num_annotations": int(self.annotations_per_task.sum()),
+            "num_tasks_without_annotations": int((self.annotations_per_task == 0).sum()),
+        }
+
+
+def _lists(values: NDArray[Any]) -> pa.Array:
+    """An array [n, a, b, ...] as a column of n nested lists."""
+    import pyarrow as pa
+
+    column = pa.array(np.ascontiguousarray(values).ravel())
+    for axis in range(values.ndim - 1, 0, -1):
+        length, count = values.shape[axis], int(np.prod(values.shape[:axis]))
+        column = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * length, pa.int32()), column)
+    return column
+
+
+def _names(values: Sequence[Any]) -> NDArray[Any]:
+    """Names as `Annotations` holds them: int64 where every name is an integer, else objects."""
+    if all(type(value) is int for value in values):
+        return np.asarray(values, np.int64)
+    names = np.empty(len(values), object)
+    names[:] = values
+    return names
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuses a setting that is not one of `choices`."""
+    if value not in choices:
+        near = get_close_matches(str(value), choices, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"{name} is one of {', '.join(map(repr, choices))}. Received: {name}={value!r}.{hint}")
+
+
+def check_number(name: str, value: object, least: float, whole: bool = False) -> None:
+    """Refuses a setting that is not a finite number (or integer) of at least `least`."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not np.isfinite(value) or value < least:
+        kind = "an integer" if whole else "a number"
+        raise ConfigError(f"{name} is {kind} of at least {least}. Received: {name}={value!r}.")
+
+
+def check_seed(seed: object) -> None:
+    """Refuses a seed that is not a non-negative integer of 63 bits."""
+    check_number("seed", seed, 0, whole=True)
+    if seed >= 2**63:  # type: ignore[operator]
+        raise ConfigError(f"seed is below 2**63. Received: seed={seed!r}.")
+
+
+def check_classification(annotations: Annotations, method: str) -> None:
+    """Refuses annotations that are no classes, or that have no class at all."""
+    if annotations.kind != "classification":
+        raise DataError(f"{method} takes annotations of kind 'classification'. Received: kind {annotations.kind!r}.")
+    if annotations.num_classes == 0:
+        raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")

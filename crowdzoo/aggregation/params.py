@@ -1,0 +1,50 @@
+"""Params: annotators' confusion matrices and the class prior, as logarithms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Params"]
+
+TINY = np.finfo(np.float64).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class Params:
+    """What an annotator model knows between two steps, in log space.
+
+    Attributes:
+        log_confusions: log P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K].
+        log_class_prior: log P(truth k), [K].
+    """
+
+    log_confusions: NDArray[np.float64]
+    log_class_prior: NDArray[np.float64]
+
+    @classmethod
+    def from_probabilities(cls, confusions: ArrayLike, class_prior: ArrayLike) -> Params:
+        """Takes logarithms; a zero becomes the smallest normal number, so that no later sum meets `inf - inf`."""
+        return cls(np.log(np.maximum(confusions, TINY)), np.log(np.maximum(class_prior, TINY)))
+
+    @property
+    def confusions(self) -> NDArray[np.float64]:
+        """Confusion matrices, `[annotator, true, said]`, rows sum to one, [R, K, K]."""
+        return np.exp(self.log_confusions)
+
+    @property
+    def class_prior(self) -> NDArray[np.float64]:
+        """Class probabilities, [K]."""
+        return np.exp(self.log_class_prior)
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return self.log_confusions.shape[0]
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return self.log_class_prior.shape[0]

@@ -1,0 +1,262 @@
+"""check_aggregator: the routine that every aggregation algorithm has to pass."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.aggregation import Aggregation, ConvergenceWarning
+from crowdzoo.annotations import Annotations
+
+__all__ = ["AGGREGATOR_CHECKS", "check_aggregator", "simulated_crowd"]
+
+
+def check_aggregator(aggregator: Any) -> None:
+    """Runs every check of `AGGREGATOR_CHECKS`; in pytest, parametrise over that dictionary instead.
+
+    Args:
+        aggregator: an instance with `fit(annotations, ...) -> Aggregation`; of several classes and any redundancy. What
+            draws random numbers per annotator (such as several starts) cannot pass the check on renamed annotators.
+
+    Raises:
+        AssertionError: the first check that fails.
+    """
+    for check in AGGREGATOR_CHECKS.values():
+        check(aggregator)
+
+
+def simulated_crowd(
+    num_tasks: int = 60, num_annotators: int = 8, num_classes: int = 3, redundancy: int = 5, seed: int = 0
+) -> tuple[Annotations, np.ndarray]:
+    """A crowd of annotators who are right 60 to 90 % of the time, and slip to the next class twice as often as to others.
+
+    Returns:
+        Annotations, rows in random order, and the true class codes, int64 [N].
+    """
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(num_classes, size=num_tasks)
+    skill = rng.uniform(0.6, 0.9, num_annotators)
+    odds = np.ones((num_classes, num_classes)) + np.roll(np.eye(num_classes), 1, axis=1)
+    np.fill_diagonal(odds, 0.0)
+    slips = odds / np.maximum(odds.sum(axis=1, keepdims=True), 1)
+    task_ids = np.repeat(np.arange(num_tasks), redundancy)
+    annotator_ids = np.concatenate([rng.permutation(num_annotators)[:redundancy] for _ in range(num_tasks)])
+    right = rng.random(len(task_ids)) < skill[annotator_ids]
+    wrong = np.array([rng.choice(num_classes, p=slips[k]) if num_classes > 1 else 0 for k in truth[task_ids]])
+    labels = np.where(right, truth[task_ids], wrong)
+    order = rng.permutation(len(task_ids))
+    return _table(task_ids[order], annotator_ids[order], labels[order], num_tasks, num_annotators, num_classes), truth
+
+
+def _table(
+    task_ids: Any, annotator_ids: Any, labels: Any, num_tasks: int, num_annotators: int, num_classes: int
+) -> Annotations:
+    vocabularies = {
+        "tasks": np.arange(num_tasks),
+        "annotators": np.arange(num_annotators),
+        "classes": np.arange(num_classes),
+    }
+    return Annotations.from_arrays(
+        np.asarray(task_ids, np.int64),
+        np.asarray(annotator_ids, np.int64),
+        np.asarray(labels, np.int64),
+        **vocabularies,
+    )
+
+
+def _fit(aggregator: Any, annotations: Any, **extra: Any) -> Aggregation:
+    with warnings.catch_warnings():  # whether it converges on odd data is not what is checked
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return aggregator.fit(annotations, **extra)
+
+
+def _assert_sound(result: Aggregation, annotations: Annotations) -> None:
+    """Shapes, no NaN, rows that sum to one, labels among the most probable classes, a history that never falls."""
+    n, r, k = annotations.num_tasks, annotations.num_annotators, annotations.num_classes
+    assert result.posteriors.shape == (n, k)
+    assert result.labels.shape == (n,)
+    assert result.labels.dtype == np.int64
+    assert (result.posteriors >= 0).all()  # false for NaN
+    np.testing.assert_allclose(result.posteriors.sum(axis=1), 1, atol=1e-9)
+    chosen = result.posteriors[np.arange(n), result.labels]
+    np.testing.assert_allclose(chosen, result.posteriors.max(axis=1, initial=0), atol=1e-9)
+    if result.confusions is not None:
+        assert result.confusions.shape == (r, k, k)
+        assert (result.confusions >= 0).all()
+        np.testing.assert_allclose(result.confusions.sum(axis=2), 1, atol=1e-9)
+    if result.class_prior is not None:
+        np.testing.assert_allclose(result.class_prior.sum(), 1, atol=1e-9)
+    history = np.asarray(result.history)
+    assert np.isfinite(history).all()
+    assert (np.diff(history) >= -1e-9 * np.abs(history[:1]).max(initial=1.0)).all(), "the history falls"
+    np.testing.assert_array_equal(result.annotations_per_task, annotations.redundancy)
+    assert result.annotations_per_annotator.sum() == len(annotations)
+    for name in ("tasks", "annotators", "classes"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(annotations, name))
+
+
+def _assert_same(left: Aggregation, right: Aggregation, atol: float = 0.0) -> None:
+    np.testing.assert_allclose(left.posteriors, right.posteriors, rtol=0, atol=atol)
+    np.testing.assert_array_equal(left.labels, right.labels)
+    if left.confusions is not None and right.confusions is not None:
+        np.testing.assert_allclose(left.confusions, right.confusions, rtol=0, atol=atol)
+    np.testing.assert_allclose(left.history, right.history, rtol=1e-9)
+
+
+# === The checks ===
+
+
+def check_result_is_sound(aggregator: Any) -> None:
+    """A plain crowd: shapes, sums, no NaN; and most tasks come out right."""
+    annotations, truth = simulated_crowd()
+    result = _fit(aggregator, annotations)
+    _assert_sound(result, annotations)
+    assert result.expected_accuracy(truth) >= 0.8
+
+
+def check_settings_and_input_stay(aggregator: Any) -> None:
+    """`fit` changes neither the aggregator nor its input."""
+    annotations, _ = simulated_crowd()
+    settings = copy.deepcopy(vars(aggregator))
+    before = {name: getattr(annotations, name).copy() for name in ("task_ids", "annotator_ids", "labels")}
+    _fit(aggregator, annotations)
+    assert vars(aggregator) == settings
+    for name, values in before.items():
+        np.testing.assert_array_equal(getattr(annotations, name), values)
+
+
+def check_fit_twice_equals_once(aggregator: Any) -> None:
+    """The second fit gives the first one's result, bit by bit, also after a fit on other data."""
+    annotations, _ = simulated_crowd()
+    first = _fit(aggregator, annotations)
+    _fit(aggregator, simulated_crowd(seed=1)[0])
+    _assert_same(first, _fit(aggregator, annotations))
+
+
+def check_unanimous_crowd_is_believed(aggregator: Any) -> None:
+    """Where all agree, that is the answer."""
+    truth = np.random.default_rng(0).integers(3, size=30)
+    annotations = _table(np.repeat(np.arange(30), 4), np.tile(np.arange(4), 30), np.repeat(truth, 4), 30, 4, 3)
+    result = _fit(aggregator, annotations)
+    np.testing.assert_array_equal(result.labels, truth)
+    assert (result.posteriors[np.arange(30), truth] > 0.99).all()
+
+
+def check_row_order_is_irrelevant(aggregator: Any) -> None:
+    """Shuffled rows give the same result up to rounding."""
+    annotations, _ = simulated_crowd()
+    order = np.random.default_rng(1).permutation(len(annotations))
+    columns = {name: getattr(annotations, name)[order] for name in ("task_ids", "annotator_ids", "labels")}
+    _assert_same(_fit(aggregator, annotations), _fit(aggregator, replace(annotations, **columns)), atol=1e-7)
+
+
+def check_renaming_permutes(aggregator: Any) -> None:
+    """Other codes for tasks, annotators and classes permute the result; only drawn ties may differ."""
+    annotations, _ = simulated_crowd()
+    rng = np.random.default_rng(2)
+    n, r, k = annotations.num_tasks, annotations.num_annotators, annotations.num_classes
+    task, annotator, label = (rng.permutation(size) for size in (n, r, k))
+    renamed = _table(
+        task[annotations.task_ids], annotator[annotations.annotator_ids], label[annotations.labels], n, r, k
+    )
+    before, after = _fit(aggregator, annotations), _fit(aggregator, renamed)
+    if _has_drawn_posteriors(before, annotations):
+        return
+    np.testing.assert_allclose(after.posteriors[task][:, label], before.posteriors, atol=1e-6)
+    top = np.sort(before.posteriors, axis=1)
+    clear = top[:, -1] - top[:, -2] > 1e-6
+    np.testing.assert_array_equal(after.labels[task][clear], label[before.labels][clear])
+    if before.confusions is not None and after.confusions is not None:
+        np.testing.assert_allclose(after.confusions[annotator][:, label][:, :, label], before.confusions, atol=1e-6)
+
+
+def _has_drawn_posteriors(result: Aggregation, annotations: Annotations) -> bool:
+    """Whether all posteriors are zero or one: hard votes, whose ties a class order or a draw decides."""
+    del annotations
+    return bool(np.isin(result.posteriors, (0.0, 1.0)).all())
+
+
+def check_blocks_are_irrelevant(aggregator: Any) -> None:
+    """Blocks of a few annotations add up to what one block gives."""
+    annotations, _ = simulated_crowd()
+    _assert_same(_fit(aggregator, annotations), _fit(aggregator, _Chopped(annotations)), atol=1e-7)
+
+
+class _Chopped:
+    """Annotations whose blocks hold one or two tasks."""
+
+    def __init__(self, annotations: Annotations):
+        self._annotations = annotations
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._annotations, name)
+
+    def __len__(self) -> int:
+        return len(self._annotations)
+
+    def blocks(self, max_annotations: int = 0) -> Iterator[tuple[np.ndarray, ...]]:
+        del max_annotations
+        return self._annotations.blocks(max_annotations=7)
+
+
+def check_gold_is_clamped(aggregator: Any) -> None:
+    """A known class is the answer, even against the whole crowd."""
+    if "gold" not in signature(aggregator.fit).parameters:
+        return
+    annotations, truth = simulated_crowd()
+    gold = np.full(len(truth), -1)
+    gold[:5] = (truth[:5] + 1) % 3
+    result = _fit(aggregator, annotations, gold=gold)
+    _assert_sound(result, annotations)
+    np.testing.assert_array_equal(result.labels[:5], gold[:5])
+    np.testing.assert_array_equal(result.posteriors[:5], np.eye(3)[gold[:5]])
+    _assert_same(_fit(aggregator, annotations, gold=np.full(len(truth), -1)), _fit(aggregator, annotations))
+
+
+def check_sparse_and_odd_tables(aggregator: Any) -> None:
+    """One annotation; one class; tasks, annotators and classes that nothing is known of; a tie. Never a NaN."""
+    tables = {
+        "a single annotation": _table([0], [0], [1], 1, 1, 2),
+        "one class only": _table([0, 0, 1], [0, 1, 0], [0, 0, 0], 2, 2, 1),
+        "a task without annotations": _table([0, 0, 2], [0, 1, 1], [1, 1, 0], 3, 2, 2),
+        "an annotator without annotations": _table([0, 1], [0, 0], [0, 1], 2, 3, 2),
+        "a class never seen": _table([0, 0, 1], [0, 1, 0], [0, 0, 2], 2, 2, 4),
+        "a tie": _table([0, 0], [0, 1], [0, 1], 1, 2, 2),
+        "no annotations at all": _table([], [], [], 3, 2, 2),
+        "no tasks at all": _table([], [], [], 0, 0, 2),
+    }
+    for name, annotations in tables.items():
+        with np.errstate(divide="raise", invalid="raise", over="raise"):
+            result = _fit(aggregator, annotations)
+        try:
+            _assert_sound(result, annotations)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+    tied = _fit(aggregator, tables["a tie"])
+    if not _has_drawn_posteriors(tied, tables["a tie"]):
+        np.testing.assert_allclose(tied.posteriors, 0.5, atol=1e-9)
+
+
+def check_unknown_tasks_get_the_class_prior(aggregator: Any) -> None:
+    """A task without annotations has the class prior as posterior, and is marked by its count of zero."""
+    annotations, _ = simulated_crowd()
+    longer = replace(annotations, tasks=np.arange(annotations.num_tasks + 2))
+    result, known = _fit(aggregator, longer), _fit(aggregator, annotations)
+    np.testing.assert_array_equal(np.flatnonzero(result.annotations_per_task == 0), [60, 61])
+    np.testing.assert_allclose(result.posteriors[:60], known.posteriors, rtol=0, atol=1e-9)
+    if result.class_prior is not None:
+        np.testing.assert_allclose(result.posteriors[60:], [result.class_prior] * 2, atol=1e-12)
+
+
+AGGREGATOR_CHECKS: dict[str, Callable[[Any], None]] = {
+    name.removeprefix("check_"): check
+    for name, check in list(globals().items())
+    if name.startswith("check_") and name != "check_aggregator"
+}
+"""Every check by name; each takes an aggregator and raises AssertionError."""
