@@ -1,1 +1,35 @@
 """Loaders of real crowd sets, and simulated annotators."""
+
+import difflib
+
+from crowdzoo.datasets.crowd_dataset import CrowdDataset
+from crowdzoo.datasets.folder import data_folder
+from crowdzoo.datasets.labelme import load_labelme
+from crowdzoo.datasets.simulated import simulate_annotations
+from crowdzoo.datasets.write_files import write_files
+from crowdzoo.errors import DataError
+
+__all__ = ["CrowdDataset", "data_folder", "load", "load_labelme", "names", "simulate_annotations", "write_files"]
+
+_LOADERS = {"labelme": load_labelme}
+
+
+def names() -> tuple[str, ...]:
+    """Names of the data sets that ship with crowdzoo."""
+    return tuple(_LOADERS)
+
+
+def load(name: str) -> CrowdDataset:
+    """Loads a data set that ships with crowdzoo.
+
+    Args:
+        name: one of `names()`.
+
+    Raises:
+        DataError: there is no data set of that name.
+    """
+    if name not in _LOADERS:
+        near = difflib.get_close_matches(name, _LOADERS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise DataError(f"there is no data set {name!r}; crowdzoo ships {', '.join(_LOADERS)}.{hint}")
+    return _LOADERS[name]()

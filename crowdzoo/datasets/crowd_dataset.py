@@ -1,0 +1,37 @@
+"""A real crowd set as one value."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+
+__all__ = ["CrowdDataset"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrowdDataset:
+    """Annotations, the instances that were annotated, and the truth. Row i of every array is task code i.
+
+    Attributes:
+        name: as in `crowdzoo.datasets.load`.
+        annotations: of all N tasks.
+        instances: features, float32 [N, D].
+        gold: true class codes, int64 [N].
+        split: "train" or "eval", str [N].
+        licence: of the data.
+        citation: whom to name.
+        description: a paragraph.
+    """
+
+    name: str
+    annotations: Annotations
+    instances: np.ndarray
+    gold: np.ndarray
+    split: np.ndarray
+    licence: str
+    citation: str
+    description: str
+
+    def __repr__(self) -> str:
+        return f"<CrowdDataset {self.name}: {self.annotations!r}, {self.instances.shape[1]} features>"

@@ -1,0 +1,74 @@
+"""LabelMe scenes with annotators from Amazon Mechanical Turk."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.datasets.crowd_dataset import CrowdDataset
+from crowdzoo.errors import DataError
+
+__all__ = ["load_labelme"]
+
+FOLDER = Path(__file__).with_name("labelme")
+
+LICENCE = "CC BY 4.0"
+CITATION = (
+    "F. Rodrigues, F. C. Pereira: Deep Learning from Crowds. AAAI 2018 (annotations); B. C. Russell, A. Torralba, "
+    "K. P. Murphy, W. T. Freeman: LabelMe. IJCV 77, 2008, and A. Oliva, A. Torralba: Modeling the Shape of the Scene. "
+    "IJCV 42(3), 2001 (photographs); T. Lefort, B. Charlier, A. Joly, J. Salmon: Peerannot. Computo, 2024 (source)."
+)
+DESCRIPTION = (
+    "1,000 photographs of eight kinds of scene, each labelled by one to three of 59 people on Amazon Mechanical Turk "
+    "(2,547 annotations; a majority vote is right for 77 % of the photographs). Instances are 512 descriptors computed "
+    "from the photographs without any trained network. A quarter of the tasks is held out for evaluation."
+)
+
+
+def load_labelme() -> CrowdDataset:
+    """Loads the LabelMe set that ships with crowdzoo.
+
+    Returns:
+        1,000 tasks (names are integers), 59 annotators (0 to 58), 8 classes in alphabetical order, 512 features,
+        750 tasks of split "train" and 250 of "eval".
+
+    Raises:
+        DataError: a file of the installation is missing or was changed.
+
+    Source:
+        See the README beside the files; `benchmarks/datasets/labelme.py` in the repository made them.
+    """
+    try:
+        with np.load(FOLDER / "descriptors.npz") as file:
+            tasks, features = file["task"], file["features"].astype(np.float32)
+        with open(FOLDER / "gold.csv", encoding="utf-8", newline="") as text:
+            rows = list(csv.DictReader(text))
+    except FileNotFoundError as error:
+        raise DataError(f"{error.filename} is missing: install crowdzoo anew.") from error
+    if [int(row["task"]) for row in rows] != tasks.tolist():
+        raise DataError(f"{FOLDER}: gold.csv and descriptors.npz do not list the same tasks: install crowdzoo anew.")
+    classes = sorted({row["gold"] for row in rows})
+    code = {name: number for number, name in enumerate(classes)}
+    return CrowdDataset(
+        name="labelme",
+        annotations=_read_annotations(tasks, classes),
+        instances=features,
+        gold=np.array([code[row["gold"]] for row in rows], dtype=np.int64),
+        split=np.array([row["split"] for row in rows]),
+        licence=LICENCE,
+        citation=CITATION,
+        description=DESCRIPTION,
+    )
+
+
+def _read_annotations(tasks, classes):
+    with open(FOLDER / "annotations.csv", encoding="utf-8", newline="") as text:
+        rows = list(csv.DictReader(text))
+    return Annotations.from_arrays(
+        [int(r["task"]) for r in rows],
+        [int(r["annotator"]) for r in rows],
+        [r["label"] for r in rows],
+        tasks=tasks,
+        classes=classes,
+    )
