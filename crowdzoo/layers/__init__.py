@@ -1,1 +1,6 @@
-"""Crowd layers: one public layer per file."""
+"""Keras layers for labels from many annotators: one public layer per file, `keras.ops` only."""
+
+from crowdzoo.layers.crowdsourced_layer import CrowdsourcedLayer
+from crowdzoo.layers.standardization import Standardization
+
+__all__ = ["CrowdsourcedLayer", "Standardization"]

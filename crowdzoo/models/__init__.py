@@ -1,1 +1,25 @@
-"""CrowdModel and the ready models, one per file."""
+"""Models: any base with any crowd layer, and the zoo's ready ones. Names load when first used."""
+
+import importlib
+from typing import Any
+
+_NAMES = {
+    "CrowdBatches": "crowdzoo.models.crowd_batches",
+    "CrowdModel": "crowdzoo.models.crowd_model",
+    "FeatureClassifier": "crowdzoo.models.feature_classifier",
+    "TrainingSettings": "crowdzoo.models.training",
+    "build_model": "crowdzoo.models.training",
+    "train": "crowdzoo.models.training",
+}
+
+__all__ = [*_NAMES]  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'crowdzoo.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

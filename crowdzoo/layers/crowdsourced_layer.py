@@ -1,0 +1,293 @@
+"""The crowd layer: one small map per annotator from the truth's estimate to the annotator's answer."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+__all__ = ["CrowdsourcedLayer"]
+
+CONNECTIONS = {
+    "classification": ("MW", "VW", "VB", "VW+B", "S"),
+    "sequence": ("MW", "VW", "VB", "VW+B", "S"),
+    "regression": ("S", "B", "S+B"),
+}
+# rank of the bottleneck, and how its shape is written in messages
+BOTTLENECKS = {
+    "classification": (2, "[batch, classes]"),
+    "sequence": (3, "[batch, tokens, classes]"),
+    "regression": (2, "[batch, 1]"),
+}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class CrowdsourcedLayer(keras.layers.Layer):
+    """What each annotator would answer, given an estimate of the truth.
+
+    The layer stands on a base model's output (the bottleneck) and is taken off again after training.
+    With `p` the bottleneck, annotator r's output is
+
+        | connection | output                          | weights of r        |
+        |------------|---------------------------------|---------------------|
+        | MW         | a[l] = sum_k p[k] W_r[k, l]     | kernel [K, K]       |
+        | VW         | a = w_r * p                     | kernel [K]          |
+        | VB         | a = p + b_r                     | bias [K]            |
+        | VW+B       | a = w_r * p + b_r               | kernel [K], bias [K] |
+        | S          | a = s_r p                       | kernel, one number  |
+
+    For classification and sequences `a` holds logits: the annotator's label distribution is `softmax(a)`, which
+    `crowdzoo.losses.MaskedCrowdCrossentropy` applies. Two softmaxes, the base's and the loss's, are
+    intended (the paper's form), so a kernel is not a confusion matrix: `annotator_confusions()` gives that.
+    For regression `p` is the estimate itself, and the connections are `S` (s_r p), `B` (p + b_r)
+    and `S+B` (s_r p + b_r).
+
+    Dense form, `layer(p)`: every annotator's answer. Sparse form, `layer(p, annotators=ids)`: only the answers of
+    the annotators who labelled, so that cost follows the annotations and a million annotators train.
+
+    Weights start at the identity (kernels) and at zero (biases): at first everybody says what the base
+    says. Computation is in float32 (or wider) under mixed precision too.
+
+    Args:
+        num_annotators: R, number of annotators.
+        connection: `"MW"`, `"VW"`, `"VB"`, `"VW+B"` or `"S"`; for regression `"S"`, `"B"` or `"S+B"`.
+        task: `"classification"`, `"sequence"` or `"regression"`.
+        scale: factor of the identity that kernels start at. With 1, the paper's choice, no annotator's
+            probability can exceed e / (e + K - 1) at first; 2 to 4 start sharper.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: the bottleneck, `[B, K]` (sequence `[B, T, K]`, regression `[B, 1]`).
+        annotators: int `[B, M]`, annotator codes in 0..R-1, -1 for padding; or None for the dense form. What comes
+            out at a padded place means nothing: give it a missing label, and the loss leaves it out.
+
+    Returns:
+        Logits `[B, R, K]` (sequence `[B, T, R, K]`), for regression values `[B, R]`. In the sparse form M
+        stands in R's place.
+
+    Raises:
+        ValueError: unknown task or connection, impossible sizes, or an input of the wrong rank.
+
+    Example:
+        >>> model = keras.Sequential([keras.layers.Input((20,)), keras.layers.Dense(4, activation="softmax")])
+        >>> model.add(CrowdsourcedLayer(num_annotators=59, connection="MW"))
+        >>> model.output_shape
+        (None, 59, 4)
+
+    Source:
+        F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4. VB and S are in the
+        authors' code only.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        connection: str = "MW",
+        task: str = "classification",
+        scale: float = 1.0,
+        **kwargs: Any,
+    ):
+        # Answers go through a softmax and a logarithm: the layer casts by itself, never below float32.
+        super().__init__(autocast=False, **kwargs)
+        if task not in CONNECTIONS:
+            raise ValueError(f"CrowdsourcedLayer: unknown task {task!r}{_instead(task, CONNECTIONS)}")
+        if connection not in CONNECTIONS[task]:
+            raise ValueError(
+                f"CrowdsourcedLayer: unknown connection {connection!r} for task {task!r}"
+                f"{_instead(connection, CONNECTIONS[task])}"
+            )
+        if isinstance(num_annotators, bool) or int(num_annotators) != num_annotators or num_annotators < 1:
+            raise ValueError(f"CrowdsourcedLayer: num_annotators must be a whole number >= 1, got {num_annotators!r}")
+        if not np.isfinite(scale):
+            raise ValueError(f"CrowdsourcedLayer: scale must be a finite number, got {scale!r}")
+        self.num_annotators = int(num_annotators)
+        self.connection = connection
+        self.task = task
+        self.scale = float(scale)
+        self.kernel: Any = None
+        self.bias: Any = None
+        self._num_classes: int | None = None
+        # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
+        self.supports_masking = True
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the annotators' weights.
+
+        Args:
+            input_shape: shape of the bottleneck; its last axis (K) must be known.
+        """
+        self._check_shape(input_shape)
+        classes = input_shape[-1]
+        self._num_classes = classes
+        has_kernel = self.connection not in ("B", "VB")
+        has_bias = self.connection.endswith("B")
+        vector = () if self.task == "regression" else (classes,)
+        if has_kernel:
+            own = {"MW": (classes, classes), "S": (), "S+B": ()}.get(self.connection, (classes,))
+            self.kernel = self.add_weight(
+                shape=(self.num_annotators, *own), initializer=self._identity, name="kernel", autocast=False
+            )
+        if has_bias:
+            self.bias = self.add_weight(
+                shape=(self.num_annotators, *vector), initializer="zeros", name="bias", autocast=False
+            )
+        super().build(input_shape)
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Answers of all annotators, or of the given ones; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        dtype = self._computing_dtype()
+        p = ops.cast(inputs, dtype)
+        kernel = None if self.kernel is None else ops.cast(self.kernel, dtype)
+        bias = None if self.bias is None else ops.cast(self.bias, dtype)
+        if annotators is not None:
+            if len(annotators.shape) != 2:
+                raise ValueError(
+                    "CrowdsourcedLayer: annotators must have shape [batch, most annotations of a task], "
+                    f"got {tuple(annotators.shape)}"
+                )
+            # -1 (padding) borrows annotator 0's weights; the loss masks what comes of it
+            ids = ops.maximum(ops.cast(annotators, "int32"), 0)
+            kernel = None if kernel is None else ops.take(kernel, ids, axis=0)
+            bias = None if bias is None else ops.take(bias, ids, axis=0)
+        if self.task == "regression":
+            return self._scalar_answers(p, kernel, bias)
+        return self._class_answers(p, kernel, bias, sparse=annotators is not None)
+
+    def _scalar_answers(self, p: Any, scale: Any, bias: Any) -> Any:
+        """`[B, 1]` with scale and bias `[R]` or `[B, M]` gives `[B, R]` or `[B, M]`."""
+        answers = p if scale is None else p * scale
+        return answers if bias is None else answers + bias
+
+    def _class_answers(self, p: Any, kernel: Any, bias: Any, sparse: bool) -> Any:
+        """Logits `[B, (T,) R or M, K]`; kernel and bias start with the axes `[R]` or `[B, M]`."""
+        tokens = self.task == "sequence"
+        if self.connection == "MW":
+            bottleneck = "btk" if tokens else "bk"
+            weights = "bmkl" if sparse else "mkl"
+            return ops.einsum(f"{bottleneck},{weights}->{bottleneck[:-1]}ml", p, kernel)
+        p = ops.expand_dims(p, axis=-2)  # [B, (T,) 1, K]
+        if kernel is not None:
+            if self.connection == "S":
+                kernel = ops.expand_dims(kernel, axis=-1)
+            p = p * self._before_tokens(kernel, sparse)
+        if bias is not None:
+            p = p + self._before_tokens(bias, sparse)
+        return p
+
+    def _before_tokens(self, weights: Any, sparse: bool) -> Any:
+        """Gathered weights `[B, M, K]` of a sequence need a token axis: `[B, 1, M, K]`."""
+        return ops.expand_dims(weights, axis=1) if sparse and self.task == "sequence" else weights
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """No mask goes on: the labels say what counts."""
+        return None
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None
+    ) -> tuple[int | None, ...]:
+        """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
+        self._check_shape(input_shape)
+        answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
+        if self.task == "regression":
+            return (input_shape[0], answers)
+        return (*input_shape[:-1], answers, input_shape[-1])
+
+    def compute_output_spec(self, inputs: Any, annotators: Any = None) -> Any:
+        """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
+        shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
+        return keras.KerasTensor(shape, dtype=self._computing_dtype())
+
+    def annotator_confusions(self) -> np.ndarray:
+        """What the model says of every annotator: their label distribution for each certain truth.
+
+        Returns:
+            float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
+
+        Raises:
+            ValueError: the layer is for regression, or has no weights yet.
+        """
+        if self.task == "regression":
+            raise ValueError(
+                "CrowdsourcedLayer: a regression has no confusion matrices; "
+                "use annotator_scales() and annotator_biases()"
+            )
+        if not self.built:
+            raise ValueError("CrowdsourcedLayer: no weights yet; call the layer, or fit its model, first")
+        truths = np.eye(self._num_classes, dtype="float32")
+        if self.task == "sequence":
+            logits = ops.convert_to_numpy(self(truths[None]))[0]  # K tokens, one of each class
+        else:
+            logits = ops.convert_to_numpy(self(truths))
+        logits = np.moveaxis(logits.astype("float64"), 0, 1)  # [true, annotator, said] -> [annotator, true, said]
+        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return odds / odds.sum(axis=-1, keepdims=True)
+
+    def annotator_scales(self) -> np.ndarray:
+        """Factor s_r of every annotator of a regression, float64 `[R]`; ones where the connection has none."""
+        return self._numbers(self.kernel, 1.0)
+
+    def annotator_biases(self) -> np.ndarray:
+        """Bias b_r of every annotator of a regression, in the labels' unit, float64 `[R]`; zeros where there is none.
+
+        A number added to every bias and taken from the base's output changes no loss, so only the
+        differences between annotators are meaningful.
+        """
+        return self._numbers(self.bias, 0.0)
+
+    def _numbers(self, weight: Any, default: float) -> np.ndarray:
+        if self.task != "regression":
+            raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
+        if not self.built:
+            raise ValueError("CrowdsourcedLayer: no weights yet; call the layer, or fit its model, first")
+        if weight is None:
+            return np.full(self.num_annotators, default)
+        return ops.convert_to_numpy(weight).astype("float64")
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "num_annotators": self.num_annotators,
+            "connection": self.connection,
+            "task": self.task,
+            "scale": self.scale,
+        }
+
+    def _identity(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """`scale` times the identity for every annotator: matrices for MW, factors otherwise."""
+        if self.connection != "MW":
+            return ops.full(shape, self.scale, dtype=dtype)
+        # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
+        return ops.tile(self.scale * ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
+
+    def _computing_dtype(self) -> str:
+        return keras.backend.result_type(self.variable_dtype, "float32")
+
+    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
+        rank, written = BOTTLENECKS[self.task]
+        if len(shape) != rank:
+            raise ValueError(
+                f"CrowdsourcedLayer(task={self.task!r}): the input must have shape {written}, got {tuple(shape)}"
+            )
+        if self.task == "regression" and shape[-1] != 1:
+            raise ValueError(
+                f"CrowdsourcedLayer(task='regression'): the input must have shape {written}, one estimate a task, "
+                f"got {tuple(shape)}"
+            )
+        if self.task != "regression" and shape[-1] is None:
+            raise ValueError("CrowdsourcedLayer: the number of classes (last axis of the input) must be known")
+        if self.built and shape[-1] != self._num_classes:
+            raise ValueError(
+                f"CrowdsourcedLayer: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
+            )
+
+
+def _instead(name: str, options: Iterable[str]) -> str:
+    """The way out of an unknown name: the list, and the nearest one."""
+    known = list(options)
+    near = difflib.get_close_matches(str(name).upper(), [option.upper() for option in known], n=1)
+    hint = f" Did you mean {next(o for o in known if o.upper() == near[0])!r}?" if near else ""
+    return f"; choose one of {', '.join(known)}.{hint}"

@@ -1,0 +1,101 @@
+"""Features brought to mean zero and variance one, by statistics that travel with the model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.errors import DataError
+
+__all__ = ["Standardization"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class Standardization(keras.layers.Layer):
+    """`(x - mean) / sqrt(variance)` for every feature; a feature that never varies is only centred.
+
+    `keras.layers.Normalization` divides a constant feature by 1e-7, so that the first new value of it
+    swamps everything; hence a layer of our own.
+
+    The statistics are weights that are not trained: they are saved with the model and loaded with it. Before
+    they are known, mean is 0 and variance 1. Computation is in float32 (or wider) under mixed precision too.
+
+    Args:
+        mean: one number per feature, or None for later (`adapt`).
+        variance: one number >= 0 per feature, or None for later.
+        **kwargs: `keras.layers.Layer`'s own.
+
+    Call arguments:
+        inputs: features `[..., D]`.
+
+    Returns:
+        Standardised features `[..., D]`.
+
+    Raises:
+        ValueError: only one of mean and variance is given, or they differ in length.
+    """
+
+    def __init__(self, mean: Sequence[float] | None = None, variance: Sequence[float] | None = None, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        if (mean is None) != (variance is None):
+            raise ValueError("Standardization: give both mean and variance, or neither")
+        self.initial_mean = None if mean is None else [float(value) for value in mean]
+        self.initial_variance = None if variance is None else [float(value) for value in variance]
+        if self.initial_mean is not None and len(self.initial_mean) != len(self.initial_variance or ()):
+            raise ValueError("Standardization: mean and variance must have the same length")
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the two weights `[D]`."""
+        features = input_shape[-1]
+        if self.initial_mean is not None and len(self.initial_mean) != features:
+            raise ValueError(f"Standardization: statistics of {len(self.initial_mean)} features, input has {features}")
+        self.mean = self.add_weight(shape=(features,), initializer="zeros", trainable=False, name="mean")
+        self.variance = self.add_weight(shape=(features,), initializer="ones", trainable=False, name="variance")
+        if self.initial_mean is not None:
+            self.mean.assign(np.asarray(self.initial_mean))
+            self.variance.assign(np.asarray(self.initial_variance))
+        super().build(input_shape)
+
+    def adapt(self, x: np.ndarray) -> None:
+        """Takes mean and variance from data, in float64.
+
+        Args:
+            x: features `[N, D]`, N at least 1, all finite.
+
+        Raises:
+            DataError: wrong rank, no rows, or a value that is not finite.
+        """
+        x = np.asarray(x)
+        if x.ndim != 2 or len(x) == 0:
+            raise DataError(f"features must have shape [rows, features] with at least one row, got {x.shape}")
+        bad = np.argwhere(~np.isfinite(x))
+        if len(bad):
+            row, column = bad[0]
+            raise DataError(
+                f"features must be finite numbers: row {row}, feature {column} is {x[row, column]} ({len(bad):,} such "
+                "values in all); fill or drop them first"
+            )
+        if not self.built:
+            self.build((None, x.shape[1]))
+        if x.shape[1] != self.mean.shape[0]:
+            raise DataError(f"the model takes {self.mean.shape[0]} features, the data have {x.shape[1]}")
+        self.mean.assign(x.mean(axis=0, dtype="float64"))
+        self.variance.assign(x.var(axis=0, dtype="float64"))
+
+    def call(self, inputs: Any) -> Any:
+        """Standardises; see the class."""
+        dtype = keras.backend.result_type(self.variable_dtype, "float32")
+        x, mean, variance = (ops.cast(value, dtype) for value in (inputs, self.mean, self.variance))
+        # rounding leaves a constant feature a variance near 0, not 0: compare with the size of its values
+        constant = variance <= 1e-10 * ops.maximum(ops.square(mean), 1e-10)
+        return (x - mean) / ops.sqrt(ops.where(constant, ops.ones_like(variance), variance))
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "mean": self.initial_mean, "variance": self.initial_variance}

@@ -1,0 +1,125 @@
+"""Losses for labels from many annotators: what nobody labelled costs nothing.
+
+All of them divide by the number of **observed** labels of the batch. (The authors' code averages over all cells, so
+that its loss shrinks with every annotator who labelled nothing.)
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+__all__ = ["MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"]
+
+
+class _MaskedMean(keras.losses.Loss):
+    """Mean over the observed labels; 0 with gradient 0 where a batch has none."""
+
+    def __init__(self, name: str | None = None, dtype: Any = None):
+        super().__init__(name=name, reduction="sum_over_batch_size", dtype=dtype)
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        # Keras' own reduction divides by the number of cells, hence this one. A mask on y_pred is not read.
+        with keras.name_scope(self.name):
+            y_pred = ops.convert_to_tensor(y_pred)
+            y_pred = ops.cast(y_pred, keras.backend.result_type(y_pred.dtype, self.dtype, "float32"))
+            costs, observed = self.costs(ops.convert_to_tensor(y_true), y_pred)
+            if sample_weight is not None:
+                weight = ops.cast(ops.convert_to_tensor(sample_weight), costs.dtype)
+                while len(weight.shape) < len(costs.shape):
+                    weight = ops.expand_dims(weight, axis=-1)
+                costs = costs * weight
+            count = ops.sum(ops.cast(observed, costs.dtype))
+            return ops.sum(costs) / ops.maximum(count, 1)
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """Cost of every cell, 0 where there is no label, and which cells have one (bool); same shapes."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {"name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedCrowdCrossentropy(_MaskedMean):
+    """Softmax cross-entropy of the annotators' labels, averaged over the observed ones.
+
+    Serves classification and sequences, and the dense and the sparse form: labels are a whole number for every
+    distribution that the crowd layer gives. With S the observed (task, annotator) pairs,
+    `loss = -1/|S| sum_(i,r in S) log softmax(a_ir)[y_ir]`.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, sequences
+            `[B, T, R]`, in the sparse form `[B, M]` and `[B, T, M]`.
+        y_pred: logits, `y_true`'s shape and K.
+        sample_weight: `[B]`, or any leading axes of `y_true`; weights the labels' costs, not their number.
+
+    Returns:
+        A scalar. A label of K or more makes it NaN on every backend (`CrowdModel.fit` refuses it beforehand).
+
+    Source:
+        F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4; the mean is over the
+        observed labels.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `_MaskedMean.costs`."""
+        if not _same_shape(y_true.shape, y_pred.shape[:-1]):
+            raise ValueError(
+                "MaskedCrowdCrossentropy: labels must have the logits' shape without the last axis (classes), "
+                f"got labels {tuple(y_true.shape)} and logits {tuple(y_pred.shape)}"
+            )
+        classes = y_pred.shape[-1]
+        labels = ops.cast(y_true, "int32")
+        observed = labels >= 0
+        # one_hot of -1 is a row of zeros: no cost and no gradient, without a division or a gather
+        picked = ops.one_hot(labels, classes, dtype=y_pred.dtype)
+        costs = -ops.sum(picked * ops.log_softmax(y_pred, axis=-1), axis=-1)
+        # Backends differ on labels out of range (error, garbage, silence): make all of them loud
+        return ops.where(labels >= classes, float("nan"), costs), observed
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedCrowdMeanSquaredError(_MaskedMean):
+    """Squared error of the annotators' numbers, averaged over the observed ones.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: numbers `[B, R]` or `[B, M]`, NaN where there is none.
+        y_pred: the crowd layer's answers, same shape.
+        sample_weight: `[B]` or `[B, R]`; weights the labels' costs, not their number.
+
+    Returns:
+        A scalar, in the labels' unit squared.
+
+    Source:
+        F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4; the mean is over the
+        observed labels.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `_MaskedMean.costs`."""
+        if not _same_shape(y_true.shape, y_pred.shape):
+            raise ValueError(
+                "MaskedCrowdMeanSquaredError: labels and answers must have the same shape, "
+                f"got {tuple(y_true.shape)} and {tuple(y_pred.shape)}"
+            )
+        labels = ops.cast(y_true, y_pred.dtype)
+        observed = ops.logical_not(ops.isnan(labels))
+        # the inner where keeps NaN out of the gradient, which an outer mask alone would not
+        error = ops.where(observed, labels - y_pred, ops.zeros_like(y_pred))
+        return ops.square(error), observed
+
+
+def _same_shape(one: Any, other: Any) -> bool:
+    """Whether two static shapes agree, None being any number. Without it, an axis of 1 would be repeated silently."""
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a is None or b is None or a == b for a, b in pairs)

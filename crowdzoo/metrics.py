@@ -1,0 +1,224 @@
+"""What the papers report: NumPy in, plain numbers out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+
+__all__ = [
+    "ConfusionRecovery",
+    "accuracy",
+    "annotator_confusions_from_gold",
+    "confusion_recovery",
+    "expected_calibration_error",
+    "mean_absolute_error",
+    "r2_score",
+    "root_mean_squared_error",
+]
+
+
+def accuracy(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Share of right answers among those with known truth.
+
+    Args:
+        gold: class codes, any shape; -1 where the truth is not known.
+        predicted: class codes, same shape.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: shapes differ, or no truth is known.
+    """
+    gold, predicted = _pair(gold, predicted)
+    known = gold >= 0
+    if not known.any():
+        raise ValueError("accuracy: the truth of no task is known")
+    return float(np.mean(gold[known] == predicted[known]))
+
+
+def expected_calibration_error(gold: np.ndarray, probabilities: np.ndarray, bins: int = 15) -> float:
+    """How far confidence and accuracy lie apart, averaged over bins of equal width.
+
+    The confidence is the largest probability; bin b holds confidences in (b/bins, (b+1)/bins].
+
+    Args:
+        gold: class codes `[N]`, -1 where the truth is not known.
+        probabilities: `[N, K]`, rows sum to one.
+        bins: number of bins, at least 1.
+
+    Returns:
+        A number from 0 to 1: sum over bins of (share of tasks) * |accuracy - mean confidence|.
+
+    Raises:
+        ValueError: shapes do not fit, no truth is known, or bins < 1.
+
+    Source:
+        C. Guo et al.: On Calibration of Modern Neural Networks. ICML 2017, equation 3.
+    """
+    gold, probabilities = np.asarray(gold), np.asarray(probabilities, dtype="float64")
+    if gold.ndim != 1 or probabilities.ndim != 2 or len(gold) != len(probabilities):
+        raise ValueError(
+            "expected_calibration_error: gold must have shape [tasks] and probabilities [tasks, classes], got "
+            f"{gold.shape} and {probabilities.shape}"
+        )
+    if bins < 1:
+        raise ValueError(f"expected_calibration_error: bins must be at least 1, got {bins}")
+    known = gold >= 0
+    if not known.any():
+        raise ValueError("expected_calibration_error: the truth of no task is known")
+    confidence = probabilities[known].max(axis=1)
+    right = probabilities[known].argmax(axis=1) == gold[known]
+    bin_of = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    # (share of tasks) * |mean - mean| is |sum - sum| / N: empty bins need no care
+    gaps = np.bincount(bin_of, weights=right - confidence, minlength=bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def mean_absolute_error(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Mean of `|gold - predicted|` over known truths (NaN is unknown), in the labels' unit."""
+    return float(np.mean(np.abs(_errors(gold, predicted)[0])))
+
+
+def root_mean_squared_error(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Root of the mean of `(gold - predicted)^2` over known truths (NaN is unknown), in the labels' unit."""
+    return float(np.sqrt(np.mean(np.square(_errors(gold, predicted)[0]))))
+
+
+def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Share of the truth's variance that is explained, over known truths (NaN is unknown).
+
+    Args:
+        gold: numbers, any shape.
+        predicted: numbers, same shape.
+
+    Returns:
+        `1 - sum (gold - predicted)^2 / sum (gold - mean gold)^2`: 1 is perfect, 0 is as good as the mean. Where the truth
+        does not vary: 1 for a perfect prediction, else 0 (scikit-learn's convention).
+
+    Raises:
+        ValueError: shapes differ, or no truth is known.
+    """
+    errors, gold = _errors(gold, predicted)
+    total = np.square(gold - gold.mean()).sum()
+    unexplained = np.square(errors).sum()
+    if total == 0:
+        return 1.0 if unexplained == 0 else 0.0
+    return float(1 - unexplained / total)
+
+
+def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every annotator's true confusion matrix, counted against known truths.
+
+    Args:
+        annotations: classification of N tasks, or sequences.
+        gold: class codes `[N]` (sequences `[N, T]`), -1 where the truth is not known.
+
+    Returns:
+        confusions: float64 `[R, K, K]`, `[r, k, l]` = share of r's answers l among the tasks of truth k; rows sum to one,
+            and are uniform where r saw no task of that truth.
+        counts: int64 `[R, K]`, how many such tasks r labelled: weights for `confusion_recovery`.
+
+    Raises:
+        ValueError: regression, or gold of another shape.
+    """
+    if annotations.kind == "regression":
+        raise ValueError("annotator_confusions_from_gold: a regression has no confusion matrices")
+    gold = np.asarray(gold)
+    axes = 2 if annotations.kind == "sequence" else 1
+    if gold.ndim != axes or len(gold) != annotations.num_tasks:
+        raise ValueError(
+            f"annotator_confusions_from_gold: gold must have {axes} axes and {annotations.num_tasks} rows (one per task), "
+            f"got shape {gold.shape}"
+        )
+    truth = gold[annotations.task_ids] if axes == 1 else gold[annotations.task_ids, annotations.positions]
+    known = truth >= 0
+    shape = (annotations.num_annotators, annotations.num_classes, annotations.num_classes)
+    cells = np.ravel_multi_index((annotations.annotator_ids[known], truth[known], annotations.labels[known]), shape)
+    counted = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
+    counts = counted.sum(axis=2)
+    confusions = np.where(counts[..., None] > 0, counted / np.maximum(counts, 1)[..., None], 1 / shape[2])
+    return confusions, counts
+
+
+@dataclass(frozen=True)
+class ConfusionRecovery:
+    """How well learnt confusion matrices match the true ones.
+
+    Attributes:
+        mean_absolute_error: weighted mean of `|true - learned|` over all cells.
+        diagonal_correlation: weighted Pearson correlation of the diagonals, -1 to 1; 0 where one side does not vary.
+        annotator_errors: float64 `[R]`, the weighted mean absolute error of each annotator; 0 for weight 0.
+    """
+
+    mean_absolute_error: float
+    diagonal_correlation: float
+    annotator_errors: np.ndarray
+
+
+def confusion_recovery(true: np.ndarray, learned: np.ndarray, weights: np.ndarray | None = None) -> ConfusionRecovery:
+    """Compares learnt with true confusion matrices.
+
+    Args:
+        true: `[R, K, K]`, `[annotator, true, said]`.
+        learned: same.
+        weights: `[R, K]` or `[R]`, >= 0: how much a row or an annotator counts, such as the counts of
+            `annotator_confusions_from_gold`; None counts all alike.
+
+    Returns:
+        Errors and the correlation of the diagonals (who is good at what).
+
+    Raises:
+        ValueError: shapes do not fit, or all weights are 0.
+    """
+    true, learned = _pair(np.asarray(true, dtype="float64"), np.asarray(learned, dtype="float64"))
+    if true.ndim != 3 or true.shape[1] != true.shape[2]:
+        raise ValueError(f"confusion_recovery: matrices must have shape [annotators, K, K], got {true.shape}")
+    weight = np.ones(true.shape[:2]) if weights is None else np.asarray(weights, dtype="float64")
+    if weight.shape not in (true.shape[:1], true.shape[:2]):
+        raise ValueError(
+            f"confusion_recovery: weights must have shape {true.shape[:1]} or {true.shape[:2]}, got {weight.shape}"
+        )
+    if weight.ndim == 1:
+        weight = np.repeat(weight[:, None], true.shape[1], axis=1)
+    total = weight.sum()
+    if total <= 0 or (weight < 0).any():
+        raise ValueError("confusion_recovery: weights must not be negative, and not all 0")
+    row_errors = np.abs(true - learned).mean(axis=2)
+    own = weight.sum(axis=1)
+    annotator_errors = (weight * row_errors).sum(axis=1) / np.where(own > 0, own, 1)
+    return ConfusionRecovery(
+        mean_absolute_error=float((weight * row_errors).sum() / total),
+        diagonal_correlation=_correlation(
+            np.diagonal(true, axis1=1, axis2=2).ravel(),
+            np.diagonal(learned, axis1=1, axis2=2).ravel(),
+            weight.ravel() / total,
+        ),
+        annotator_errors=annotator_errors,
+    )
+
+
+def _correlation(a: np.ndarray, b: np.ndarray, weight: np.ndarray) -> float:
+    """Pearson correlation with weights that sum to one; 0 where one side is constant."""
+    a = a - weight @ a
+    b = b - weight @ b
+    spread = np.sqrt((weight @ a**2) * (weight @ b**2))
+    return float(weight @ (a * b) / spread) if spread > 1e-12 else 0.0
+
+
+def _errors(gold: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Differences and truths where the truth is known, both `[number known]`."""
+    gold, predicted = _pair(np.asarray(gold, dtype="float64"), np.asarray(predicted, dtype="float64"))
+    known = ~np.isnan(gold)
+    if not known.any():
+        raise ValueError("the truth of no task is known")
+    return gold[known] - predicted[known], gold[known]
+
+
+def _pair(gold: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    gold, predicted = np.asarray(gold), np.asarray(predicted)
+    # [N] against [N, 1] would broadcast to [N, N] and give a plausible wrong number
+    if gold.shape != predicted.shape:
+        raise ValueError(f"truth and prediction must have the same shape, got {gold.shape} and {predicted.shape}")
+    return gold, predicted

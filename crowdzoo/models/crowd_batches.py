@@ -1,0 +1,129 @@
+"""Batches of instances and their annotations, for every Keras backend."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
+
+__all__ = ["CrowdBatches"]
+
+
+class CrowdBatches(keras.utils.PyDataset):
+    """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations.
+
+    Only tasks that somebody labelled appear. The annotations of a batch are padded to its own most annotated
+    task (rounded up to a power of two, so that few shapes occur and little is compiled), so that one task with
+    a thousand labels does not widen all the others.
+
+    The order of an epoch hangs on the seed and the number of the epoch, on nothing else.
+
+    Args:
+        x: instances, row i is task code i: an array `[N', ...]` with N' >= N, or a structure of them.
+        annotations: labels of N tasks.
+        batch_size: tasks in a batch, at least 1.
+        seed: of the shuffling.
+        shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
+
+    Items:
+        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
+        (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the length of the instances' second axis).
+
+    Raises:
+        DataError: too few rows, no annotation at all, or more tokens labelled than an instance has.
+    """
+
+    def __init__(self, x: Any, annotations: Annotations, *, batch_size: int = 32, seed: int = 0, shuffle: bool = True):
+        super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        self.x = keras.tree.map_structure(np.asarray, x)
+        arrays = keras.tree.flatten(self.x)
+        rows = min((len(array) if array.ndim else 0) for array in arrays)
+        if rows < annotations.num_tasks:
+            raise DataError(
+                f"the annotations are about {annotations.num_tasks:,} tasks, but there are only {rows:,} instances: row i "
+                "of the instances must be task code i (see annotations.tasks)"
+            )
+        self.tasks = np.flatnonzero(annotations.redundancy > 0)
+        if len(self.tasks) == 0:
+            raise DataError("there is no annotation to learn from")
+        if annotations.kind == "sequence":
+            self._length = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
+            if int(annotations.positions.max()) >= self._length:  # type: ignore[union-attr]
+                raise DataError(
+                    f"a label stands at position {int(annotations.positions.max())}, "  # type: ignore[union-attr]
+                    f"but the instances have {self._length} tokens (their second axis; positions count from 0)"
+                )
+        self.annotations = annotations
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self._most = int(annotations.redundancy.max())
+        self._epoch = -1
+        self._order = self.tasks
+
+    @property
+    def num_batches(self) -> int:
+        """Batches in an epoch, the last one maybe smaller."""
+        return -(-len(self.tasks) // self.batch_size)
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def on_epoch_begin(self) -> None:
+        """Draws the order of the next epoch."""
+        self._epoch += 1
+        if self.shuffle:
+            self._order = np.random.default_rng([self.seed, self._epoch]).permutation(self.tasks)
+
+    def __getitem__(self, index: int) -> tuple[dict[str, Any], np.ndarray]:
+        tasks = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        ids, labels = self.annotations.padded(tasks)
+        width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
+        ids = _widened(ids, ids.ndim - 1, width, -1)
+        missing = np.nan if self.annotations.kind == "regression" else -1
+        labels = _widened(labels, labels.ndim - 1, width, missing)
+        if labels.ndim == 3:
+            labels = _widened(labels, 1, self._length, -1)
+        instances = keras.tree.map_structure(lambda array: array[tasks], self.x)
+        dtype = "float32" if self.annotations.kind == "regression" else "int32"
+        return {"instances": instances, "annotators": ids.astype("int32")}, labels.astype(dtype)
+
+    def as_tf_dataset(self) -> Any:
+        """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
+
+        Keras makes one by itself, but fixes the padded width at that of the first two batches.
+        """
+        import tensorflow as tf
+
+        def epoch() -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+            self.on_epoch_begin()
+            for index in range(self.num_batches):
+                yield self[index]
+
+        def spec(array: np.ndarray) -> Any:
+            dtype = tf.string if array.dtype.kind in "OSU" else array.dtype
+            return tf.TensorSpec((None, *array.shape[1:]), dtype)
+
+        regression = self.annotations.kind == "regression"
+        label_shape = (None, self._length, None) if self.annotations.kind == "sequence" else (None, None)
+        signature = (
+            {
+                "instances": keras.tree.map_structure(spec, self.x),
+                "annotators": tf.TensorSpec((None, None), tf.int32),
+            },
+            tf.TensorSpec(label_shape, tf.float32 if regression else tf.int32),
+        )
+        dataset = tf.data.Dataset.from_generator(epoch, output_signature=signature)
+        return dataset.apply(tf.data.experimental.assert_cardinality(self.num_batches)).prefetch(2)
+
+
+def _widened(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
+    """The array with `value` added at the end of an axis until it has `size`."""
+    pads = [(0, 0)] * array.ndim
+    pads[axis] = (0, size - array.shape[axis])
+    return np.pad(array, pads, constant_values=value)

@@ -1,0 +1,298 @@
+"""Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.models.crowd_batches import CrowdBatches
+
+__all__ = ["CrowdModel"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class CrowdModel(keras.Model):
+    """A base model that estimates the truth, and a crowd layer that says what each annotator would answer.
+
+    Training compares the crowd layer's answers with the annotations; `predict` gives the base's
+    estimate, and the crowd layer is not needed any more.
+
+    Args:
+        base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`,
+            regression `[B, 1]`).
+        crowd: crowd layer (`crowdzoo.layers.CrowdsourcedLayer`), or None for a base that is trained on given
+            targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: instances: gives the base's estimate. Or `{"instances": ..., "annotators": ids}` with ids int
+            `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`).
+
+    Example:
+        >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
+        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators))
+        >>> model.fit(x, annotations, epochs=20)
+        >>> model.predict(x).argmax(axis=1)
+    """
+
+    def __init__(self, base: keras.Model, crowd: keras.layers.Layer | None = None, **kwargs: Any):
+        # the base and the crowd layer cast by themselves; casting here would round the instances first
+        super().__init__(autocast=False, **kwargs)
+        self.base = base
+        self.crowd = crowd
+        self._instances_shape: Any = None
+        shape = getattr(base, "input_shape", None) if base.built else None
+        if shape is not None:
+            self.build(shape)
+
+    # === Keras ===
+
+    def build(self, input_shape: Any) -> None:
+        """Makes all weights.
+
+        Args:
+            input_shape: shape of the instances, or the dictionary of the instances' and annotators' shapes.
+        """
+        shape = input_shape["instances"] if _has_annotators(input_shape) else input_shape
+        if not self.base.built:
+            self.base.build(shape)
+        if self.crowd is not None and not self.crowd.built:
+            self.crowd.build(self.base.compute_output_shape(shape))
+        self._instances_shape = shape
+        self.built = True
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """The truth's estimate, or with annotators their answers; see the class."""
+        if not _has_annotators(inputs):
+            return self.base(inputs, training=training)
+        if self.crowd is None:
+            raise ValueError("CrowdModel: there is no crowd layer, so annotators cannot be asked")
+        return self.crowd(self.base(inputs["instances"], training=training), annotators=inputs["annotators"])
+
+    def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
+        """Sets up training.
+
+        Args:
+            optimizer: a Keras optimizer or its name; None is Adam at 0.001.
+            loss: None is the right one: `MaskedCrowdCrossentropy`, for regression `MaskedCrowdMeanSquaredError`;
+                without a crowd layer cross-entropy to the given distributions, or squared error for one output.
+            **kwargs: as for `keras.Model.compile`.
+        """
+        optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
+        super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
+
+    def _default_loss(self) -> keras.losses.Loss:
+        if self.crowd is not None:
+            regression = getattr(self.crowd, "task", None) == "regression"
+            return MaskedCrowdMeanSquaredError() if regression else MaskedCrowdCrossentropy()
+        shape = getattr(self.base, "output_shape", None) if self.base.built else None
+        if shape is not None and shape[-1] == 1:
+            return keras.losses.MeanSquaredError()
+        return keras.losses.CategoricalCrossentropy()
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Sets up a loaded model's training as it was saved."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
+    def get_config(self) -> dict[str, Any]:
+        """Base and crowd layer, serialised."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "base": keras.saving.serialize_keras_object(self.base),
+            "crowd": None if self.crowd is None else keras.saving.serialize_keras_object(self.crowd),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "CrowdModel":
+        """A model with fresh weights from `get_config`'s result."""
+        parts = {
+            name: None if config[name] is None else keras.saving.deserialize_keras_object(config[name], custom_objects)
+            for name in ("base", "crowd")
+        }
+        return cls(**{**config, **parts})
+
+    def get_build_config(self) -> dict[str, Any]:
+        """What `build` needs, for loading."""
+        return {"instances_shape": self._instances_shape}
+
+    def build_from_config(self, config: dict[str, Any]) -> None:
+        """Builds a model that is being loaded."""
+        shape = config.get("instances_shape")
+        if shape is not None and not self.built:
+            self.build(tuple(shape) if isinstance(shape, list) else shape)
+
+    # === Training and asking ===
+
+    def fit(  # type: ignore[override]
+        self,
+        x: Any = None,
+        y: Any = None,
+        *,
+        epochs: int = 1,
+        batch_size: int = 32,
+        seed: int = 0,
+        shuffle: bool = True,
+        validation_data: Any = None,
+        callbacks: Any = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains on annotations.
+
+        Args:
+            x: instances `[N, ...]`, row i is task code i; or a dataset of
+                `({"instances": ..., "annotators": ids}, labels)` (`tf.data.Dataset`, `keras.utils.PyDataset`), with y None.
+            y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN, sequences
+                `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets, `[N, K]`.
+            epochs: passes over the data.
+            batch_size: tasks in a batch.
+            seed: of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
+                the base is made; with both, two runs on one CPU agree exactly.
+            shuffle: False keeps the order.
+            validation_data: `(x, y)` like the above, or a dataset.
+            callbacks: Keras callbacks.
+            verbose: as in Keras.
+            **kwargs: further arguments of `keras.Model.fit`.
+
+        Returns:
+            Keras' `History`.
+
+        Raises:
+            DataError: fewer instances than tasks, labels of another kind, or annotators or classes that the model
+                does not have.
+        """
+        if not self.compiled:
+            self.compile()
+        data = self._data(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+        if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
+            validation_data = self._data(*validation_data, batch_size=batch_size, seed=seed, shuffle=False)
+        return super().fit(
+            data,
+            epochs=epochs,
+            shuffle=False,  # the batches shuffle themselves, by their seed
+            validation_data=validation_data,
+            callbacks=callbacks,
+            verbose=verbose,
+            **kwargs,
+        )
+
+    def evaluate(self, x: Any = None, y: Any = None, *, batch_size: int = 32, **kwargs: Any) -> Any:  # type: ignore[override]
+        """Loss and metrics on annotations; arguments as in `fit`, result as in `keras.Model.evaluate`."""
+        return super().evaluate(self._data(x, y, batch_size=batch_size, seed=0, shuffle=False), **kwargs)
+
+    def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
+        """Estimates the truth; annotators, where x names any, are not looked at.
+
+        Args:
+            x: instances `[N, ...]`, or a `tf.data.Dataset` or `PyDataset` of batches.
+            **kwargs: as for `keras.Model.predict`.
+
+        Returns:
+            The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
+        """
+        return self.base.predict(x, **kwargs)
+
+    def _data(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool) -> Any:
+        """Batches for Keras out of what `fit` takes."""
+        if y is None:
+            return x
+        if self.crowd is None:
+            if isinstance(y, Annotations):
+                raise DataError(
+                    "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
+                )
+            return _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+        annotations = y if isinstance(y, Annotations) else Annotations.from_dense(y, kind=self._kind())
+        self._check(annotations)
+        batches = CrowdBatches(x, annotations, batch_size=batch_size, seed=seed, shuffle=shuffle)
+        return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
+
+    def _kind(self) -> str:
+        return getattr(self.crowd, "task", "classification")
+
+    def _check(self, annotations: Annotations) -> None:
+        """Codes that are out of range would crash one backend and be misread by another."""
+        if annotations.kind != self._kind():
+            raise DataError(f"the crowd layer is for {self._kind()}, the annotations are of kind {annotations.kind}")
+        num_annotators = getattr(self.crowd, "num_annotators", annotations.num_annotators)
+        codes = annotations.annotator_ids
+        if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
+            raise DataError(
+                f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), the "
+                f"annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
+            )
+        num_classes = self._instances_shape and self.base.compute_output_shape(self._instances_shape)[-1]
+        labels = annotations.labels
+        if num_classes and annotations.kind != "regression" and len(labels):
+            if not 0 <= labels.min() <= labels.max() < num_classes:
+                raise DataError(
+                    f"labels must be class codes 0 to {num_classes - 1} ({num_classes} outputs of the base), the "
+                    f"annotations have codes {labels.min()} to {labels.max()}"
+                )
+
+    # === What was learnt of the annotators ===
+
+    def annotator_confusions(self) -> np.ndarray:
+        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one."""
+        return self._crowd().annotator_confusions()
+
+    def annotator_scales(self) -> np.ndarray:
+        """Factor of every annotator of a regression, float64 `[R]`."""
+        return self._crowd().annotator_scales()
+
+    def annotator_biases(self) -> np.ndarray:
+        """Bias of every annotator of a regression, in the labels' unit, float64 `[R]`."""
+        return self._crowd().annotator_biases()
+
+    def _crowd(self) -> Any:
+        if self.crowd is None:
+            raise ValueError("CrowdModel: there is no crowd layer, so nothing was learnt about the annotators")
+        return self.crowd
+
+    def export(self, path: str | Path, **kwargs: Any) -> Path:  # type: ignore[override]
+        """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""
+        from crowdzoo.export import export_model
+
+        return export_model(self, path, **kwargs)
+
+
+class _TargetBatches(keras.utils.PyDataset):
+    """Batches `(x, y)` of two arrays, in an order that hangs on the seed and the epoch only."""
+
+    def __init__(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool):
+        super().__init__()
+        self.x = keras.tree.map_structure(np.asarray, x)
+        self.y = np.asarray(y)
+        rows = min(len(array) for array in keras.tree.flatten(self.x))
+        if rows != len(self.y):
+            raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self._epoch = -1
+        self._order = np.arange(rows)
+
+    @property
+    def num_batches(self) -> int:
+        return -(-len(self._order) // self.batch_size)
+
+    def on_epoch_begin(self) -> None:
+        self._epoch += 1
+        if self.shuffle:
+            self._order = np.random.default_rng([self.seed, self._epoch]).permutation(len(self.y))
+
+    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
+        rows = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
+
+
+def _has_annotators(inputs: Any) -> bool:
+    return isinstance(inputs, Mapping) and set(inputs) == {"instances", "annotators"}

@@ -1,0 +1,109 @@
+"""A small network on feature vectors: the zoo's base model for anything that comes with descriptors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.layers.standardization import Standardization
+
+__all__ = ["FeatureClassifier"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class FeatureClassifier(keras.Model):
+    """Standardised features, hidden ReLU layers with dropout, and a softmax over the classes.
+
+    Call `adapt(x)` on the training features once before training, or give mean and variance; without
+    either, features are taken as they come. The statistics are saved with the model. Weights
+    and dropout follow `keras.utils.set_random_seed`.
+
+    Args:
+        num_features: D, length of a feature vector.
+        num_classes: K, number of classes.
+        hidden: units of each hidden layer; may be empty (softmax regression).
+        dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
+        mean: one number per feature, or None.
+        variance: one number per feature, or None.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: features `[B, D]`.
+
+    Returns:
+        Class probabilities `[B, K]`, rows sum to one, float32 under mixed precision too.
+
+    Raises:
+        ValueError: impossible sizes.
+
+    Source:
+        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5
+        (LabelMe): one hidden layer of 128 ReLU, dropout 0.5.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.5,
+        mean: Sequence[float] | None = None,
+        variance: Sequence[float] | None = None,
+        **kwargs: Any,
+    ):
+        hidden = tuple(int(units) for units in hidden)
+        if num_features < 1 or num_classes < 2 or min(hidden, default=1) < 1:
+            raise ValueError(
+                "FeatureClassifier: num_features must be at least 1, num_classes at least 2, hidden units at least 1; "
+                f"got num_features={num_features}, num_classes={num_classes}, hidden={list(hidden)}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"FeatureClassifier: dropout must be at least 0 and below 1, got {dropout}")
+        # === Layers ===
+        standardize = Standardization(mean, variance, name="standardize")
+        layers: list[Any] = [standardize]
+        for number, units in enumerate(hidden):
+            layers.append(keras.layers.Dense(units, activation="relu", name=f"hidden_{number}"))
+            if dropout:
+                layers.append(keras.layers.Dropout(dropout, name=f"dropout_{number}"))
+        layers.append(keras.layers.Dense(num_classes, name="logits"))
+        layers.append(keras.layers.Softmax(dtype=keras.backend.result_type(keras.config.floatx(), "float32")))
+
+        # === Functional model ===
+        inputs = keras.Input((num_features,), name="instances")
+        outputs = inputs
+        for layer in layers:
+            outputs = layer(outputs)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+        # === Config ===
+        self.standardize = standardize
+        self.num_features = int(num_features)
+        self.num_classes = int(num_classes)
+        self.hidden = hidden
+        self.dropout = float(dropout)
+
+    def adapt(self, x: np.ndarray) -> None:
+        """Takes mean and variance of the features from the training data.
+
+        Args:
+            x: features `[N, D]`, all finite.
+
+        Raises:
+            DataError: wrong shape, no rows, or a value that is not finite.
+        """
+        self.standardize.adapt(x)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            "num_features": self.num_features,
+            "num_classes": self.num_classes,
+            "hidden": list(self.hidden),
+            "dropout": self.dropout,
+            "mean": self.standardize.initial_mean,
+            "variance": self.standardize.initial_variance,
+            "name": self.name,
+            "trainable": self.trainable,
+        }

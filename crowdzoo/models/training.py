@@ -1,0 +1,152 @@
+"""One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.crowdsourced_layer import CONNECTIONS, CrowdsourcedLayer
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.feature_classifier import FeatureClassifier
+
+__all__ = ["METHODS", "TrainingSettings", "build_model", "train"]
+
+METHODS = ("crowdsourced-layer", "aggregated")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train; a value that can be printed, compared and hashed.
+
+    Attributes:
+        method: "crowdsourced-layer" learns from the annotations themselves, "aggregated" from one label
+            distribution per task.
+        connection: of the crowd layer: "MW", "VW", "VB", "VW+B" or "S".
+        scale: factor of the identity that the crowd layer starts at.
+        hidden: units of each hidden layer of the base.
+        dropout: share of hidden units dropped in training.
+        epochs: passes over the tasks.
+        batch_size: tasks in a batch.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the tasks.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    connection: str = "MW"
+    scale: float = 1.0
+    hidden: tuple[int, ...] = (128,)
+    dropout: float = 0.5
+    epochs: int = 60
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list from YAML would not hash
+        _choice("method", self.method, METHODS)
+        _choice("connection", self.connection, CONNECTIONS["classification"])
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"training: {name} must be at least 1, got {getattr(self, name)!r}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"training: learning_rate must be above 0, got {self.learning_rate!r}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"training: dropout must be at least 0 and below 1, got {self.dropout!r}")
+        if any(units < 1 for units in self.hidden):
+            raise ConfigError(f"training: hidden units must be at least 1, got {list(self.hidden)!r}")
+        if self.seed < 0:
+            raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
+
+
+def _choice(name: str, value: str, choices: Iterable[str]) -> None:
+    if value not in choices:
+        raise ConfigError(f"training: unknown {name} {value!r}; choose one of {', '.join(choices)}")
+
+
+def build_model(
+    settings: TrainingSettings, *, num_features: int, num_classes: int, num_annotators: int | None = None
+) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
+
+    Args:
+        settings: how to train.
+        num_features: D, length of a feature vector.
+        num_classes: K, number of classes.
+        num_annotators: R; not needed for method "aggregated".
+
+    Returns:
+        A model of features `[B, D]`; without a crowd layer for method "aggregated". Its base's features are not
+        standardised yet: call `model.base.adapt(x)`.
+    """
+    base = FeatureClassifier(num_features, num_classes, hidden=settings.hidden, dropout=settings.dropout, name="base")
+    crowd = None
+    if settings.method == "crowdsourced-layer":
+        if num_annotators is None:
+            raise ConfigError("method crowdsourced-layer needs the number of annotators")
+        crowd = CrowdsourcedLayer(num_annotators, settings.connection, scale=settings.scale, name="crowd")
+    model = CrowdModel(base, crowd, name="crowd_model")
+    model.compile(keras.optimizers.Adam(settings.learning_rate))
+    return model
+
+
+def train(
+    settings: TrainingSettings,
+    x: np.ndarray,
+    *,
+    annotations: Annotations | None = None,
+    label_distribution: np.ndarray | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> CrowdModel:
+    """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train.
+        x: features `[N, D]`, row i is task code i; their mean and variance standardise the base's input.
+        annotations: of the N tasks, for method "crowdsourced-layer".
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model.
+
+    Raises:
+        DataError: the labels that the method needs are missing, or do not fit the features.
+    """
+    x = np.asarray(x, dtype="float32")
+    labels: Any
+    if settings.method == "aggregated":
+        if label_distribution is None:
+            raise DataError("method aggregated needs label_distribution [N, K]")
+        labels = np.asarray(label_distribution, dtype="float32")
+        if labels.ndim != 2:
+            raise DataError(f"label_distribution must have shape [tasks, classes], got {labels.shape}")
+        num_classes, num_annotators = labels.shape[1], None
+    else:
+        if annotations is None:
+            raise DataError("method crowdsourced-layer needs annotations")
+        labels = annotations
+        num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
+    if x.ndim != 2:
+        raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+    keras.utils.set_random_seed(settings.seed)
+    model = build_model(settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators)
+    model.base.adapt(x)
+    model.fit(
+        x,
+        labels,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        callbacks=list(callbacks),
+        verbose=verbose,
+    )
+    return model
