@@ -39,8 +39,8 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
     num_tasks = len(block.tasks)
     block.said(len(weights), num_classes)  # checks the codes
     cells = block.index * num_classes + block.labels
-    votes = np.bincount(cells, weights=weights.take(block.annotator_ids), minlength=num_tasks * num_classes)
-    votes = votes.astype(np.float64, copy=False).reshape(num_tasks, num_classes)  # no annotations: bincount gives ints
+    counted = np.bincount(cells, weights=weights.take(block.annotator_ids), minlength=num_tasks * num_classes)
+    votes = counted.astype(np.float64).reshape(num_tasks, num_classes)  # without annotations bincount gives integers
     total = votes.sum(axis=1, keepdims=True)
     shares = np.divide(votes, total, out=np.full_like(votes, 1 / num_classes), where=total > 0)
     return block.clamped(shares)
