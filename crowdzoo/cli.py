@@ -131,25 +131,14 @@ def _describe_aggregate(command: argparse.ArgumentParser) -> None:
 
 
 def _aggregate(arguments: argparse.Namespace) -> None:
-    import inspect
-
-    from crowdzoo.aggregation import METHODS
+    from crowdzoo.aggregation import create
     from crowdzoo.report.tables import print_table
 
-    method = METHODS.get(arguments.method)
-    if method is None:
-        raise ConfigError(f"--method {arguments.method!r} is not one of {', '.join(METHODS)}.")
-    known = inspect.signature(method).parameters
-    settings = {"max_iter": arguments.max_iter, "tol": arguments.tol}
-    given = {name: value for name, value in settings.items() if value is not None}
-    for name in given:
-        if name not in known:
-            raise ConfigError(f"--{name.replace('_', '-')} is not a setting of {arguments.method}.")
-    if "seed" in known:
-        given["seed"] = arguments.seed
+    settings = {"max_iter": arguments.max_iter, "tol": arguments.tol, "seed": arguments.seed}
+    aggregator = create(arguments.method, **{name: value for name, value in settings.items() if value is not None})
     _refuse_filled(arguments.out, "--out")
     annotations = _read_annotations(arguments)
-    result = method(**given).fit(annotations)
+    result = aggregator.fit(annotations)
     result.to_parquet(arguments.out)
     counts = dict(zip(*_class_counts(result), strict=True))
     rows = [
@@ -197,7 +186,7 @@ def _train(arguments: argparse.Namespace) -> None:
     _choose_backend()
     import numpy as np
 
-    from crowdzoo.aggregation import METHODS
+    from crowdzoo.aggregation import create
     from crowdzoo.instances import read_instances
     from crowdzoo.models.training import TrainingSettings, train
     from crowdzoo.report.tables import print_table
@@ -221,7 +210,7 @@ def _train(arguments: argparse.Namespace) -> None:
     used = annotations.select_tasks(np.flatnonzero(training))
     labels: dict[str, Any] = {"annotations": used}
     if not layered:
-        labels = {"label_distribution": METHODS[arguments.method](seed=arguments.seed).fit(used).posteriors}
+        labels = {"label_distribution": create(arguments.method, seed=arguments.seed).fit(used).posteriors}
     with _progress("training", settings.epochs) as step:
         model = train(settings, instances.features[training], callbacks=[_epoch_callback(step)], **labels)
     _save_model(model, arguments.out, annotations)

@@ -105,8 +105,8 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
     (tmp_path / "filled").mkdir()
     (tmp_path / "filled" / "mine.txt").write_text("keep")
     cases = [
-        (("--method", "majority"), "'majority' is not one of majority-vote, dawid-skene"),
-        (("--method", "majority-vote", "--max-iter", 3), "--max-iter is not a setting of majority-vote"),
+        (("--method", "majority"), "'majority' is no aggregation method"),
+        (("--method", "majority-vote", "--max-iter", 3), "'max_iter' is no setting of majority-vote"),
         (("--rejects", "r.csv"), "give both"),
     ]
     for words, message in cases:
