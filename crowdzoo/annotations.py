@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crowdzoo._collecting import Rules, collect
+from crowdzoo._columns import array_source, frame_source
+from crowdzoo._parquet import read_metadata, write_parquet
+from crowdzoo._sources import CsvSource, JsonlSource, ParquetSource, Source, did_you_mean
+from crowdzoo._vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError
 
 if TYPE_CHECKING:
@@ -165,24 +172,17 @@ class Annotations:
         Raises:
             DataError: for bad rows, with the row (from 0), the column and the value.
         """
-        task_ids, task_names = _code("task", task, tasks)
-        annotator_ids, annotator_names = _code("annotator", annotator, annotators)
-        if kind == "regression":
-            labels, class_names = np.asarray(label, dtype=np.float64), None
-        else:
-            labels, class_names = _code("label", label, classes)
-        return cls(
-            kind,
-            task_ids,
-            annotator_ids,
-            labels,
-            task_names,
-            annotator_names,
-            class_names,
-            positions=position,
-            confidence=confidence,
-            timestamp=timestamp,
-        )
+        given = _given(kind, tasks, annotators, classes)
+        columns = {
+            "task": task,
+            "annotator": annotator,
+            "label": label,
+            "position": position,
+            "confidence": confidence,
+            "timestamp": timestamp,
+        }
+        source = array_source(columns, kind, given)
+        return cls._collected(source, _rules(kind, given, on_duplicate))
 
     @classmethod
     def from_dense(
@@ -212,10 +212,15 @@ class Annotations:
         Raises:
             DataError: for a code outside the classes or a number that is not finite.
         """
+        given = _given(kind, tasks, annotators, classes)
         matrix = np.asarray(matrix)
         axes = 3 if kind == "sequence" else 2
-        if matrix.ndim != axes:
-            raise DataError(f"a dense matrix of kind {kind!r} has {axes} axes. Received shape: {matrix.shape}")
+        if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
+            raise DataError(
+                f"a dense matrix of kind '{kind}' has {axes} axes and holds "
+                f"{'numbers' if kind == 'regression' else 'class codes'}. "
+                f"Received: shape {matrix.shape}, type {matrix.dtype}"
+            )
         if kind == "sequence":
             matrix = np.moveaxis(matrix, 2, 1)
         if missing is None:
@@ -223,42 +228,221 @@ class Annotations:
         present = ~np.isnan(matrix) if np.isnan(missing) else matrix != missing
         where = np.nonzero(present)
         values = matrix[where]
+        whole = np.isfinite(values)
+        class_names = None
         if kind == "regression":
-            labels, class_names = values.astype(np.float64), None
-            bad = ~np.isfinite(labels)
+            labels, good = values.astype(np.float64), whole
             reason = "is not a finite number."
         else:
-            labels = values.astype(np.int64)
-            class_names = _names(classes, labels.max(initial=-1) + 1)
-            bad = (labels != values) | (labels < 0) | (labels >= len(class_names))
+            whole &= np.floor(values) == values
+            labels = np.where(whole, values, -1).astype(np.int64)
+            class_names = _names(given["label"], int(labels.max(initial=-1)) + 1)
+            good = (labels >= 0) & (labels < len(class_names))
             reason = f"is not a class code, 0 to {len(class_names) - 1}, and not the missing value {missing:g}."
-        if bad.any():
-            rows = [
-                BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason)
-                for i in np.flatnonzero(bad)[:10]
-            ]
-            raise DataError("The matrix holds bad labels.", rows, int(bad.sum()))
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:10]]
+            raise DataError("The matrix holds bad labels.", rows, len(bad))
+        if kind == "sequence":
+            _check_dense_sequences(present)
         return cls(
             kind,
             where[0],
             where[1],
             labels,
-            _names(tasks, matrix.shape[0]),
-            _names(annotators, matrix.shape[1]),
+            _names(given["task"], matrix.shape[0]),
+            _names(given["annotator"], matrix.shape[1]),
             class_names,
             positions=where[2] if kind == "sequence" else None,
         )
 
     @classmethod
-    def from_frame(cls, frame: Any, **options: Any) -> Annotations:
-        """Makes annotations from a pandas frame."""
-        annotator = "annotator" if "annotator" in frame.columns else "worker"
-        for name in ("position", "confidence", "timestamp"):
-            if name in frame.columns:
-                options.setdefault(name, frame[name].to_numpy())
-        return cls.from_arrays(
-            frame["task"].to_numpy(), frame[annotator].to_numpy(), frame["label"].to_numpy(), **options
-        )
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Makes annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
+
+        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp.
+
+        Args:
+            frame: one row an annotation (for sequences: one row a token).
+            kind: "classification", "regression" or "sequence".
+            tasks: names in code order, or None for the sorted names that occur.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            on_duplicate: as in `from_csv`.
+            on_bad_rows: as in `from_csv`.
+            rejects: as in `from_csv`.
+
+        Returns:
+            Annotations with the rows in their order.
+
+        Raises:
+            DataError: as in `from_csv`; rows count from 0.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        source = frame_source(frame, kind, given)
+        return cls._collected(source, _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+
+    # === From files ===
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Any) -> Annotations:
+        """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
+
+        Args:
+            path: of the file.
+            kind: as in the other methods; None is what a Parquet file of `to_parquet` says, and otherwise
+                "classification".
+            **options: as in `from_csv`.
+
+        Returns:
+            Annotations with the rows in the file's order.
+
+        Raises:
+            DataError: for another suffix, and as in `from_csv`.
+        """
+        name = Path(path).name
+        suffix = Path(name.removesuffix(".gz")).suffix
+        if suffix == ".parquet" and not name.endswith(".gz"):
+            return cls.from_parquet(path, kind=kind, **options)
+        reader = {".csv": cls.from_csv, ".tsv": cls.from_tsv, ".jsonl": cls.from_jsonl}.get(suffix)
+        if reader is None:
+            hint = did_you_mean(suffix, [".csv", ".tsv", ".jsonl", ".parquet"])
+            raise DataError(
+                f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
+                f"not in '{suffix}'.{hint}"
+            )
+        return reader(path, kind=kind or "classification", **options)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads comma-separated values with a header; gzip where the name ends in .gz.
+
+        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp
+        (seconds, or ISO 8601 dates, UTC where they name no zone). Others are passed over. UTF-8, with or without
+        byte order mark. Values may be quoted with `"`, also around line breaks; white space around a value does
+        not count, and blank lines do not either. Ids are text; where every id of a column is an integer as Python
+        writes it (7, not 07), they become integers.
+
+        The file is streamed: memory follows the table that comes out, not the file.
+
+        Args:
+            path: of the file.
+            kind: "classification", "regression" or "sequence".
+            tasks: names in code order, or None for the sorted names that occur. Given names are matched by
+                their text, and rows with another name are bad.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            on_duplicate: what a second label of one annotator for one task (for sequences: and position) does:
+                "error" makes it a bad row, "first" and "last" say which label stays.
+            on_bad_rows: "error" stops, "reject" leaves bad rows out. Rows left out, for this or for
+                `on_duplicate`, are counted in `num_rejected` and, unless they go to `rejects`, in a warning.
+            rejects: a CSV file for rows left out: file, row, column, value, reason, original. One row each;
+                only the header where none was.
+
+        Returns:
+            Annotations with the rows in the file's order.
+
+        Raises:
+            DataError: with the file, the line (1 is the header), the column, the value and a way out, for every
+                bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
+                the classes, no number or not a finite one, repeated (task, annotator), annotators of one task
+                that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(CsvSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+
+    @classmethod
+    def from_tsv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads tab-separated values with a header; otherwise as `from_csv`."""
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(CsvSource(path, kind, "\t"), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+
+    @classmethod
+    def from_jsonl(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads one JSON object a line, with the keys that `from_csv` has as columns; otherwise as `from_csv`.
+
+        Ids and classes are strings or integers and compared as text, so 7 and "7" are one.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(JsonlSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str | None = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads a Parquet file with the columns of `from_csv`, otherwise as `from_csv`; rows count from 0.
+
+        Ids keep their type, string or integer. A file of `to_parquet` comes back exactly as it was: kind,
+        vocabularies and codes; names passed here take the place of the file's own.
+        """
+        source = ParquetSource(path, kind or "classification")
+        own_kind, own_names = read_metadata(source)
+        if kind is not None and own_kind is not None and kind != own_kind:
+            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}'. Received: kind='{kind}'")
+        kind = kind or own_kind or "classification"
+        given = _given(kind, tasks, annotators, classes)
+        given.update({column: names for column, names in own_names.items() if given.get(column) is None})
+        return cls._collected(ParquetSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+
+    @classmethod
+    def _collected(cls, source: Source, rules: Rules) -> Annotations:
+        result = collect(source, rules)
+        for column, names in getattr(source, "objects", {}).items():
+            result[_VOCABULARIES[column]] = names[result[_VOCABULARIES[column]]]
+        return cls(**result)
 
     # === To other forms ===
 
@@ -299,6 +483,20 @@ class Annotations:
             "timestamp": self.timestamp,
         }
         return pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Writes one row an annotation, with names, not codes; kind and vocabularies go into the metadata.
+
+        Args:
+            path: of the file; it appears only when it is complete.
+
+        Returns:
+            The path. `from_parquet` gives back what was written, codes and all.
+
+        Raises:
+            DataError: for names that are neither strings nor integers.
+        """
+        return write_parquet(self, path)
 
     def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Each task's annotations side by side, for batches.
@@ -487,6 +685,9 @@ _ROW_TYPES = {
 }
 
 
+_VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}
+
+
 def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
     if left is None or right is None:
         return left is right
@@ -494,20 +695,52 @@ def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
     return left.dtype.kind == right.dtype.kind and np.array_equal(left, right, equal_nan=floats)
 
 
-def _names(given: Sequence[Any] | None, count: int) -> np.ndarray:
-    """A given vocabulary as an array, or 0 ... count-1."""
-    if given is None:
-        return np.arange(count, dtype=np.int64)
-    names = np.asarray(given)
-    return names.astype(object) if names.dtype.kind in "US" else names
+def _names(given: np.ndarray | None, count: int) -> np.ndarray:
+    """A given vocabulary, or 0 ... count-1."""
+    return np.arange(count, dtype=np.int64) if given is None else given
 
 
-def _code(column: str, values: Any, given: Any) -> tuple[np.ndarray, np.ndarray]:
-    array = np.asarray(values)
-    array = array.astype(object) if array.dtype.kind == "U" else array
-    if given is None:
-        names, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int64), names
-    names = _names(given, 0)
-    lookup = {name: code for code, name in enumerate(names.tolist())}
-    return np.array([lookup[value] for value in array.tolist()], dtype=np.int64), names
+def _check_dense_sequences(present: np.ndarray) -> None:
+    """Refuses gaps, and annotators of one task who stop at different tokens; present is bool [N, R, T]."""
+    tokens = present.sum(axis=2)
+    gaps = (present != (np.arange(present.shape[2]) < tokens[:, :, None])).any(axis=2)
+    longest = tokens.max(axis=1, initial=0)[:, None]
+    bad = np.argwhere(gaps | ((tokens > 0) & (tokens < longest)))
+    if len(bad):
+        reason = "tokens are labelled; each annotator of a task labels its tokens from the first to the last."
+        rows = [BadRow("matrix", int(task), str(who), int(tokens[task, who]), reason) for task, who in bad[:10]]
+        raise DataError("The matrix holds ragged sequences.", rows, len(bad))
+
+
+def _given(kind: str, tasks: Any, annotators: Any, classes: Any) -> dict[str, np.ndarray | None]:
+    """Vocabularies that the user gave, by column."""
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={kind!r}")
+    if kind == "regression" and classes is not None:
+        raise ValueError("classes belong to every kind but regression")
+    names = {"task": tasks, "annotator": annotators, "label": classes}
+    return {
+        column: None if values is None else names_array(values, _VOCABULARIES[column])
+        for column, values in names.items()
+    }
+
+
+def _rules(
+    kind: str,
+    given: dict[str, np.ndarray | None],
+    on_duplicate: str,
+    on_bad_rows: str | None = None,
+    rejects: str | os.PathLike[str] | None = None,
+) -> Rules:
+    # on_bad_rows is None where the caller has no such argument to recommend
+    way_out = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
+    return Rules(
+        kind,
+        tasks=given["task"],
+        annotators=given["annotator"],
+        classes=given["label"],
+        on_duplicate=on_duplicate,
+        on_bad_rows=on_bad_rows or "error",
+        rejects=None if rejects is None else Path(rejects),
+        way_out=way_out if on_bad_rows else "",
+    )

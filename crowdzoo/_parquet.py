@@ -1,0 +1,120 @@
+"""Annotations as a Parquet file that knows its own vocabularies."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from crowdzoo._sources import ParquetSource
+from crowdzoo._vocabulary import sort_names
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["read_metadata", "write_parquet"]
+
+KEY = b"crowdzoo.annotations"
+ROWS = 1 << 20
+
+
+def write_parquet(annotations: Annotations, path: str | os.PathLike[str]) -> Path:
+    """Writes names as columns, and what columns cannot hold into the file's metadata.
+
+    The metadata holds the kind, and each vocabulary that is not simply the sorted names of its column.
+
+    Args:
+        annotations: what to write.
+        path: of the file; it appears only when it is complete.
+
+    Returns:
+        The path.
+
+    Raises:
+        DataError: for names that are neither strings nor integers.
+    """
+    path = Path(path)
+    names = {
+        "task": (annotations.task_ids, _arrow_names(annotations.tasks, "tasks")),
+        "annotator": (annotations.annotator_ids, _arrow_names(annotations.annotators, "annotators")),
+    }
+    if annotations.classes is not None:
+        names["label"] = (annotations.labels, _arrow_names(annotations.classes, "classes"))
+    plain = {
+        "label": annotations.labels if annotations.classes is None else None,
+        "position": annotations.positions,
+        "confidence": annotations.confidence,
+        "timestamp": annotations.timestamp,
+    }
+    columns: dict[str, np.ndarray] = {name: values for name, values in plain.items() if values is not None}
+    about = {"version": 1, "kind": annotations.kind, "names": {name: _listed(*pair) for name, pair in names.items()}}
+    order = [name for name in ("task", "annotator", "label", *plain) if name in names or name in columns]
+    order = list(dict.fromkeys(order))
+    fields = [(name, names[name][1].type if name in names else pa.array(columns[name][:0]).type) for name in order]
+    schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with pq.ParquetWriter(temporary, schema) as writer:
+            for start in range(0, max(len(annotations), 1), ROWS):
+                rows = slice(start, start + ROWS)
+                arrays = [
+                    names[name][1].take(pa.array(names[name][0][rows]))
+                    if name in names
+                    else pa.array(columns[name][rows])
+                    for name in order
+                ]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def read_metadata(source: ParquetSource) -> tuple[str | None, dict[str, np.ndarray]]:
+    """What `write_parquet` wrote beside the rows.
+
+    Args:
+        source: the file.
+
+    Returns:
+        The kind, or None for a file that something else wrote; and column -> names in code order, for the
+        columns whose names are not simply sorted.
+    """
+    with source.open() as file:
+        metadata = file.schema_arrow.metadata or {}
+    if KEY not in metadata:
+        return None, {}
+    about = json.loads(metadata[KEY])
+    if about.get("version") != 1:
+        raise DataError(f"{source.name}: written by a later crowdzoo (format {about.get('version')}). Update crowdzoo.")
+    names = {}
+    for column, listed in about["names"].items():
+        if listed is not None:
+            integers = listed["type"] == "integer"
+            names[column] = np.array(listed["names"], dtype=np.int64 if integers else object)
+    return about["kind"], names
+
+
+def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
+    if names.dtype.kind == "i":
+        return pa.array(names)
+    other = next((name for name in names.tolist() if not isinstance(name, str)), None)
+    if other is not None:
+        kind = type(other).__name__
+        raise DataError(f"{what} holds {other!r}, of type {kind}; a file holds names that are strings or integers.")
+    return pa.array(names, type=pa.large_string())
+
+
+def _listed(codes: np.ndarray, names: pa.Array) -> dict[str, Any] | None:
+    """The vocabulary, or None where reading the column finds the same one."""
+    if len(names) and np.bincount(codes, minlength=len(names)).all():
+        order, _ = sort_names(names)
+        if (order == np.arange(len(order))).all():
+            return None
+    return {"type": "integer" if pa.types.is_integer(names.type) else "string", "names": names.to_pylist()}

@@ -1,0 +1,167 @@
+"""Names to integer codes, chunk by chunk, without a Python object per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Vocabulary", "names_array", "sort_names"]
+
+# what an integer looks like when Python writes it, and always within int64
+_CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+_MERGE_AT = 1 << 18
+
+
+class Vocabulary:
+    """Codes for names that arrive in chunks.
+
+    Each chunk brings its own small dictionary; the dictionaries are merged when they hold as many
+    names as the vocabulary itself, so the work is linear in the rows (times a logarithm) and the
+    memory is 4 bytes a row, plus at most twice the names.
+
+    Args:
+        given: names in code order, or None to take names as they come. Names are matched by their
+            text: the label "0" of a CSV file is the class 0.
+    """
+
+    def __init__(self, given: np.ndarray | None = None):
+        self.given = given
+        self.num_given = 0 if given is None else len(given)
+        self._names = None if given is None else _arrow_names(given)
+        self._codes: list[np.ndarray] = []
+        self._pending: list[pa.Array] = []
+
+    def add(self, dictionary: pa.Array, codes: np.ndarray) -> None:
+        """Takes one chunk.
+
+        Args:
+            dictionary: int64 or large_string, names of the chunk without null (repeats are legal).
+            codes: int32 [n], codes into `dictionary`.
+        """
+        self._pending.append(dictionary)
+        self._codes.append(codes)
+        waiting = sum(len(names) for names in self._pending)
+        if waiting > max(_MERGE_AT, 0 if self._names is None else len(self._names)):
+            self._merge()
+
+    def _merge(self) -> None:
+        parts = self._pending if self._names is None else [self._names, *self._pending]
+        if not parts:
+            return
+        if len({part.type for part in parts}) > 1:
+            parts = [part.cast(pa.large_string()) for part in parts]
+        merged = pa.chunked_array(parts).dictionary_encode()
+        indices = [chunk.indices.to_numpy() for chunk in merged.chunks if len(chunk)]
+        # chunks without rows may be dropped on the way, so they are counted out on both sides
+        filled = [number for number, part in enumerate(parts) if len(part)]
+        shift = len(parts) - len(self._pending)
+        first = len(self._codes) - len(self._pending)
+        for number, mapping in zip(filled, indices, strict=True):
+            if number >= shift:
+                place = first + number - shift
+                self._codes[place] = mapping[self._codes[place]]
+        if merged.num_chunks:
+            self._names = merged.chunk(0).dictionary
+        self._pending = []
+
+    def codes(self) -> np.ndarray:
+        """The codes of all rows so far, int32 [A], in order of first appearance (given names first).
+
+        A code of `num_given` or more is a name outside the given ones. Hands the codes over: call it once.
+        """
+        self._merge()
+        codes = np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int32)
+        self._codes = []
+        return codes
+
+    def __len__(self) -> int:
+        return 0 if self._names is None else len(self._names)
+
+    def name(self, code: int) -> Any:
+        """The name behind a code that `codes` gave out."""
+        assert self._names is not None
+        return self._names[int(code)].as_py()
+
+    def finish(self, codes: np.ndarray, text: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Settles the final codes and names.
+
+        Args:
+            codes: int32 [A], rows that stay; only their names stay, unless names were given.
+            text: the names come from a text file, so names that are all integers become integers.
+
+        Returns:
+            Codes int64 [A] and names [n]: given names in their order, else sorted.
+        """
+        if self.given is not None:
+            return codes.astype(np.int64), self.given
+        if self._names is None:
+            return codes.astype(np.int64), np.empty(0, dtype=np.int64)
+        used = np.flatnonzero(np.bincount(codes, minlength=len(self._names)))
+        names = self._names.take(pa.array(used))
+        order, sorted_names = sort_names(names, text)
+        place = np.full(len(self._names), -1, dtype=np.int64)
+        place[used[order]] = np.arange(len(used))
+        return place[codes], sorted_names
+
+
+def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Sorts names: integers, and strings that all are integers, by value; other strings by code point.
+
+    Args:
+        names: int64 or large_string, distinct.
+        text: turn strings that all are integers into integers.
+
+    Returns:
+        The order that sorts, int64 [n], and the sorted names: int64 [n] or objects (strings) [n].
+    """
+    if pa.types.is_integer(names.type):
+        numbers = names.to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        return order, numbers[order]
+    canonical = pc.match_substring_regex(names, _CANONICAL_INTEGER)
+    if len(names) and pc.all(canonical).as_py():
+        numbers = names.cast(pa.int64()).to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        if text:
+            return order, numbers[order]
+    else:
+        order = pc.sort_indices(names).to_numpy().astype(np.int64)
+    return order, names.take(pa.array(order)).to_numpy(zero_copy_only=False)
+
+
+def names_array(given: Any, what: str) -> np.ndarray:
+    """A vocabulary that the user gave, as int64 [n] where all names are integers, else as objects [n].
+
+    Args:
+        given: names in code order.
+        what: the argument's name, for errors.
+
+    Raises:
+        ValueError: for two names with the same text, an empty name, or more than one axis.
+    """
+    if isinstance(given, str):
+        raise ValueError(f"{what} must be a list of names. Received: {what}={given!r}")
+    given = given.tolist() if hasattr(given, "tolist") else list(given)
+    names = np.empty(len(given), dtype=object)
+    for code, name in enumerate(given):
+        names[code] = name
+    seen: dict[str, Any] = {}
+    for name in given:
+        label = str(name)
+        if name is None or not label.strip():
+            raise ValueError(f"{what} holds an empty name.")
+        if label in seen:
+            raise ValueError(f"{what} holds {name!r} twice; names are matched by their text.")
+        seen[label] = name
+    if given and all(isinstance(name, int) and not isinstance(name, bool) for name in given):
+        return names.astype(np.int64)
+    return names
+
+
+def _arrow_names(names: np.ndarray) -> pa.Array:
+    if names.dtype.kind == "i":
+        return pa.array(names, type=pa.int64())
+    return pa.array([str(name) for name in names.tolist()], type=pa.large_string())
