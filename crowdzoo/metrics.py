@@ -94,8 +94,8 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
         predicted: numbers, same shape.
 
     Returns:
-        `1 - sum (gold - predicted)^2 / sum (gold - mean gold)^2`: 1 is perfect, 0 is as good as the mean. Where the truth
-        does not vary: 1 for a perfect prediction, else 0 (scikit-learn's convention).
+        `1 - sum (gold - predicted)^2 / sum (gold - mean gold)^2`: 1 is perfect, 0 is as good as the mean. Where
+        the truth does not vary: 1 for a perfect prediction, else 0 (scikit-learn's convention).
 
     Raises:
         ValueError: shapes differ, or no truth is known.
@@ -116,8 +116,8 @@ def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -
         gold: class codes `[N]` (sequences `[N, T]`), -1 where the truth is not known.
 
     Returns:
-        confusions: float64 `[R, K, K]`, `[r, k, l]` = share of r's answers l among the tasks of truth k; rows sum to one,
-            and are uniform where r saw no task of that truth.
+        confusions: float64 `[R, K, K]`, `[r, k, l]` = share of r's answers l among the tasks of truth k; rows
+            sum to one, and are uniform where r saw no task of that truth.
         counts: int64 `[R, K]`, how many such tasks r labelled: weights for `confusion_recovery`.
 
     Raises:
@@ -129,8 +129,8 @@ def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -
     axes = 2 if annotations.kind == "sequence" else 1
     if gold.ndim != axes or len(gold) != annotations.num_tasks:
         raise ValueError(
-            f"annotator_confusions_from_gold: gold must have {axes} axes and {annotations.num_tasks} rows (one per task), "
-            f"got shape {gold.shape}"
+            f"annotator_confusions_from_gold: gold must have {axes} axes and {annotations.num_tasks} rows "
+            f"(one per task), got shape {gold.shape}"
         )
     truth = gold[annotations.task_ids] if axes == 1 else gold[annotations.task_ids, annotations.positions]
     known = truth >= 0

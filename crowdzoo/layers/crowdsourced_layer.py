@@ -216,7 +216,7 @@ class CrowdsourcedLayer(keras.layers.Layer):
             )
         if not self.built:
             raise ValueError("CrowdsourcedLayer: no weights yet; call the layer, or fit its model, first")
-        truths = np.eye(self._num_classes, dtype="float32")
+        truths = np.eye(self._num_classes or 1, dtype="float32")
         if self.task == "sequence":
             logits = ops.convert_to_numpy(self(truths[None]))[0]  # K tokens, one of each class
         else:

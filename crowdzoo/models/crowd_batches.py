@@ -45,8 +45,8 @@ class CrowdBatches(keras.utils.PyDataset):
         rows = min((len(array) if array.ndim else 0) for array in arrays)
         if rows < annotations.num_tasks:
             raise DataError(
-                f"the annotations are about {annotations.num_tasks:,} tasks, but there are only {rows:,} instances: row i "
-                "of the instances must be task code i (see annotations.tasks)"
+                f"the annotations are about {annotations.num_tasks:,} tasks, but there are only {rows:,} instances: "
+                "row i of the instances must be task code i (see annotations.tasks)"
             )
         self.tasks = np.flatnonzero(annotations.redundancy > 0)
         if len(self.tasks) == 0:

@@ -148,10 +148,11 @@ class CrowdModel(keras.Model):
         """Trains on annotations.
 
         Args:
-            x: instances `[N, ...]`, row i is task code i; or a dataset of
-                `({"instances": ..., "annotators": ids}, labels)` (`tf.data.Dataset`, `keras.utils.PyDataset`), with y None.
-            y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN, sequences
-                `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets, `[N, K]`.
+            x: instances `[N, ...]`, row i is task code i; or, with y None, a `tf.data.Dataset` or
+                `keras.utils.PyDataset` of `({"instances": ..., "annotators": ids}, labels)`.
+            y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
+                sequences `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets,
+                `[N, K]`.
             epochs: passes over the data.
             batch_size: tasks in a batch.
             seed: of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
@@ -192,12 +193,18 @@ class CrowdModel(keras.Model):
         """Estimates the truth; annotators, where x names any, are not looked at.
 
         Args:
-            x: instances `[N, ...]`, or a `tf.data.Dataset` or `PyDataset` of batches.
+            x: instances `[N, ...]`, or a `tf.data.Dataset` of batches: instances, or what `fit` takes.
             **kwargs: as for `keras.Model.predict`.
 
         Returns:
             The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
         """
+        if _has_annotators(x):
+            x = x["instances"]
+        elif hasattr(x, "element_spec"):  # a tf.data.Dataset
+            spec = x.element_spec
+            if _has_annotators(spec[0] if isinstance(spec, tuple) else spec):
+                x = x.map(lambda inputs, *_: inputs["instances"])
         return self.base.predict(x, **kwargs)
 
     def _data(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool) -> Any:
@@ -226,17 +233,17 @@ class CrowdModel(keras.Model):
         codes = annotations.annotator_ids
         if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
             raise DataError(
-                f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), the "
-                f"annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
+                f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
+                f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
             )
         num_classes = self._instances_shape and self.base.compute_output_shape(self._instances_shape)[-1]
         labels = annotations.labels
-        if num_classes and annotations.kind != "regression" and len(labels):
-            if not 0 <= labels.min() <= labels.max() < num_classes:
-                raise DataError(
-                    f"labels must be class codes 0 to {num_classes - 1} ({num_classes} outputs of the base), the "
-                    f"annotations have codes {labels.min()} to {labels.max()}"
-                )
+        codes_of_classes = num_classes and annotations.kind != "regression" and len(labels) > 0
+        if codes_of_classes and not 0 <= labels.min() <= labels.max() < num_classes:
+            raise DataError(
+                f"labels must be class codes 0 to {num_classes - 1} ({num_classes} outputs of the base), the "
+                f"annotations have codes {labels.min()} to {labels.max()}"
+            )
 
     # === What was learnt of the annotators ===
 

@@ -1,0 +1,405 @@
+"""CrowdsourcedLayer against the paper's equations, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, check_layer, gradients
+from keras import ops
+
+R, K, B, T = 5, 3, 4, 2
+CONNECTIONS = [
+    *(("classification", connection) for connection in ("MW", "VW", "VB", "VW+B", "S")),
+    *(("sequence", connection) for connection in ("MW", "VW", "VB", "VW+B", "S")),
+    *(("regression", connection) for connection in ("S", "B", "S+B")),
+]
+# annotator 4 labels nothing; task 2 nobody labelled
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]])
+
+each_connection = pytest.mark.parametrize(("task", "connection"), CONNECTIONS)
+
+
+def bottleneck(task, seed=0):
+    rng = np.random.default_rng(seed)
+    if task == "regression":
+        return rng.normal(size=(B, 1)).astype("float32")
+    shape = (B, T, K) if task == "sequence" else (B, K)
+    return rng.dirichlet(np.ones(K), size=shape[:-1]).astype("float32")
+
+
+def some_weights(task, connection, seed=1):
+    """Kernel and bias as the paper has them, one array each or None."""
+    rng = np.random.default_rng(seed)
+    vector = (R,) if task == "regression" else (R, K)
+    kernels = {"MW": (R, K, K), "VW": vector, "VW+B": vector, "S": (R,), "S+B": (R,)}
+    kernel = rng.normal(1, 1, size=kernels[connection]) if connection in kernels else None
+    bias = rng.normal(size=vector) if connection.endswith("B") else None
+    return kernel, bias
+
+
+def made(task, connection, kernel, bias, **more):
+    layer = CrowdsourcedLayer(R, connection, task, **more)
+    layer.build(bottleneck(task).shape)
+    layer.set_weights([weight for weight in (kernel, bias) if weight is not None])
+    return layer
+
+
+def answer(connection, p, r, kernel, bias):
+    """Annotator r's activation g_r(p) for one task or token: the table of the paper, word for word."""
+    if connection == "MW":
+        # W_r p with W_r[said, true]; our kernel is [annotator, true, said]
+        return np.array([sum(kernel[r, true, said] * p[true] for true in range(K)) for said in range(K)])
+    if connection in ("VW", "S"):
+        return kernel[r] * p
+    if connection in ("VB", "B"):
+        return p + bias[r]
+    return kernel[r] * p + bias[r]
+
+
+def paper_answers(task, connection, p, kernel, bias):
+    """Dense answers, float64: [B, R, K], [B, T, R, K] or [B, R]."""
+    p = np.asarray(p, dtype="float64")
+    if task == "regression":
+        return np.array([[answer(connection, p[i, 0], r, kernel, bias) for r in range(R)] for i in range(B)])
+    if task == "classification":
+        return np.array([[answer(connection, p[i], r, kernel, bias) for r in range(R)] for i in range(B)])
+    return np.array(
+        [[[answer(connection, p[i, t], r, kernel, bias) for r in range(R)] for t in range(T)] for i in range(B)]
+    )
+
+
+def labels_of(task, seed=2):
+    """Dense labels with the observed pairs of IDS, and the same labels beside IDS."""
+    rng = np.random.default_rng(seed)
+    tokens = (T,) if task == "sequence" else ()
+    missing = np.nan if task == "regression" else -1
+    dense = np.full((B, *tokens, R), missing)
+    sparse = np.full((B, *tokens, IDS.shape[1]), missing)
+    for i, row in enumerate(IDS):
+        for m, r in enumerate(row):
+            if r < 0:
+                continue
+            label = rng.normal() if task == "regression" else rng.integers(K, size=tokens)
+            if task == "sequence" and r == 0:
+                label[1] = -1  # a token that this annotator left out
+            dense[i, ..., r] = label
+            sparse[i, ..., m] = label
+    dtype = "float32" if task == "regression" else "int32"
+    return dense.astype(dtype), sparse.astype(dtype)
+
+
+def paper_loss(task, answers, labels):
+    """Mean over observed labels of -log softmax(a)[y], or of (y - a)^2; float64 scalar."""
+    costs = []
+    for cell in np.ndindex(labels.shape):
+        if task == "regression":
+            if not np.isnan(labels[cell]):
+                costs.append((labels[cell] - answers[cell]) ** 2)
+        elif labels[cell] >= 0:
+            a = answers[cell]
+            costs.append(np.log(np.exp(a).sum()) - a[labels[cell]])
+    return sum(costs) / max(len(costs), 1)
+
+
+def loss_of(task):
+    return MaskedCrowdMeanSquaredError() if task == "regression" else MaskedCrowdCrossentropy()
+
+
+def by_finite_differences(function, array, step=1e-5):
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+@each_connection
+def test_the_battery_passes(task, connection, check, form):
+    axes = (B, T) if task == "sequence" else (B,)
+    classes = () if task == "regression" else (K,)
+    arguments = {"num_annotators": R, "connection": connection, "task": task, "scale": 1.5}
+    if form == "dense":
+        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(task), (*axes, R, *classes))
+    else:
+        ids = {"annotators": IDS.astype("int32")}
+        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(task), (*axes, 3, *classes), ids)
+    check(case)
+
+
+def test_check_layer_runs_the_whole_battery():
+    check_layer(CrowdsourcedLayer, {"num_annotators": R}, bottleneck("classification"), (B, R, K))
+    with pytest.raises(AssertionError):
+        check_layer(CrowdsourcedLayer, {"num_annotators": R}, bottleneck("classification"), (B, R + 1, K))
+
+
+@each_connection
+def test_answers_are_the_papers(task, connection):
+    kernel, bias = some_weights(task, connection)
+    p = bottleneck(task)
+    answers = ops.convert_to_numpy(made(task, connection, kernel, bias)(p))
+    np.testing.assert_allclose(answers, paper_answers(task, connection, p, kernel, bias), rtol=1e-5, atol=1e-6)
+
+
+@each_connection
+def test_sparse_answers_and_gradients_equal_the_dense_ones(task, connection):
+    kernel, bias = some_weights(task, connection)
+    layer, p, loss = made(task, connection, kernel, bias), bottleneck(task), loss_of(task)
+    dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
+    classes = (slice(None),) if task != "regression" else ()
+    for i, m in np.argwhere(IDS >= 0):
+        np.testing.assert_allclose(
+            sparse[(i, ..., m, *classes)], dense[(i, ..., IDS[i, m], *classes)], rtol=1e-5, atol=1e-6
+        )
+    labels, sparse_labels = labels_of(task)
+    by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p)
+    sparse_by_p, sparse_by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
+    np.testing.assert_allclose(sparse_by_p, by_p, rtol=1e-4, atol=1e-6)
+    for one, other in zip(sparse_by_weights, by_weights, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@each_connection
+def test_gradients_through_the_loss_equal_finite_differences(task, connection):
+    kernel, bias = some_weights(task, connection)
+    p, loss = bottleneck(task), loss_of(task)
+    labels, sparse_labels = labels_of(task)
+
+    def cost(p, kernel, bias):
+        return paper_loss(task, paper_answers(task, connection, p, kernel, bias), labels)
+
+    layer = made(task, connection, kernel, bias)
+    value = ops.convert_to_numpy(loss(sparse_labels, layer(p, annotators=IDS)))
+    np.testing.assert_allclose(value, cost(p, kernel, bias), rtol=1e-5)
+    by_p, by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
+    expected = [by_finite_differences(lambda x: cost(x, kernel, bias), p)]
+    if kernel is not None:
+        expected.append(by_finite_differences(lambda x: cost(p, x, bias), kernel))
+    if bias is not None:
+        expected.append(by_finite_differences(lambda x: cost(p, kernel, x), bias))
+    for found, wanted in zip([by_p, *by_weights], expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+@each_connection
+def test_at_first_every_annotator_says_what_the_base_says(task, connection):
+    p = bottleneck(task)
+    answers = ops.convert_to_numpy(CrowdsourcedLayer(R, connection, task)(p))
+    said = p if task == "regression" else np.expand_dims(p, -2)
+    np.testing.assert_allclose(answers, np.broadcast_to(said, answers.shape), rtol=1e-6)
+
+
+@pytest.mark.parametrize("connection", ["MW", "VW", "VW+B", "S"])
+def test_scale_multiplies_the_identity_that_kernels_start_at(connection):
+    p = bottleneck("classification")
+    answers = ops.convert_to_numpy(CrowdsourcedLayer(R, connection, scale=4)(p))
+    np.testing.assert_allclose(answers, np.broadcast_to(4 * p[:, None], answers.shape), rtol=1e-6)
+
+
+def test_confusions_are_annotator_then_true_then_said():
+    # Annotator 1 calls class 0 class 2, and knows the rest; a transposed matrix would put class 2's answers at 0.
+    kernel = np.stack([np.eye(K)] * R) * 20
+    kernel[1, 0] = [0, 0, 20]
+    confusions = made("classification", "MW", kernel, None).annotator_confusions()
+    assert confusions.shape == (R, K, K)
+    np.testing.assert_allclose(confusions[0], np.eye(K), atol=1e-6)
+    np.testing.assert_allclose(confusions[1], [[0, 0, 1], [0, 1, 0], [0, 0, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize(("task", "connection"), [case for case in CONNECTIONS if case[0] != "regression"])
+def test_confusions_are_the_softmax_of_the_answers_to_a_certain_truth(task, connection):
+    kernel, bias = some_weights(task, connection)
+    confusions = made(task, connection, kernel, bias).annotator_confusions()
+    assert confusions.dtype == np.float64
+    np.testing.assert_allclose(confusions.sum(axis=2), 1, rtol=1e-12)
+    for r in range(R):
+        for true in range(K):
+            a = answer(connection, np.eye(K)[true], r, kernel, bias)
+            np.testing.assert_allclose(confusions[r, true], np.exp(a) / np.exp(a).sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("connection", ["S", "B", "S+B"])
+def test_a_regression_shows_scales_and_biases(connection):
+    kernel, bias = some_weights("regression", connection)
+    layer = made("regression", connection, kernel, bias)
+    np.testing.assert_allclose(layer.annotator_scales(), np.ones(R) if kernel is None else kernel, rtol=1e-6)
+    np.testing.assert_allclose(layer.annotator_biases(), np.zeros(R) if bias is None else bias, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"annotator_scales\(\) and annotator_biases\(\)"):
+        layer.annotator_confusions()
+
+
+def test_classification_has_confusions_and_no_scales():
+    layer = made("classification", "S", *some_weights("classification", "S"))
+    for name in ("annotator_scales", "annotator_biases"):
+        with pytest.raises(ValueError, match=r"use annotator_confusions\(\)"):
+            getattr(layer, name)()
+
+
+@each_connection
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_an_annotator_without_labels_gets_no_gradient(task, connection, form):
+    layer, loss = made(task, connection, *some_weights(task, connection)), loss_of(task)
+    labels = labels_of(task)[form == "sparse"]
+    ids = {"annotators": IDS} if form == "sparse" else {}
+    _, by_weights = gradients(layer, lambda answers: loss(labels, answers), bottleneck(task), **ids)
+    for gradient in by_weights:
+        np.testing.assert_array_equal(gradient[4], np.zeros_like(gradient[4]))
+        # and each of the others does; softmax's cost does not change with S's scale where p has one class only
+        assert all(np.abs(gradient[r]).max() > 0 for r in range(4))
+
+
+@each_connection
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_a_batch_without_labels_costs_nothing_and_moves_nothing(task, connection, form):
+    layer, loss = made(task, connection, *some_weights(task, connection)), loss_of(task)
+    labels = labels_of(task)[form == "sparse"]
+    labels = np.full_like(labels, np.nan if task == "regression" else -1)
+    ids = {"annotators": np.full_like(IDS, -1)} if form == "sparse" else {}
+    p = bottleneck(task)
+    assert float(loss(labels, layer(p, **ids))) == 0.0
+    by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p, **ids)
+    for gradient in (by_p, *by_weights):
+        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+def one_line_model(connection="MW", task="classification", annotators=R, **compiled):
+    keras.utils.set_random_seed(0)
+    if task == "sequence":
+        base = [keras.Input((T, 6)), keras.layers.Dense(K, activation="softmax")]
+    elif task == "classification":
+        base = [keras.Input((6,)), keras.layers.Dense(K, activation="softmax")]
+    else:
+        base = [keras.Input((6,)), keras.layers.Dense(1)]
+    model = keras.Sequential(base)
+    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, task=task))
+    model.compile("adam", loss=loss_of(task), **compiled)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("task", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
+)
+def test_one_line_makes_a_sequential_model_learn_from_a_crowd(task, connection):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8, T, 6) if task == "sequence" else (8, 6)).astype("float32")
+    y = np.concatenate([labels_of(task)[0]] * 2)
+    model = one_line_model(connection, task)
+    before = model.layers[-1].get_weights()
+    losses = model.fit(x, y, epochs=15, batch_size=4, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    for old, new in zip(before, model.layers[-1].get_weights(), strict=True):
+        np.testing.assert_array_equal(new[4], old[4])  # nobody asked annotator 4
+        assert (new[:4] != old[:4]).any()
+
+
+def test_annotators_without_labels_do_not_change_the_training():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(B, 6)).astype("float32"), labels_of("classification")[0]
+    wide = np.concatenate([y, np.full((B, 30), -1)], axis=1)
+    few, many = one_line_model(annotators=R), one_line_model(annotators=R + 30)
+    np.testing.assert_allclose(
+        few.fit(x, y, epochs=5, verbose=0).history["loss"],
+        many.fit(x, wide, epochs=5, verbose=0).history["loss"],
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("task", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
+)
+def test_xla_gives_the_same_training(task, connection, form):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(B, T, 6) if task == "sequence" else (B, 6)).astype("float32")
+    y = labels_of(task)[form == "sparse"]
+
+    def losses(jit_compile):
+        if form == "dense":
+            return one_line_model(connection, task, jit_compile=jit_compile).fit(x, y, epochs=3, verbose=0).history
+        keras.utils.set_random_seed(0)
+        inputs, ids = keras.Input(x.shape[1:]), keras.Input((3,), dtype="int32")
+        p = keras.layers.Dense(1)(inputs) if task == "regression" else None
+        p = keras.layers.Dense(K, activation="softmax")(inputs) if p is None else p
+        model = keras.Model([inputs, ids], CrowdsourcedLayer(R, connection, task)(p, annotators=ids))
+        model.compile("adam", loss=loss_of(task), jit_compile=jit_compile)
+        return model.fit([x, IDS.astype("int32")], y, epochs=3, verbose=0).history
+
+    np.testing.assert_allclose(losses(True)["loss"], losses(False)["loss"], rtol=1e-5)
+
+
+def test_a_million_annotators_train_because_only_those_who_labelled_are_read():
+    # dense answers of this batch would be 512 x 1,000,000 x 3 floats: 6 GB
+    ids = np.random.default_rng(0).integers(1_000_000, size=(512, 3)).astype("int32")
+    p = np.full((512, K), 1 / K, dtype="float32")
+    layer = CrowdsourcedLayer(1_000_000, "VW")
+    layer.build(p.shape)
+    labels = np.zeros((512, 3), dtype="int32")
+    loss = MaskedCrowdCrossentropy()
+    _, (by_kernel,) = gradients(layer, lambda answers: loss(labels, answers), p, annotators=ids)
+    assert set(np.flatnonzero(by_kernel[:, 0])) == set(ids.ravel())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"connection": "mw"}, r"unknown connection 'mw'.*MW, VW, VB, VW\+B, S\. Did you mean 'MW'\?"),
+        ({"connection": "B"}, r"unknown connection 'B' for task 'classification'; choose one of MW, VW"),
+        ({"connection": "MW", "task": "regression"}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
+        ({"task": "classifcation"}, r"unknown task.*Did you mean 'classification'\?"),
+        ({"num_annotators": 0}, "num_annotators must be a whole number >= 1, got 0"),
+        ({"num_annotators": 2.5}, "num_annotators must be a whole number >= 1, got 2.5"),
+        ({"scale": float("nan")}, "scale must be a finite number"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_way_out(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CrowdsourcedLayer(**{"num_annotators": R, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("task", "shape", "message"),
+    [
+        ("classification", (B, T, K), r"must have shape \[batch, classes\], got \(4, 2, 3\)"),
+        ("classification", (B,), r"must have shape \[batch, classes\], got \(4,\)"),
+        ("sequence", (B, K), r"must have shape \[batch, tokens, classes\], got \(4, 3\)"),
+        ("regression", (B, 2), r"must have shape \[batch, 1\], one estimate a task, got \(4, 2\)"),
+    ],
+)
+def test_an_input_of_the_wrong_shape_is_refused(task, shape, message):
+    layer = CrowdsourcedLayer(R, "B" if task == "regression" else "MW", task)
+    with pytest.raises(ValueError, match=message):
+        layer(np.zeros(shape, dtype="float32"))
+
+
+def test_another_number_of_classes_than_it_was_built_for_is_refused():
+    layer = made("classification", "VW", *some_weights("classification", "VW"))
+    with pytest.raises(ValueError, match="built for 3 classes"):
+        layer(np.zeros((B, K + 1), dtype="float32"))
+
+
+def test_annotators_of_the_wrong_rank_are_refused():
+    with pytest.raises(ValueError, match=r"annotators must have shape \[batch, most annotations of a task\]"):
+        CrowdsourcedLayer(R)(bottleneck("classification"), annotators=np.zeros(B, dtype="int32"))
+
+
+def test_a_layer_without_weights_says_so():
+    with pytest.raises(ValueError, match="no weights yet"):
+        CrowdsourcedLayer(R).annotator_confusions()
+    with pytest.raises(ValueError, match="no weights yet"):
+        CrowdsourcedLayer(R, "B", "regression").annotator_biases()
+
+
+def test_a_mask_of_padded_tokens_ends_at_the_layer_without_a_warning(recwarn):
+    model = keras.Sequential(
+        [keras.Input((T,)), keras.layers.Embedding(5, K, mask_zero=True), CrowdsourcedLayer(R, task="sequence")]
+    )
+    model(np.array([[1, 0]]))
+    assert not [warning for warning in recwarn if "mask" in str(warning.message)]
