@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from crowdzoo.datasets import simulate_annotations
+from crowdzoo.metrics import annotator_confusions_from_gold
+
+EXPERT = np.eye(3)
+# says class 1 for every 0, and never the other way round: wrong orientation would show
+ASYMMETRIC = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5]])
+
+
+def test_an_expert_is_always_right_and_orientation_is_true_then_said():
+    gold = np.arange(300) % 3
+    annotations = simulate_annotations(gold, [EXPERT, ASYMMETRIC], redundancy=2, seed=0)
+    dense = annotations.to_dense()
+    assert np.array_equal(dense[:, 0], gold)
+    assert (dense[gold == 0, 1] == 1).all()
+    assert (dense[gold == 1, 1] == 1).all()
+
+
+def test_shares_of_answers_approach_the_matrices():
+    gold = np.arange(30_000) % 3
+    annotations = simulate_annotations(gold, [EXPERT, ASYMMETRIC], redundancy=2, seed=1)
+    counted, counts = annotator_confusions_from_gold(annotations, gold)
+    assert counts.tolist() == [[10_000] * 3] * 2
+    # the standard error of a share is at most sqrt(.25 / 10000) = .005
+    np.testing.assert_allclose(counted[1], ASYMMETRIC, atol=0.02)
+
+
+def test_every_task_gets_that_many_different_annotators():
+    wanted = np.array([0, 1, 2, 3, 4, 2])
+    annotations = simulate_annotations(np.zeros(6, int), [EXPERT] * 4, redundancy=wanted, seed=2)
+    assert annotations.redundancy.tolist() == wanted.tolist()
+    assert ((annotations.to_dense() >= 0).sum(axis=1) == wanted).all()
+    assert (annotations.num_tasks, annotations.num_annotators, annotations.num_classes) == (6, 4, 3)
+
+
+def test_annotators_share_the_work_evenly():
+    annotations = simulate_annotations(np.zeros(9_000, int), [EXPERT] * 3, redundancy=1, seed=3)
+    # binomial(9000, 1/3): mean 3000, standard deviation 45
+    assert np.abs(np.bincount(annotations.annotator_ids) - 3000).max() < 225
+
+
+def test_the_seed_decides():
+    gold = np.arange(100) % 3
+    first, again, other = (simulate_annotations(gold, [ASYMMETRIC] * 5, 3, seed) for seed in (4, 4, 5))
+    assert first == again
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("gold", "confusions", "redundancy", "message"),
+    [
+        ([0, 3], [EXPERT], 1, "class codes, 0 to 2"),
+        ([0, -1], [EXPERT], 1, "class codes, 0 to 2"),
+        ([0], EXPERT, 1, r"\[annotators, classes, classes\]"),
+        ([0], [EXPERT * 0.9], 1, "sum is 1"),
+        ([0], [[[1.5, -0.5], [0, 1]]], 1, "not negative"),
+        ([0], [EXPERT], 2, "redundancy is 0 to 1"),
+    ],
+)
+def test_impossible_arguments_are_refused(gold, confusions, redundancy, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_annotations(gold, confusions, redundancy, seed=0)

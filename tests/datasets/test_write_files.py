@@ -1,0 +1,62 @@
+import csv
+import dataclasses
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.datasets import CrowdDataset, write_files
+from crowdzoo.errors import DataError
+from crowdzoo.instances import read_instances
+
+
+@pytest.fixture
+def small():
+    annotations = Annotations.from_arrays(
+        ["t2", "t1", "t2"], ["ann, the first", "bo", "bo"], ["dog", "cat", "cat"], classes=["dog", "cat"]
+    )
+    return CrowdDataset(
+        name="small",
+        annotations=annotations,
+        instances=np.array([[1.5, -2], [0, 4]], dtype=np.float32),
+        gold=np.array([1, 0]),
+        split=np.array(["train", "eval"]),
+        licence="none",
+        citation="nobody",
+        description="made up",
+    )
+
+
+def test_annotations_are_written_by_name(small, tmp_path):
+    path, _ = write_files(small, tmp_path / "new" / "folder")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows == [
+        ["task", "annotator", "label"],
+        ["t2", "ann, the first", "dog"],
+        ["t1", "bo", "cat"],
+        ["t2", "bo", "cat"],
+    ]
+
+
+def test_instances_are_one_row_a_task(small, tmp_path):
+    _, path = write_files(small, tmp_path)
+    assert pyarrow.parquet.read_table(path).to_pylist() == [
+        {"task": "t1", "features": [1.5, -2.0], "gold": "cat", "split": "train"},
+        {"task": "t2", "features": [0.0, 4.0], "gold": "dog", "split": "eval"},
+    ]
+
+
+def test_the_pipelines_reader_gives_the_arrays_back(small, tmp_path):
+    instances = read_instances(write_files(small, tmp_path)[1])
+    assert np.array_equal(instances.features, small.instances)
+    assert instances.tasks.tolist() == ["t1", "t2"]
+    assert instances.gold_codes(small.annotations.classes).tolist() == [1, 0]
+    assert instances.split.tolist() == ["train", "eval"]
+
+
+def test_regression_is_refused(small, tmp_path):
+    numbers = Annotations.from_arrays(["a"], ["b"], [0.5], kind="regression")
+    with pytest.raises(DataError, match="regression"):
+        write_files(dataclasses.replace(small, annotations=numbers), tmp_path)
