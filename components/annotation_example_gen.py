@@ -1,0 +1,199 @@
+"""AnnotationExampleGen: joins instances and annotations into tf.Examples, and writes the annotations as an artifact."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from crowdzoo.components.artifacts import AnnotationsArtifact
+from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
+from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
+from tfx.types import standard_artifacts
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import SHOWN, DataError
+from crowdzoo.instances import Instances, read_instances
+
+__all__ = ["AnnotationExampleGen"]
+
+ANNOTATIONS_FILE = "annotations.parquet"
+REJECTS_FILE = "rejects.csv"
+
+
+# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+@component(use_beam=True)
+def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
+    examples: OutputArtifact[standard_artifacts.Examples],
+    annotations: OutputArtifact[AnnotationsArtifact],
+    settings: Parameter[str],
+    fingerprint: Parameter[str],
+    code_version: Parameter[str],
+    beam_pipeline: BeamComponentParameter[beam.Pipeline] = None,
+) -> None:
+    """Joins by task, checks everything, and writes what the rest of the pipeline reads.
+
+    Each tf.Example has `task` (bytes), `instances` (float, [D]), `annotator_ids` and `annotator_labels`
+    (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code).
+    Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
+
+    Args:
+        examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
+        annotations: receives `annotations.parquet`, and `rejects.csv` where rows were rejected.
+        settings: JSON of `annotations`, `instances` (paths), `classes`, `on_bad_rows`, `on_duplicate`,
+            `eval_fraction` and `seed`.
+        fingerprint: hash of the files' content, so that TFX's cache follows it.
+        code_version: hash of the code that runs here, for the same reason.
+        beam_pipeline: runs the join.
+
+    Raises:
+        DataError: annotations or instances that cannot be used.
+    """
+    del fingerprint, code_version  # part of TFX's cache key, and of nothing else
+    options = json.loads(settings)
+    parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
+    crowd = _read_annotations(options, os.path.join(annotations.uri, REJECTS_FILE))
+    instances = read_instances(options["instances"])
+    sides = _Sides(
+        gold=_gold_codes(instances, crowd, options["instances"]),
+        split=_splits(instances, options["eval_fraction"], options["seed"]),
+    )
+    _check_tasks(crowd, instances, options)
+    counts = _count_splits(crowd, instances, sides.split, options["instances"])
+    crowd.to_parquet(parquet)
+    prepare_examples(examples)
+    write_dataset_info(
+        examples.uri,
+        {
+            "classes": [str(name) for name in crowd.classes],  # type: ignore[union-attr]
+            "annotators": [str(name) for name in crowd.annotators],
+            "num_features": instances.features.shape[1],
+            "num_tasks": counts,
+            "num_gold": {name: int(np.sum((sides.gold >= 0) & (sides.split == name))) for name in SPLITS},
+        },
+    )
+    with beam_pipeline as pipeline:
+        rows = pipeline | "Instances" >> beam.Create([options["instances"]]) | "Rows" >> beam.FlatMap(_rows, sides)
+        labels = pipeline | "Annotations" >> beam.Create([parquet]) | "Labels" >> beam.FlatMap(_labels)
+        (
+            {"rows": rows, "labels": labels}
+            | "JoinByTask" >> beam.CoGroupByKey()
+            | "ToExamples" >> beam.FlatMapTuple(_to_examples)
+            | "WriteExamples" >> WriteExamples(examples.uri, counts)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sides:
+    """What is settled for all instances at once: gold codes (-1 unknown) and splits, in the file's order, [N]."""
+
+    gold: np.ndarray
+    split: np.ndarray
+
+
+def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
+    crowd = Annotations.read(
+        options["annotations"],
+        kind="classification",
+        classes=options["classes"],
+        on_duplicate=options["on_duplicate"],
+        on_bad_rows=options["on_bad_rows"],
+        rejects=rejects if options["on_bad_rows"] == "reject" else None,
+    )
+    if len(crowd) == 0:
+        raise DataError(f"{options['annotations']}: holds no annotations.")
+    if crowd.num_classes < 2:
+        only = f"only one class, {crowd.classes[0]!r}"  # type: ignore[index]
+        raise DataError(f"{options['annotations']}: {only}. Name all the classes in data.classes.")
+    return crowd
+
+
+def _gold_codes(instances: Instances, crowd: Annotations, path: str) -> np.ndarray:
+    """Gold as codes, [N]. The column holds names, or else codes; -1 and nan mean unknown unless they are names."""
+    classes = crowd.classes
+    assert classes is not None
+    if instances.gold is None:
+        return np.full(len(instances), -1, np.int64)
+    names = {str(name) for name in classes}
+    gold = np.where(np.isin(instances.gold, [m for m in ("-1", "nan") if m not in names]), "", instances.gold)
+    known = set(gold.tolist()) - {""}
+    if not known <= names and known <= {str(code) for code in range(len(classes))}:
+        return np.where(gold == "", "-1", gold).astype(np.int64)
+    return dataclasses.replace(instances, gold=gold).gold_codes(classes, file=path)
+
+
+def _splits(instances: Instances, eval_fraction: float, seed: int) -> np.ndarray:
+    """The file's own split; else a hash of seed and task decides, so a task keeps its side when others come or go."""
+    if instances.split is not None:
+        return instances.split
+    digests = (hashlib.sha256(f"{seed}:{task}".encode()).digest() for task in instances.tasks)
+    shares = np.array([int.from_bytes(digest[:8], "big") / 2**64 for digest in digests])
+    return np.where(shares < eval_fraction, "eval", "train")
+
+
+def _labelled_tasks(crowd: Annotations) -> np.ndarray:
+    return crowd.tasks[crowd.redundancy > 0].astype(str)
+
+
+def _check_tasks(crowd: Annotations, instances: Instances, options: dict[str, Any]) -> None:
+    """Every annotated task needs an instance."""
+    tasks = _labelled_tasks(crowd)
+    unknown = tasks[~np.isin(tasks, instances.tasks.astype(str))]
+    if len(unknown):
+        shown = ", ".join(repr(str(name)) for name in unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
+        raise DataError(
+            f"{options['annotations']}: {len(unknown):,} of the {len(tasks):,} tasks have no row in "
+            f"{options['instances']}: {shown}. Tasks there look like {str(instances.tasks[0])!r}."
+        )
+
+
+def _count_splits(crowd: Annotations, instances: Instances, split: np.ndarray, path: str) -> dict[str, int]:
+    labelled = np.isin(instances.tasks.astype(str), _labelled_tasks(crowd))
+    dropped = int(np.sum((split == "train") & ~labelled))
+    if dropped:
+        logging.warning("%d tasks of the train split have no annotations and are left out.", dropped)
+    counts = {"train": int(np.sum((split == "train") & labelled)), "eval": int(np.sum(split == "eval"))}
+    for name, count in counts.items():
+        if count == 0:
+            what = "annotated task" if name == "train" else "task"
+            way_out = "Mind its column 'split'." if instances.split is not None else "Change data.eval_fraction."
+            raise DataError(f"{path}: no {what} falls into the {name} split. {way_out}")
+    logging.info("Tasks in each split: %s", counts)
+    return counts
+
+
+def _rows(path: str, sides: _Sides) -> Iterator[tuple[str, tuple[np.ndarray, int, str]]]:
+    instances = read_instances(path)
+    for task, features, gold, split in zip(instances.tasks, instances.features, sides.gold, sides.split, strict=True):
+        yield str(task), (features, int(gold), str(split))
+
+
+def _labels(path: str) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
+    crowd = Annotations.from_parquet(path)
+    for task_ids, annotator_ids, labels in crowd.blocks():
+        starts = np.flatnonzero(np.r_[True, task_ids[1:] != task_ids[:-1], True])
+        for begin, end in itertools.pairwise(starts):
+            yield str(crowd.tasks[task_ids[begin]]), (annotator_ids[begin:end], labels[begin:end])
+
+
+def _to_examples(task: str, groups: dict[str, Any]) -> Iterator[tuple[str, str, tf.train.Example]]:
+    ((features, gold, split),) = groups["rows"]
+    labels = list(groups["labels"])
+    if not labels and split == "train":
+        return
+    annotator_ids, annotator_labels = labels[0] if labels else ((), ())
+    example = tf.train.Example()
+    feature = example.features.feature
+    feature["task"].bytes_list.value.append(task.encode())
+    feature["instances"].float_list.value.extend(features)
+    feature["annotator_ids"].int64_list.value.extend(annotator_ids)
+    feature["annotator_labels"].int64_list.value.extend(annotator_labels)
+    if gold >= 0:
+        feature["gold"].int64_list.value.append(gold)
+    yield split, task, example

@@ -1,0 +1,45 @@
+"""The folder of pushed models: one subfolder a version, named by a number; the largest number is served."""
+
+import hashlib
+from pathlib import Path
+
+__all__ = ["baseline_of", "fingerprint", "versions"]
+
+
+def versions(folder: str | Path) -> list[Path]:
+    """Complete versions in a serving folder, oldest first.
+
+    Args:
+        folder: as TensorFlow Serving reads it: `<folder>/<version>/saved_model.pb`. Need not exist.
+    """
+    found = [path.parent for path in Path(folder).glob("*/saved_model.pb") if path.parent.name.isdecimal()]
+    return sorted(found, key=lambda path: int(path.name))
+
+
+def fingerprint(model: str | Path) -> str:
+    """Hash of the names and contents of all files below a folder: equal for a model and its copies."""
+    digest = hashlib.sha256()
+    root = Path(model)
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        content = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                content.update(block)
+        digest.update(f"{path.relative_to(root).as_posix()}\0{content.hexdigest()}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
+    """The pushed model that a candidate has to stand up to: the newest version that is not the candidate itself.
+
+    That makes evaluation repeatable: after the candidate was pushed, its baseline is still the one before it.
+
+    Args:
+        candidate: folder of a SavedModel.
+        folder: the serving folder.
+
+    Returns:
+        A version's folder, or None where nothing else was pushed.
+    """
+    own = fingerprint(candidate)
+    return next((path for path in reversed(versions(folder)) if fingerprint(path) != own), None)

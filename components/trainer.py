@@ -1,0 +1,69 @@
+"""What TFX's Trainer runs. TFX loads this module a second time, so it holds one function and no registered class."""
+
+import json
+import os
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+from crowdzoo.components.crowd_dataset import CrowdDataset
+from crowdzoo.components.example_files import read_dataset_info
+from tfx import v1 as tfx
+
+from crowdzoo.export import export_model
+from crowdzoo.models.training import TrainingSettings, build_model
+
+__all__ = ["run_fn"]
+
+
+def run_fn(fn_args: tfx.components.FnArgs) -> None:
+    """Trains a model on the train split and exports it; the same inputs give the same predictions.
+
+    Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras` and `history.json` (the loss of each
+    epoch) to `fn_args.model_run_dir`.
+
+    Args:
+        fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and
+            `training` of the pipeline's configuration.
+    """
+    config = fn_args.custom_config
+    settings = TrainingSettings(
+        method=config["method"]["name"],
+        seed=config["seed"],
+        **{key: value for key, value in config["method"].items() if key != "name"},
+        **{key: value for key, value in config["model"].items() if key != "base"},
+        **config["training"],
+    )
+    info = read_dataset_info(os.path.dirname(os.path.dirname(fn_args.train_files[0])))  # .../Split-train/*
+    num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
+    data = CrowdDataset(fn_args.train_files, num_features, len(classes))
+    mean, variance, count = data.moments()
+
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(settings.seed)
+    model = build_model(settings, num_features=num_features, num_classes=len(classes), num_annotators=len(annotators))
+    model.base.standardize.mean.assign(mean)
+    model.base.standardize.variance.assign(variance)
+    batches = data.aggregated if settings.method == "aggregated" else data.labelled
+    history = model.fit(batches(settings.batch_size, settings.seed), epochs=settings.epochs, verbose=2)
+
+    run_folder = Path(fn_args.model_run_dir)
+    run_folder.mkdir(parents=True, exist_ok=True)
+    model.save(run_folder / "model.keras")
+    (run_folder / "history.json").write_text(json.dumps(history.history, indent=2))
+    export_model(
+        model,
+        fn_args.serving_model_dir,
+        classes=classes,
+        annotators=annotators,
+        name=config["name"],
+        warmup_instances=next(data.instances(16).as_numpy_iterator()),
+        model_card={
+            "training_tasks": count,
+            "seed": settings.seed,
+            "method": config["method"],
+            "model": config["model"],
+            "training": config["training"],
+            "aggregation": info["aggregation"],
+        },
+    )

@@ -1,0 +1,345 @@
+"""The pipeline's settings: one YAML file, checked as a whole before anything starts."""
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from crowdzoo.pipelines.config_checks import outside_problems
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from crowdzoo.errors import SHOWN, ConfigError
+
+__all__ = ["PipelineConfig", "load_config"]
+
+
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("should be a number, not true or false")
+    return value
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("should be a finite number")
+    return value
+
+
+def _class_name(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("is a boolean to YAML; put quotes round yes, no, true, false, on and off")
+    return str(value) if isinstance(value, int | float) else value
+
+
+Int = Annotated[int, BeforeValidator(_no_bool)]
+Float = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Fraction = Annotated[Float, Field(ge=0, le=1)]
+ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class DataConfig(_Section):
+    """Where the labels and the instances are.
+
+    Attributes:
+        dataset: name of a data set that crowdzoo ships; takes the place of the two files.
+        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .parquet, also .gz).
+        instances: table with the columns task, features (list) or one numeric column per feature, and
+            optionally gold and split (.parquet or .csv, .csv.gz).
+        classes: names of the classes in the order of their codes; None takes those that occur, sorted.
+        on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
+        on_duplicate: what to do with a second label by one annotator for one task.
+        eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
+    """
+
+    dataset: str | None = None
+    annotations: Path | None = None
+    instances: Path | None = None
+    classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
+    on_bad_rows: Literal["error", "reject"] = "error"
+    on_duplicate: Literal["error", "first", "last"] = "error"
+    eval_fraction: Annotated[Float, Field(gt=0, lt=1)] = 0.25
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "DataConfig":
+        if self.dataset is not None and (self.annotations is not None or self.instances is not None):
+            raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
+        if self.dataset is None and (self.annotations is None or self.instances is None):
+            raise ValueError(
+                "needs 'annotations' and 'instances' (two files), or 'dataset' (the name of a shipped set)"
+            )
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError("'classes' names a class twice")
+        return self
+
+
+class AggregationConfig(BaseModel):
+    """How the labels of several annotators become one estimate of the truth.
+
+    Attributes:
+        method: a name in `crowdzoo.aggregation.METHODS`. All other keys are arguments of that method.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    method: str = "dawid-skene"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The method's own arguments, those that are set."""
+        return dict(self.model_extra or {})
+
+
+class ModelConfig(_Section):
+    """The base model, which is also the one that is served.
+
+    Attributes:
+        base: which base; `feature-classifier` is a multilayer perceptron over standardised features.
+        hidden: units of each hidden layer; an empty list gives logistic regression.
+        dropout: share of hidden units dropped in training.
+    """
+
+    base: Literal["feature-classifier"] = "feature-classifier"
+    hidden: tuple[Annotated[Int, Field(ge=1)], ...] = (128,)
+    dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.5
+
+
+class MethodConfig(_Section):
+    """How the base learns from the crowd.
+
+    Attributes:
+        name: `crowdsourced-layer` trains on every annotator's labels, `aggregated` on the aggregation's posterior.
+        connection: weights of the crowd layer (MW, VW, VB, VW+B, S); for `crowdsourced-layer` only.
+    """
+
+    name: Literal["crowdsourced-layer", "aggregated"] = "crowdsourced-layer"
+    connection: Literal["MW", "VW", "VB", "VW+B", "S"] = "MW"
+
+
+class TrainingConfig(_Section):
+    """The training loop.
+
+    Attributes:
+        epochs: passes over the training split.
+        batch_size: tasks in a batch.
+        learning_rate: Adam's step size.
+    """
+
+    epochs: Annotated[Int, Field(ge=1)] = 60
+    batch_size: Annotated[Int, Field(ge=1)] = 64
+    learning_rate: Annotated[Float, Field(gt=0)] = 1e-3
+
+
+class EvaluationConfig(_Section):
+    """When a model is good enough to be pushed.
+
+    Attributes:
+        tolerance: how far accuracy may fall below that of the last pushed model (0.01 is one point).
+        minimum_accuracy: the least accuracy that any pushed model must have.
+    """
+
+    tolerance: Fraction = 0.0
+    minimum_accuracy: Fraction = 0.0
+
+
+class OutputConfig(_Section):
+    """Where results go.
+
+    Attributes:
+        root: folder of metadata, artifacts and logs.
+        serving: folder of pushed models, one subfolder a version; `<root>/serving` where not set.
+    """
+
+    root: Path
+    serving: Path
+
+
+class BeamConfig(_Section):
+    """What runs the Beam steps.
+
+    Attributes:
+        runner: name of a Beam runner.
+        options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
+    """
+
+    runner: str = Field(default="FnApiRunner", min_length=1)
+    options: tuple[str, ...] = ()
+
+
+class PipelineConfig(_Section):
+    """Everything that a run of the pipeline depends on. Paths are absolute once loaded.
+
+    Attributes:
+        name: name of the pipeline in metadata, and of the served model.
+        task: kind of label; the pipeline knows `classification`.
+        seed: seed of everything random.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
+    task: Literal["classification"] = "classification"
+    seed: Annotated[Int, Field(ge=0, lt=2**31)] = 0
+    data: DataConfig
+    aggregation: AggregationConfig = AggregationConfig()
+    model: ModelConfig = ModelConfig()
+    method: MethodConfig = MethodConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    output: OutputConfig
+    beam: BeamConfig = BeamConfig()
+
+
+def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> PipelineConfig:
+    """Reads and checks a pipeline's configuration.
+
+    Relative paths in the file are relative to the file's folder; those in `overrides`, and the default
+    `output.root` of `runs/<name>`, are relative to the current folder. Checks that input files exist and
+    have the columns they need, and that method names and their arguments are known.
+
+    Args:
+        path: a YAML file.
+        overrides: values that replace the file's, by dotted key: `{"training.epochs": 5}`.
+
+    Returns:
+        The checked configuration.
+
+    Raises:
+        ConfigError: names the file, each bad key, its value and what to do; ten are shown, the rest counted.
+    """
+    path = Path(path)
+    values = _read_yaml(path)
+    _resolve_paths(values, path.parent)
+    for key, value in (overrides or {}).items():
+        _override(values, key, value)
+    _fill_output(values)
+    _resolve_paths(values, Path.cwd())
+    try:
+        config = PipelineConfig.model_validate(values)
+    except ValidationError as error:
+        raise _config_error(path, [_sentence(problem) for problem in error.errors()]) from None
+    problems = outside_problems(config)
+    if problems:
+        raise _config_error(path, problems)
+    return config
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice in one mapping, where plain YAML silently keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if isinstance(key, list | dict):
+                continue  # the parent refuses it
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"'{key}' stands here a second time", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.y*ml")], 1)
+        raise ConfigError(f"{path}: no such file." + _did_you_mean(near)) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder; give the YAML file in it.") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
+    try:
+        values = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: not valid YAML: {error.problem}.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {str(error).splitlines()[0]}.") from None
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else f"holds a {type(values).__name__}"
+        raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
+    return values
+
+
+_PATH_KEYS = (("data", "annotations"), ("data", "instances"), ("output", "root"), ("output", "serving"))
+
+
+def _resolve_paths(values: dict[str, Any], base: Path) -> None:
+    for section, key in _PATH_KEYS:
+        inside = values.get(section)
+        if isinstance(inside, dict) and isinstance(inside.get(key), str | Path) and str(inside[key]).strip():
+            inside[key] = str((base / Path(inside[key]).expanduser()).absolute())
+
+
+def _override(values: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    inside = values
+    for section in sections:
+        if inside.get(section) is None:
+            inside[section] = {}
+        inside = inside[section]
+        if not isinstance(inside, dict):
+            raise ConfigError(f"{key}: '{section}' holds a value, not a section, so nothing below it can be set.")
+    inside[last] = value
+
+
+def _fill_output(values: dict[str, Any]) -> None:
+    """Sets the default folders: `runs/<name>` here, and `serving` in it."""
+    output = values.setdefault("output", {})
+    if output is None:
+        output = values["output"] = {}
+    if isinstance(output, dict):
+        if output.get("root") is None:
+            output["root"] = str(Path("runs") / str(values.get("name", "crowdzoo")))
+        if output.get("serving") is None and isinstance(output["root"], str | Path):
+            output["serving"] = str(Path(output["root"]) / "serving")
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    """One of pydantic's problems as 'key: value, what is wrong, and the way out'."""
+    key = ".".join(str(part) for part in problem["loc"])
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = _known_keys(problem["loc"][:-1])
+        near = difflib.get_close_matches(str(problem["loc"][-1]), known, 1)
+        return f"{key}: no such key." + (_did_you_mean(near) or f" Known here: {', '.join(known)}.")
+    if kind == "missing":
+        return f"{key}: is missing."
+    value = problem["input"]
+    shown = "" if isinstance(value, dict) else f"{value!r} "
+    if kind == "literal_error":
+        choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
+        near = difflib.get_close_matches(str(value), choices, 1)
+        return f"{key}: {shown}is not one of {', '.join(choices)}." + _did_you_mean(near)
+    if kind == "string_pattern_mismatch":
+        return f"{key}: {shown}should begin with a letter and hold letters, digits, - and _ only (63 at most)."
+    reason = str(context.get("error", "")) if kind == "value_error" else problem["msg"].replace("Input", "", 1).strip()
+    return f"{key or 'the file'}: {shown}{reason[0].lower() + reason[1:]}."
+
+
+def _known_keys(sections: Sequence[str | int]) -> list[str]:
+    model: Any = PipelineConfig
+    for section in sections:
+        model = model.model_fields[section].annotation
+    return list(model.model_fields)
+
+
+def _did_you_mean(near: Sequence[str]) -> str:
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+def _config_error(path: Path, problems: Sequence[str]) -> ConfigError:
+    if len(problems) == 1:
+        return ConfigError(f"{path}, {problems[0]}")
+    lines = [f"{path}: {len(problems)} settings cannot be used.", *(f"  {problem}" for problem in problems[:SHOWN])]
+    if len(problems) > SHOWN:
+        lines.append(f"  ... and {len(problems) - SHOWN:,} more")
+    return ConfigError("\n".join(lines))

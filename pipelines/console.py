@@ -1,0 +1,90 @@
+"""The terminal during a run: one line per component there, everything else in a log file."""
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+__all__ = ["Console"]
+
+
+class Console:
+    """Prints `[3/8] CrowdAggregator … 2.1 s` to the terminal while a run's own output goes to a log file.
+
+    A run writes thousands of lines, some of them from C++ past Python's streams. So file descriptors 1 and 2
+    themselves are pointed at the log, and a duplicate of the old 2 is kept for progress.
+
+    Args:
+        log: path of the log file; it is created, with its folder.
+        quiet: print nothing.
+    """
+
+    def __init__(self, log: str | Path, quiet: bool = False):
+        self.log = Path(log)
+        self.quiet = quiet
+        self._terminal: TextIO | None = None
+
+    @contextmanager
+    def captured(self) -> Iterator["Console"]:
+        """Sends standard output and error to the log while the block runs; an error's traceback goes there as well."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        streams = sys.stdout, sys.stderr
+        for stream in streams:
+            stream.flush()
+        kept = os.dup(1), os.dup(2)
+        with (
+            open(self.log, "a", encoding="utf-8", buffering=1) as log,
+            os.fdopen(kept[1], "w", closefd=False) as terminal,
+        ):
+            self._terminal = terminal
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            sys.stdout = sys.stderr = log
+            try:
+                yield self
+            except BaseException:
+                traceback.print_exc(file=log)
+                raise
+            finally:
+                self._terminal = None
+                sys.stdout, sys.stderr = streams
+                for descriptor, old in enumerate(kept, start=1):
+                    os.dup2(old, descriptor)
+                    os.close(old)
+
+    def say(self, text: str, end: str = "\n") -> None:
+        """Prints to the terminal, also while file descriptor 2 is captured."""
+        if not self.quiet:
+            print(text, end=end, file=self._terminal or sys.stderr, flush=True)
+
+    @contextmanager
+    def step(self, number: int, total: int, name: str) -> Iterator["Step"]:
+        """Prints a component's line: its name when it starts, and what became of it when it ends."""
+        self.say(f"[{number}/{total}] {name} … ", end="")
+        step = Step()
+        try:
+            yield step
+        except BaseException:
+            self.say("failed")
+            raise
+        step.seconds = time.monotonic() - step.started
+        self.say("cached" if step.cached else f"{step.seconds:.1f} s")
+
+
+class Step:
+    """One component's turn.
+
+    Attributes:
+        cached: set by the caller where an earlier result was used.
+        started: when it began, on the monotonic clock.
+        seconds: how long it took, once it has ended.
+    """
+
+    def __init__(self) -> None:
+        self.cached = False
+        self.started = time.monotonic()
+        self.seconds = 0.0

@@ -1,0 +1,93 @@
+"""Runs the pipeline on this machine: SQLite metadata, one process, one component after the other."""
+
+import contextlib
+import datetime
+import fcntl
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.console import Console
+from crowdzoo.pipelines.run_result import RunResult
+
+from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
+
+__all__ = ["run"]
+
+
+def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
+    """Runs the pipeline, using what earlier runs in the same folder have left complete.
+
+    A run that was killed is simply started again: what was complete is used, the rest is done anew. Half-written
+    folders of components that were killed stay below `artifacts/` and are never read.
+
+    Args:
+        config: from `load_config`.
+        quiet: print no progress.
+
+    Returns:
+        What came of it.
+
+    Raises:
+        ConfigError: the folders for results cannot be written.
+        DataError: annotations or instances cannot be used.
+        PipelineError: a component failed, or another run is at work in the same folder; names the log.
+    """
+    started = time.monotonic()
+    for folder in (config.output.root, config.output.serving):
+        _make_folder(folder)
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+    console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
+    with _lock(config.output.root), console.captured(), _no_arguments():
+        try:
+            # importing TFX takes seconds and writes dozens of lines: only here, where they go to the log
+            from crowdzoo.pipelines.local_runner import LocalRunner
+            from crowdzoo.pipelines.pipeline import create_pipeline
+
+            runner = LocalRunner(config, console)
+            runner.run(create_pipeline(config))
+            return runner.result(time.monotonic() - started)
+        except CrowdzooError:
+            console.say(f"Log: {console.log}")
+            raise
+        except Exception as error:
+            raise PipelineError(f"{_message(error)}\nLog: {console.log}") from error
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"output: {folder} cannot be made a folder ({error.strerror}). Choose another one.") from None
+
+
+@contextlib.contextmanager
+def _lock(root: Path) -> Iterator[None]:
+    """Keeps a second run out of the folder. The system lets go of the lock when a process dies, however it dies."""
+    with open(root / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineError(
+                f"{root}: another run is at work here. Wait for it, or choose another output.root."
+            ) from None
+        yield
+
+
+@contextlib.contextmanager
+def _no_arguments() -> Iterator[None]:
+    """Hides the command line: TFX hands `sys.argv` to Beam as options."""
+    kept = sys.argv
+    sys.argv = kept[:1]
+    try:
+        yield
+    finally:
+        sys.argv = kept
+
+
+def _message(error: BaseException) -> str:
+    """The first line that an error has to say for itself, with its type; Beam's and TFX's wrappings are left out."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

@@ -1,0 +1,137 @@
+"""The pipeline's one definition. Every runner runs or compiles this."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
+from crowdzoo.components.code_version import code_version
+from crowdzoo.components.crowd_aggregator import CrowdAggregator
+from crowdzoo.components.evaluator import Evaluator
+from crowdzoo.components.pusher import Pusher
+from crowdzoo.pipelines.config import PipelineConfig
+from tfx import v1 as tfx
+
+from crowdzoo import datasets
+
+__all__ = ["create_pipeline"]
+
+
+def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
+    """Wires the components as a configuration says.
+
+    What decides about a rerun are the parameters of each component: the content of the input files (not their
+    dates), the settings that the component uses, and a hash of the code that it runs. So a run with other epochs
+    begins at the Trainer, and a plain rerun does nothing.
+
+    Args:
+        config: from `load_config`.
+
+    Returns:
+        The pipeline, with SQLite metadata below `config.output.root`.
+    """
+    root = config.output.root
+    annotations, instances = _input_files(config)
+    example_gen = AnnotationExampleGen(
+        settings=_json(
+            annotations=str(annotations),
+            instances=str(instances),
+            classes=config.data.classes,
+            on_bad_rows=config.data.on_bad_rows,
+            on_duplicate=config.data.on_duplicate,
+            eval_fraction=config.data.eval_fraction,
+            seed=config.seed,
+        ),
+        fingerprint=_content_hash(annotations, instances),
+        code_version=code_version("crowdzoo.components.annotation_example_gen"),
+    )
+    statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
+    schema_gen = tfx.components.SchemaGen(statistics=statistics_gen.outputs["statistics"], infer_feature_shape=True)
+    example_validator = tfx.components.ExampleValidator(
+        statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
+    )
+    aggregator = CrowdAggregator(
+        examples=example_gen.outputs["examples"],
+        annotations=example_gen.outputs["annotations"],
+        settings=_json(method=config.aggregation.method, arguments=config.aggregation.arguments, seed=config.seed),
+        code_version=code_version("crowdzoo.components.crowd_aggregator"),
+    )
+    aggregator.add_upstream_node(example_validator)
+    trainer = tfx.components.Trainer(
+        run_fn="crowdzoo.components.trainer.run_fn",
+        examples=aggregator.outputs["aggregated_examples"],
+        schema=schema_gen.outputs["schema"],
+        train_args=tfx.proto.TrainArgs(splits=["train"]),
+        eval_args=tfx.proto.EvalArgs(splits=["eval"]),
+        custom_config={
+            "name": config.name,
+            "seed": config.seed,
+            "model": config.model.model_dump(mode="json"),
+            "method": config.method.model_dump(mode="json"),
+            "training": config.training.model_dump(mode="json"),
+            "code_version": code_version("crowdzoo.components.trainer"),
+        },
+    )
+    evaluator = Evaluator(
+        examples=aggregator.outputs["aggregated_examples"],
+        model=trainer.outputs["model"],
+        settings=_json(
+            tolerance=config.evaluation.tolerance,
+            minimum_accuracy=config.evaluation.minimum_accuracy,
+            serving=str(config.output.serving),
+        ),
+        code_version=code_version("crowdzoo.components.evaluator"),
+    )
+    pusher = Pusher(
+        model=trainer.outputs["model"],
+        model_blessing=evaluator.outputs["blessing"],
+        push_destination=tfx.proto.PushDestination(
+            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=str(config.output.serving))
+        ),
+    )
+    return tfx.dsl.Pipeline(
+        pipeline_name=config.name,
+        pipeline_root=str(root / "artifacts"),
+        metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(
+            str(root / "metadata.sqlite")
+        ),
+        components=[
+            example_gen,
+            statistics_gen,
+            schema_gen,
+            example_validator,
+            aggregator,
+            trainer,
+            evaluator,
+            pusher,
+        ],
+        enable_cache=True,
+        # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
+        beam_pipeline_args=[f"--runner={config.beam.runner}", "--sdk_container_image=local", *config.beam.options],
+    )
+
+
+def _input_files(config: PipelineConfig) -> tuple[Path, Path]:
+    """Paths of annotations and instances; a shipped data set is written below the root first."""
+    if config.data.dataset is None:
+        assert config.data.annotations is not None
+        assert config.data.instances is not None
+        return config.data.annotations, config.data.instances
+    folder = config.output.root / "data" / config.data.dataset
+    datasets.write_files(datasets.load(config.data.dataset), folder)
+    return folder / "annotations.csv", folder / "instances.parquet"
+
+
+def _content_hash(*paths: Path) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _json(**values: Any) -> str:
+    return json.dumps(values, sort_keys=True)

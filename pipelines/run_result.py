@@ -1,0 +1,62 @@
+"""What a run of the pipeline came to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["RunResult"]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run of the pipeline came to, and where things are.
+
+    Attributes:
+        pushed: folder of the served version that holds this run's model; None where it was not pushed.
+        reason: why it was pushed, or why not; one sentence.
+        blessed: whether the Evaluator found the model good enough.
+        evaluation: the Evaluator's summary, as in `evaluation.json`.
+        seconds: wall time of each component, in the order of the run; also of those that were cached.
+        cached: names of the components whose earlier result was used.
+        total_seconds: wall time of the whole run.
+        anomalies: what ExampleValidator found, one sentence each.
+        model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
+        model_run: folder of the training's own files: `model.keras`, `history.json`.
+        report: folder of the annotator report.
+        annotations: folder of the annotations artifact.
+        serving: folder of all pushed versions.
+        metadata: SQLite file of ML Metadata.
+        log: log file of this run.
+    """
+
+    pushed: Path | None
+    reason: str
+    blessed: bool
+    evaluation: Mapping[str, Any]
+    seconds: Mapping[str, float]
+    cached: tuple[str, ...]
+    total_seconds: float
+    anomalies: tuple[str, ...]
+    model: Path
+    model_run: Path
+    report: Path
+    annotations: Path
+    serving: Path
+    metadata: Path
+    log: Path
+
+    def summary(self) -> str:
+        """A few lines for a terminal: the verdict, the accuracy and where things are."""
+        candidate = self.evaluation["candidate"]
+        truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
+        lines = [
+            f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
+            f"Accuracy:    {candidate['accuracy']:.4f} on {candidate['tasks']:,} tasks, against {truth}",
+            f"Annotators:  {self.report}",
+            f"Metadata:    {self.metadata}",
+            f"Log:         {self.log}",
+            f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",
+        ]
+        lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
+        return "\n".join(lines)
