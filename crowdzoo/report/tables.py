@@ -1,0 +1,84 @@
+"""Tables of text: bordered on a terminal, plain columns in a file or a pipe."""
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+__all__ = ["format_table", "print_table"]
+
+
+def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table as plain text, columns two spaces apart; numbers are set to the right.
+
+    Args:
+        title: first line; may be empty.
+        header: names of the columns.
+        rows: cells, one for each column; they are written with `str`.
+
+    Returns:
+        Lines without a trailing newline.
+
+    Raises:
+        ValueError: a row has more or fewer cells than there are columns.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    _check(header, cells)
+    right = [bool(cells) and all(_is_number(row[column]) for row in cells) for column in range(len(header))]
+    widths = [max(len(row[column]) for row in [list(header), *cells]) for column in range(len(header))]
+    lines = [title] if title else []
+    for row in [list(header), ["-" * width for width in widths], *cells]:
+        padded = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def print_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None
+) -> None:
+    """Prints a table; with rich, and on a terminal, one with borders.
+
+    Args:
+        title: stands above the table.
+        header: names of the columns.
+        rows: cells, one for each column; they are written with `str`.
+        file: None is standard output.
+
+    Raises:
+        ValueError: a row has more or fewer cells than there are columns.
+    """
+    stream = sys.stdout if file is None else file
+    if not stream.isatty():
+        print(format_table(title, header, rows), file=stream)
+        return
+    # Keras brings rich along
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[str(cell) for cell in row] for row in rows]
+    _check(header, cells)
+    table = Table(title=title or None, title_justify="left")
+    for column, name in enumerate(header):
+        numbers = bool(cells) and all(_is_number(row[column]) for row in cells)
+        table.add_column(name, justify="right" if numbers else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))  # plain text: a name such as [a] is no markup
+    Console(file=stream).print(table)
+
+
+def _check(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            raise ValueError(f"row {number} has {len(row)} cells for {len(header)} columns")
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell reads as a number, with thousands, a sign, a percent sign or an error after ±."""
+    parts = text.replace(",", "").replace("%", "").replace("±", " ").split()
+    try:
+        return bool(parts) and all(float(part) is not None for part in parts)
+    except ValueError:
+        return text in ("", "-")
