@@ -19,7 +19,15 @@ from crowdzoo.errors import ConfigError, ServingError
 if TYPE_CHECKING:
     from crowdzoo.models.crowd_model import CrowdModel
 
-__all__ = ["MODEL_CARD_FILE", "REQUEST_FILES", "WARMUP_FILE", "WARMUP_INSTANCES", "export_model", "load_and_predict"]
+__all__ = [
+    "MODEL_CARD_FILE",
+    "REQUEST_FILES",
+    "WARMUP_FILE",
+    "WARMUP_INSTANCES",
+    "export_model",
+    "load_and_predict",
+    "newest_version",
+]
 
 # TF Serving looks for warm-up requests here, and nowhere else.
 WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
@@ -73,7 +81,7 @@ def export_model(
         `path`.
 
     Raises:
-        ConfigError: another backend, a folder that is there already and not empty, names that do not fit the
+        ConfigError: another backend, a base that is no classifier, a folder that is there already and not empty, names that do not fit the
             model, or warm-up instances that do not fit the base.
     """
     path = Path(path)
@@ -135,7 +143,7 @@ def load_and_predict(path: str | Path, instances: Any, *, batch_size: int = 256)
     """
     import tensorflow as tf
 
-    folder = _version_folder(Path(path))
+    folder = newest_version(path)
     try:
         loaded = tf.saved_model.load(str(folder))  # kept in a name: the variables live as long as it does
     except (OSError, ValueError, tf.errors.OpError) as error:
@@ -158,10 +166,21 @@ def load_and_predict(path: str | Path, instances: Any, *, batch_size: int = 256)
         for i in range(0, max(len(array), 1), batch_size)
     ]
     outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return {name: value.astype(str) if value.dtype == object else value for name, value in outputs.items()}
+    return {name: _as_text(value) if value.dtype == object else value for name, value in outputs.items()}
 
 
-def _version_folder(path: Path) -> Path:
+def _as_text(array: np.ndarray) -> np.ndarray:
+    """UTF-8 bytes as `str`."""
+    return np.array([cell.decode("utf-8", errors="replace") for cell in array.flat], dtype=str).reshape(array.shape)
+
+
+def newest_version(path: str | Path) -> Path:
+    """Folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
+
+    Raises:
+        ServingError: there is neither.
+    """
+    path = Path(path)
     if (path / "saved_model.pb").is_file():
         return path
     if not path.is_dir():
@@ -243,9 +262,11 @@ def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) ->
     module = tf.Module(name="crowdzoo")
     signatures = {"serving_default": tf.function(predict).get_concrete_function(spec)}
 
-    num_classes = signatures["serving_default"].structured_outputs["probabilities"].shape[-1]
-    if num_classes != len(classes):
-        raise ConfigError(f"export: {len(classes)} classes are named, the base has {num_classes} outputs")
+    shape = signatures["serving_default"].structured_outputs["probabilities"].shape.as_list()
+    if len(shape) != 2:
+        raise ConfigError(f"export: the base's output is {shape}; so far classification [batch, classes] is exported")
+    if shape[1] != len(classes):
+        raise ConfigError(f"export: {len(classes)} classes are named, the base has {shape[1]} outputs")
 
     if model.crowd is not None:
         module.codes = tf.lookup.StaticHashTable(
@@ -256,13 +277,17 @@ def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) ->
             codes = module.codes.lookup(annotator)
             same_size = tf.debugging.Assert(
                 tf.equal(tf.shape(instances)[0], tf.shape(annotator)[0]),
-                ["annotator: one name an instance is needed, got", tf.shape(annotator)[0], tf.shape(instances)[0]],
+                [
+                    "annotator: as many names as instances are needed; names, instances:",
+                    tf.shape(annotator)[0],
+                    tf.shape(instances)[0],
+                ],
             )
             known = tf.debugging.Assert(
                 tf.reduce_all(codes >= 0),
                 [
                     f"annotator: not among the {len(annotators)} annotators of this model:",
-                    tf.boolean_mask(annotator, codes < 0),
+                    tf.unique(tf.boolean_mask(annotator, codes < 0)).y,
                 ],
                 summarize=3,
             )

@@ -1,0 +1,168 @@
+"""Client of a model server, over REST or gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving.connection import Connection
+
+__all__ = ["Client"]
+
+
+class Client:
+    """Asks a model server for predictions: `crowdzoo serve`, or TensorFlow Serving itself.
+
+    Args:
+        url: `http://host:port` (REST; TensorFlow is not needed) or `grpc://host:port`.
+        model: the model's name on the server.
+        version: version to ask; None takes the newest.
+        timeout: seconds to wait for an answer.
+
+    Raises:
+        ServingError: the URL is neither. Every method raises it too, with the server's reason, where the server
+            refuses the request or does not answer.
+
+    Example:
+        >>> with Client("http://127.0.0.1:8501", model="labelme") as client:  # doctest: +SKIP
+        ...     client.predict(instances)["class"]
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8501",
+        *,
+        model: str = "model",
+        version: int | None = None,
+        timeout: float = 60.0,
+    ):
+        scheme = urlsplit(url).scheme
+        if scheme not in ("http", "https", "grpc") or not urlsplit(url).netloc:
+            raise ServingError(f"{url}: write http://host:port for REST or grpc://host:port for gRPC")
+        self.url = url.rstrip("/")
+        self.model = model
+        self._connection = _connect(scheme, self.url, model, version, timeout)
+        self._signatures: dict[str, Any] | None = None
+
+    def predict(
+        self, instances: Any, *, signature: str = "serving_default", batch_size: int | None = None, **inputs: Any
+    ) -> dict[str, np.ndarray]:
+        """Predicts a batch.
+
+        Args:
+            instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping.
+            signature: `serving_default` or `annotators`.
+            batch_size: most instances in one request; None sends all in one.
+            **inputs: further inputs, such as `annotator`, names `[n]`. A single text stands for all instances.
+
+        Returns:
+            An array `[n, ...]` for each output; text as `str`.
+
+        Raises:
+            ServingError: what the server says, or a number that is not finite (not even sent), or inputs of
+                different lengths.
+        """
+        given = {**(instances if isinstance(instances, Mapping) else {"instances": instances}), **inputs}
+        arrays = self._arrays(signature, given)
+        size = len(next(iter(arrays.values())))
+        step = batch_size or size or 1
+        if step < 1:
+            raise ServingError(f"batch_size: must be at least 1, got {batch_size}")
+        parts = [
+            self._connection.predict(signature, {name: array[i : i + step] for name, array in arrays.items()},
+                                     self._outputs(signature))
+            for i in range(0, max(size, 1), step)
+        ]  # fmt: skip
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def metadata(self) -> dict[str, Any]:
+        """What the model takes and gives.
+
+        Returns:
+            `name`, `version` and `signatures`: name -> `inputs` and `outputs`: name -> `dtype` and `shape`, where -1 is
+            any size.
+        """
+        return self._connection.metadata()
+
+    def status(self) -> list[dict[str, Any]]:
+        """The versions the server knows, newest first: `version`, `state` (`AVAILABLE`, ...) and `error`."""
+        return self._connection.status()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _signature(self, name: str) -> dict[str, Any]:
+        if self._signatures is None or name not in self._signatures:
+            self._signatures = self.metadata()["signatures"]
+        if name not in self._signatures:
+            there = ", ".join(map(repr, self._signatures))
+            raise ServingError(f"{self.url}: signature {name!r} is not in model {self.model!r}; it has {there}")
+        return self._signatures[name]
+
+    def _outputs(self, signature: str) -> dict[str, str]:
+        return {name: spec["dtype"] for name, spec in self._signature(signature)["outputs"].items()}
+
+    def _arrays(self, signature: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Inputs in the model's dtypes; texts as objects of type `str` or `bytes`."""
+        specs = self._signature(signature)["inputs"]
+        arrays = {name: _array(name, value, specs.get(name)) for name, value in given.items()}
+        sizes = {name: len(array) for name, array in arrays.items() if array.ndim}
+        size = next(iter(sizes.values()), 1)
+        for name, array in arrays.items():
+            if not array.ndim:
+                arrays[name] = np.full(size, array.item(), dtype=array.dtype)
+            elif sizes[name] != size:
+                raise ServingError(f"input {name!r}: has {sizes[name]} rows, but {next(iter(sizes))!r} has {size}")
+        return arrays
+
+
+def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
+    if spec is None:
+        return array  # the server says that there is no such input
+    if spec["dtype"] == "str":
+        texts = array.astype(object)
+        wrong = [place for place, cell in np.ndenumerate(texts) if not isinstance(cell, str | bytes)]
+        if wrong:
+            raise ServingError(f"input {name!r}: {texts[wrong[0]]!r} at {list(wrong[0])} is not a text")
+        return texts
+    if array.dtype.kind not in "biuf":
+        raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
+    if np.dtype(spec["dtype"]).kind in "iu" and array.dtype.kind == "f":
+        raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
+    with np.errstate(over="ignore"):
+        converted = array.astype(spec["dtype"])
+    if converted.dtype.kind == "f" and not np.isfinite(converted).all():
+        raise ServingError(f"input {name!r}: holds a number too large for {spec['dtype']}")
+    return converted
+
+
+def _connect(scheme: str, url: str, model: str, version: int | None, timeout: float) -> Connection:
+    # imported here: REST works without TensorFlow, gRPC without httpx
+    if scheme == "grpc":
+        from crowdzoo.serving.grpc_connection import GrpcConnection
+
+        return GrpcConnection(url, model, version, timeout)
+    from crowdzoo.serving.rest_connection import RestConnection
+
+    return RestConnection(url, model, version, timeout)

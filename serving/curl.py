@@ -1,0 +1,53 @@
+"""A `curl` line that works as pasted."""
+
+import json
+import shlex
+from pathlib import Path
+
+from crowdzoo.errors import ServingError
+from crowdzoo.export import REQUEST_FILES, newest_version
+
+__all__ = ["curl_example"]
+
+# Longest request that is written into the line itself.
+INLINE_CHARACTERS = 300
+
+
+def curl_example(
+    model_dir: str | Path,
+    *,
+    name: str = "model",
+    host: str = "127.0.0.1",
+    port: int = 8501,
+    signature: str = "serving_default",
+) -> str:
+    """A command line that asks a server of this model for a prediction, with a real instance.
+
+    The instance is the first of the model's warm-up requests. A long one is not written into the line: the line names
+    the file that `export_model` left beside the model, `assets.extra/request.json`.
+
+    Args:
+        model_dir: a served folder, whose highest version is taken, or one version.
+        name: the model's name on the server.
+        host: the server's address.
+        port: its REST port.
+        signature: `serving_default` or `annotators`.
+
+    Returns:
+        One line for a POSIX shell.
+
+    Raises:
+        ServingError: no such folder, or a model without the request (not written by crowdzoo, or no such signature).
+    """
+    folder = newest_version(model_dir)
+    if signature not in REQUEST_FILES:
+        raise ServingError(f"signature {signature!r}: there are requests for {', '.join(REQUEST_FILES)}")
+    file = folder / REQUEST_FILES[signature]
+    if not file.is_file():
+        raise ServingError(f"{file}: is not there, so there is no request to show; `crowdzoo export` writes it")
+    text = json.dumps(json.loads(file.read_text(encoding="utf-8")), ensure_ascii=False)
+    data = text if len(text) <= INLINE_CHARACTERS else f"@{file.resolve()}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    host = f"[{host}]" if ":" in host else host
+    url = f"http://{host}:{port}/v1/models/{name}:predict"
+    return f"curl -d {shlex.quote(data)} {shlex.quote(url)}"

@@ -1,0 +1,105 @@
+"""A client's connection over gRPC."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import grpc
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, ModelVersionStatus
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving.connection import LOOPBACK, no_answer
+
+__all__ = ["GrpcConnection"]
+
+
+class GrpcConnection:
+    """Speaks TF Serving's gRPC API; the arguments are those of `Client`."""
+
+    def __init__(self, url: str, model: str, version: int | None, timeout: float):
+        self._url = url
+        self._spec = {"name": model} | ({"version": {"value": version}} if version is not None else {})
+        self._timeout = timeout
+        self._channel = grpc.insecure_channel(
+            urlsplit(url).netloc,
+            options=[
+                ("grpc.max_send_message_length", -1),
+                ("grpc.max_receive_message_length", -1),
+                ("grpc.enable_http_proxy", int(urlsplit(url).hostname not in LOOPBACK)),
+            ],
+        )
+        self._prediction = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
+        self._model = model_service_pb2_grpc.ModelServiceStub(self._channel)
+
+    def predict(
+        self, signature: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]
+    ) -> dict[str, np.ndarray]:
+        """See `Connection`."""
+        request = PredictRequest(model_spec={**self._spec, "signature_name": signature})
+        for name, array in inputs.items():
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(array))
+        answer = self._ask(self._prediction.Predict, request)
+        return {name: _text(tf.make_ndarray(proto)) for name, proto in answer.outputs.items()}
+
+    def metadata(self) -> dict[str, Any]:
+        """See `Connection`."""
+        request = GetModelMetadataRequest(model_spec=self._spec, metadata_field=["signature_def"])
+        answer = self._ask(self._prediction.GetModelMetadata, request)
+        definitions = SignatureDefMap()
+        answer.metadata["signature_def"].Unpack(definitions)
+        return {
+            "name": answer.model_spec.name,
+            "version": answer.model_spec.version.value,
+            "signatures": {
+                key: {"inputs": self._describe(one.inputs), "outputs": self._describe(one.outputs)}
+                for key, one in definitions.signature_def.items()
+                if not key.startswith("__")  # TensorFlow's own, such as its initialiser
+            },
+        }
+
+    def _describe(self, infos: Mapping[str, Any]) -> dict[str, Any]:
+        described = {}
+        for name, info in infos.items():
+            dtype = tf.dtypes.as_dtype(info.dtype).name
+            dtype = "str" if dtype == "string" else dtype
+            described[name] = {"dtype": dtype, "shape": [dim.size for dim in info.tensor_shape.dim]}
+        return described
+
+    def status(self) -> list[dict[str, Any]]:
+        """See `Connection`."""
+        answer = self._ask(self._model.GetModelStatus, GetModelStatusRequest(model_spec=self._spec))
+        return [
+            {
+                "version": one.version,
+                "state": ModelVersionStatus.State.Name(one.state),
+                "error": one.status.error_message,
+            }
+            for one in answer.model_version_status
+        ]
+
+    def close(self) -> None:
+        """See `Connection`."""
+        self._channel.close()
+
+    def _ask(self, method: Any, request: Any) -> Any:
+        try:
+            return method(request, timeout=self._timeout)
+        except grpc.RpcError as error:
+            code = error.code().name  # type: ignore[attr-defined]
+            reason = error.details()  # type: ignore[attr-defined]
+            if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+                raise no_answer(self._url, reason) from error
+            raise ServingError(f"{self._url} answers {code}: {reason}") from error
+
+
+def _text(array: np.ndarray) -> np.ndarray:
+    """Bytes of a string tensor as text."""
+    if array.dtype != object:
+        return array
+    texts = [cell.decode("utf-8", errors="replace") for cell in array.flat]
+    return np.array(texts, dtype=str).reshape(array.shape)

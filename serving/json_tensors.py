@@ -1,0 +1,203 @@
+"""JSON to arrays and back, in TF Serving's row and column forms."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.signature import Signature
+
+__all__ = ["from_json", "parse", "to_json"]
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """Reads a request's body.
+
+    NaN and Infinity, which TF Serving accepts, are read here so that the later check can say where they stand.
+
+    Returns:
+        The JSON object.
+
+    Raises:
+        RequestError: not UTF-8, not JSON, not an object, or without exactly one of `instances` and `inputs`.
+    """
+    try:
+        request = json.loads(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RequestError(f"the body is not UTF-8: byte 0x{body[error.start]:02x} at offset {error.start}") from error
+    except json.JSONDecodeError as error:
+        what = "the body is empty" if not body.strip() else f"the body is not JSON: {error.msg} at offset {error.pos}"
+        raise RequestError(what) from error
+    except RecursionError as error:
+        raise RequestError("the body is not usable: lists are nested too deep") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise RequestError(f"the body is not usable: {error}") from error
+    if not isinstance(request, dict):
+        raise RequestError(f'the body must be a JSON object such as {{"instances": [...]}}, not {_kind(request)}')
+    if ("instances" in request) == ("inputs" in request):
+        found = "both" if "instances" in request else "neither"
+        raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
+    if not isinstance(request.get("signature_name", ""), str):
+        raise RequestError(f"signature_name must be a string, not {_kind(request['signature_name'])}")
+    return request
+
+
+def from_json(request: Mapping[str, Any], signature: Signature) -> dict[str, np.ndarray]:
+    """Arrays for each input of `signature`, from a parsed request in row or column form.
+
+    Raises:
+        RequestError: names the input, and where in it the wrong value stands.
+    """
+    columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
+    if not isinstance(columns, dict) or _is_bytes(columns):
+        columns = {_only_input(signature, "'inputs' is a plain value"): columns}
+    signature.check_names(columns)
+    return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
+
+
+def _rows_to_columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
+    if not isinstance(rows, list):
+        raise RequestError(f"'instances' must be a list, not {_kind(rows)}; a single instance is a list of one")
+    if not rows:
+        raise RequestError("'instances' is empty; at least one instance is needed")
+    named = [isinstance(row, dict) and not _is_bytes(row) for row in rows]
+    if not any(named):
+        return {_only_input(signature, "'instances' is a plain list"): rows}
+    if not all(named):
+        odd = named.index(not named[0])
+        raise RequestError(f"instances[{odd}]: {_kind(rows[odd])}, but instances[0] is {_kind(rows[0])}")
+    for i, row in enumerate(rows):
+        signature.check_names(row, place=f"instances[{i}]: ")
+    return {name: [row[name] for row in rows] for name in signature.inputs}
+
+
+def _only_input(signature: Signature, what: str) -> str:
+    if len(signature.inputs) != 1:
+        names = ", ".join(map(repr, signature.inputs))
+        raise RequestError(f"{what}, but signature {signature.name!r} takes {names}: name them in an object")
+    return next(iter(signature.inputs))
+
+
+def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
+    try:
+        cells = np.array(value, dtype=object)
+    except ValueError as error:
+        raise RequestError(f"input {name!r}: lists of different lengths do not make a tensor") from error
+    if spec.dtype == tf.string:
+        return _strings(name, cells)
+    allowed = {bool} if spec.dtype == tf.bool else {int} if spec.dtype.is_integer else {int, float}
+    # one pass at C speed; only a request that is refused anyway is searched cell by cell
+    if not set(map(type, cells.flat)) <= allowed:
+        expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
+        place = next(i for i, cell in np.ndenumerate(cells) if type(cell) not in allowed)
+        raise _wrong_type(name, cells, place, expected)
+    dtype = spec.dtype.as_numpy_dtype
+    if spec.dtype.is_integer:
+        for extreme in (cells.min(), cells.max()) if cells.size else ():
+            if not spec.dtype.min <= extreme <= spec.dtype.max:
+                raise RequestError(f"input {name!r}: {_short(extreme)} does not fit {spec.dtype.name}")
+    try:
+        wide = cells.astype(np.float64 if spec.dtype.is_floating else dtype)
+    except OverflowError as error:
+        raise RequestError(f"input {name!r}: holds an integer too large for {spec.dtype.name}") from error
+    with np.errstate(over="ignore"):
+        array = wide.astype(dtype)
+    if spec.dtype.is_floating and (too_large := np.isfinite(wide) & ~np.isfinite(array.astype(np.float64))).any():
+        first = tuple(int(i) for i in np.argwhere(too_large)[0])
+        raise RequestError(f"input {name!r}: {wide[first]} at {list(first)} is too large for {spec.dtype.name}")
+    return array
+
+
+def _strings(name: str, cells: np.ndarray) -> np.ndarray:
+    array = np.empty(cells.shape, dtype=object)
+    for place, cell in np.ndenumerate(cells):
+        if isinstance(cell, str):
+            try:
+                array[place] = cell.encode("utf-8")
+            except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
+                raise RequestError(f"input {name!r}: the text at {list(place)} is not valid Unicode") from error
+        elif _is_bytes(cell):
+            try:
+                array[place] = base64.b64decode(cell["b64"], validate=True)
+            except (binascii.Error, ValueError) as error:
+                raise RequestError(f"input {name!r}: 'b64' at {list(place)} is not base64") from error
+        else:
+            raise _wrong_type(name, cells, place, "a string")
+    return array
+
+
+def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: str) -> RequestError:
+    cell = cells[place]
+    if not isinstance(cell, list):
+        where = f" at {list(place)}" if place else ""
+        return RequestError(f"input {name!r}: {_short(cell)}{where} is {_kind(cell)}, not {expected}")
+    # numpy stops at the level where the lists begin to differ
+    for other, value in np.ndenumerate(cells):
+        if not isinstance(value, list) or len(value) != len(cell):
+            what = f"has {len(value)} values" if isinstance(value, list) else f"is {_kind(value)}"
+            return RequestError(f"input {name!r}: {list(other)} {what}, but {list(place)} has {len(cell)} values")
+    return RequestError(f"input {name!r}: lists of different lengths below {list(place)} do not make a tensor")
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> str:
+    """The answer: `predictions`, a value or object a row, or `outputs`, a value or object of columns.
+
+    Args:
+        outputs: name -> array; the name is left out where there is only one.
+        rows: whether the request was in row form.
+
+    Raises:
+        RequestError: row form, but the outputs do not have one row an instance.
+    """
+    values = {name: _plain(name, array) for name, array in outputs.items()}
+    if not rows:
+        return '{\n    "outputs": ' + _text(next(iter(values.values())) if len(values) == 1 else values) + "\n}\n"
+    sizes = {name: len(array) if array.ndim else None for name, array in outputs.items()}
+    if None in sizes.values() or len(set(sizes.values())) > 1:
+        raise RequestError(f"the outputs have no common batch ({sizes}); ask in column form, with 'inputs'")
+    lines = ",\n        ".join(_text(row) for row in _iterate(values))
+    return '{\n    "predictions": [\n        ' + lines + "\n    ]\n}\n"
+
+
+def _iterate(values: Mapping[str, list[Any]]) -> Iterator[Any]:
+    if len(values) == 1:
+        return iter(next(iter(values.values())))
+    return (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(name: str, array: np.ndarray) -> Any:
+    if array.dtype == object:
+        if name.endswith("_bytes"):  # TF Serving's way to tell bytes from text
+            plain = [{"b64": base64.b64encode(cell).decode()} for cell in array.flat]
+        else:
+            plain = [cell.decode("utf-8", errors="replace") for cell in array.flat]
+        nested = np.empty(array.size, dtype=object)
+        nested[:] = plain
+        return nested.reshape(array.shape).tolist()
+    if array.dtype.kind == "f" and array.dtype.itemsize == 4:
+        # the shortest digits that read back as the same float32, as TF Serving writes them
+        return array.astype(str).astype(np.float64).tolist()
+    return array.astype(np.float32).tolist() if array.dtype.kind not in "biuf" else array.tolist()

@@ -1,0 +1,81 @@
+"""One version of a model in memory, warmed up."""
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from crowdzoo.export import WARMUP_FILE
+from crowdzoo.serving.proto_tensors import arrays_from_protos
+from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.signature import Signature
+
+__all__ = ["LoadedModel"]
+
+DEFAULT_SIGNATURE = "serving_default"
+
+
+class LoadedModel:
+    """A SavedModel and its signatures, after its warm-up requests were answered.
+
+    Args:
+        folder: the SavedModel's folder.
+        version: its number.
+
+    Raises:
+        ValueError, OSError, tf.errors.OpError: the model cannot be loaded.
+        RequestError: it cannot answer its own warm-up requests.
+
+    Attributes:
+        signature_defs: `SignatureDefMap` as TF Serving's metadata shows it.
+        num_warmup_requests: how many were replayed.
+    """
+
+    def __init__(self, folder: Path, version: int):
+        self.version = version
+        self.signature_defs = _signature_defs(folder)
+        # kept: the variables live only as long as this object
+        self._loaded: Any = tf.saved_model.load(str(folder))
+        self.signatures = {name: Signature(name, function) for name, function in self._loaded.signatures.items()}
+        if not self.signatures:
+            raise ValueError("it has no signatures")
+        self.num_warmup_requests = self._warm_up(folder / WARMUP_FILE)
+
+    def signature(self, name: str) -> Signature:
+        """The signature called `name`; empty means `serving_default`.
+
+        Raises:
+            RequestError: there is none, the message lists those there are.
+        """
+        name = name or DEFAULT_SIGNATURE
+        if name not in self.signatures:
+            there = ", ".join(map(repr, sorted(self.signatures)))
+            raise RequestError(f"signature {name!r} is not in the model; it has {there}")
+        return self.signatures[name]
+
+    def _warm_up(self, path: Path) -> int:
+        if not path.is_file():
+            return 0
+        count = 0
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            log = PredictionLog.FromString(record)
+            if log.WhichOneof("log_type") != "predict_log":  # TF Serving knows other kinds; we answer Predict only
+                continue
+            request = log.predict_log.request
+            self.signature(request.model_spec.signature_name)(arrays_from_protos(request.inputs))
+            count += 1
+        return count
+
+
+def _signature_defs(folder: Path) -> SignatureDefMap:
+    saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    graphs = [graph for graph in saved_model.meta_graphs if "serve" in graph.meta_info_def.tags]
+    if not graphs:
+        raise ValueError("it has no graph with the tag 'serve'")
+    signature_defs = SignatureDefMap()
+    for name, signature_def in graphs[0].signature_def.items():
+        signature_defs.signature_def[name].CopyFrom(signature_def)
+    return signature_defs

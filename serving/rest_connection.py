@@ -1,0 +1,116 @@
+"""A client's connection over REST."""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving.connection import LOOPBACK, no_answer
+
+__all__ = ["RestConnection"]
+
+# TF's names on the wire -> numpy's
+_DTYPES = {
+    "DT_FLOAT": "float32",
+    "DT_DOUBLE": "float64",
+    "DT_HALF": "float16",
+    "DT_INT8": "int8",
+    "DT_INT16": "int16",
+    "DT_INT32": "int32",
+    "DT_INT64": "int64",
+    "DT_UINT8": "uint8",
+    "DT_UINT16": "uint16",
+    "DT_UINT32": "uint32",
+    "DT_UINT64": "uint64",
+    "DT_BOOL": "bool",
+    "DT_STRING": "str",
+}
+
+
+class RestConnection:
+    """Speaks TF Serving's REST API; the arguments are those of `Client`."""
+
+    def __init__(self, url: str, model: str, version: int | None, timeout: float):
+        self._url = url
+        self._path = f"/v1/models/{model}" + (f"/versions/{version}" if version is not None else "")
+        self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=urlsplit(url).hostname not in LOOPBACK)
+
+    def predict(
+        self, signature: str, inputs: Mapping[str, np.ndarray], outputs: Mapping[str, str]
+    ) -> dict[str, np.ndarray]:
+        """See `Connection`."""
+        request = {"signature_name": signature, "inputs": {name: _jsonable(array) for name, array in inputs.items()}}
+        columns = self._ask("POST", ":predict", json.dumps(request, allow_nan=False).encode())["outputs"]
+        if len(outputs) == 1:  # TF Serving leaves the name out
+            columns = {next(iter(outputs)): columns}
+        return {
+            name: np.array(column, dtype=None if outputs[name] == "str" else outputs[name])
+            for name, column in columns.items()
+        }
+
+    def metadata(self) -> dict[str, Any]:
+        """See `Connection`."""
+        answer = self._ask("GET", "/metadata")
+        definitions = answer["metadata"]["signature_def"]["signature_def"]
+        return {
+            "name": answer["model_spec"]["name"],
+            "version": int(answer["model_spec"]["version"]),
+            "signatures": {
+                key: {
+                    side: {
+                        name: {
+                            "dtype": _DTYPES.get(info["dtype"], info["dtype"]),
+                            "shape": [int(dim["size"]) for dim in info["tensor_shape"]["dim"]],
+                        }
+                        for name, info in definition[side].items()
+                    }
+                    for side in ("inputs", "outputs")
+                }
+                for key, definition in definitions.items()
+                if not key.startswith("__")  # TensorFlow's own, such as its initialiser
+            },
+        }
+
+    def status(self) -> list[dict[str, Any]]:
+        """See `Connection`."""
+        return [
+            {"version": int(one["version"]), "state": one["state"], "error": one["status"]["error_message"]}
+            for one in self._ask("GET", "")["model_version_status"]
+        ]
+
+    def close(self) -> None:
+        """See `Connection`."""
+        self._http.close()
+
+    def _ask(self, method: str, what: str, body: bytes | None = None) -> Any:
+        try:
+            answer = self._http.request(
+                method, self._path + what, content=body, headers={"content-type": "application/json"}
+            )
+        except httpx.HTTPError as error:
+            raise no_answer(self._url, error) from error
+        try:
+            content = answer.json()
+        except ValueError:
+            content = {}
+        if answer.is_success and isinstance(content, dict) and content:
+            return content
+        reason = content.get("error") if isinstance(content, dict) else None
+        raise ServingError(f"{self._url} answers {answer.status_code}: {reason or 'not a model server?'}")
+
+
+def _jsonable(array: np.ndarray) -> Any:
+    if array.dtype == object:
+        return [_json_text(cell) for cell in array] if array.ndim == 1 else [_jsonable(row) for row in array]
+    return array.tolist()
+
+
+def _json_text(cell: str | bytes) -> Any:
+    if isinstance(cell, str):
+        return cell
+    return {"b64": base64.b64encode(cell).decode()}

@@ -1,0 +1,277 @@
+"""A local model server: TF Serving's REST and gRPC APIs for one folder of versions."""
+
+import contextlib
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+# TensorFlow reads this when it is first imported: no start-up lines of its C++ part
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import grpc
+import uvicorn
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving.curl import curl_example
+from crowdzoo.serving.grpc_service import add_services
+from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.rest import create_app
+
+__all__ = ["MAX_REQUEST_BYTES", "Server", "serve"]
+
+log = logging.getLogger("crowdzoo.serving")
+
+MAX_REQUEST_BYTES = 64 << 20
+DRAIN_SECONDS = 10.0
+
+
+class Server:
+    """Answers requests from `start()` to `stop()`; also a context manager.
+
+    Predictions run in threads: the event loop only moves bytes, so a slow request holds up no other.
+
+    Args:
+        model_dir: folder with one subfolder a version, as TFX's Pusher writes: `MODEL_DIR/<number>/saved_model.pb`.
+        name: the model's name in requests.
+        host: address to listen on.
+        rest_port: 0 takes a free one.
+        grpc_port: 0 takes a free one.
+        poll_seconds: time between looks for new versions.
+        max_request_bytes: longest request; a longer one is refused.
+        labels: label -> version, for `/labels/<label>`; these versions are served beside the newest.
+        threads: predictions at the same time, for each protocol. TensorFlow uses all cores for one already.
+        wait: start without a version and serve the first that appears.
+
+    Attributes:
+        rest_port: the bound port.
+        grpc_port: the bound port.
+
+    Raises:
+        ServingError: a setting that cannot be, or a port that is taken.
+    """
+
+    def __init__(
+        self,
+        model_dir: str | Path,
+        *,
+        name: str = "model",
+        host: str = "127.0.0.1",
+        rest_port: int = 8501,
+        grpc_port: int = 8500,
+        poll_seconds: float = 2.0,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+        labels: Mapping[str, int] | None = None,
+        threads: int = 8,
+        wait: bool = False,
+    ):
+        if not re.fullmatch(r"[^/:\s]+", name):
+            raise ServingError(f"name: {name!r} cannot stand in a URL; use letters, digits, '-' and '_'")
+        if not poll_seconds > 0:
+            raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
+        if max_request_bytes < 1 or threads < 1:
+            raise ServingError("max_request_bytes and threads: must be at least 1")
+        self.model_dir = Path(model_dir)
+        self.name = name
+        self.host = host
+        self._wait = wait
+        self._store = ModelStore(self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels)
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-rest")
+        self._max_request_bytes = max_request_bytes
+        self._threads = threads
+        self._ports = (rest_port, grpc_port)
+        self._rest: uvicorn.Server | None = None
+        self._rest_thread: threading.Thread | None = None
+        self._grpc: grpc.Server | None = None
+        self.rest_port = rest_port
+        self.grpc_port = grpc_port
+
+    @property
+    def versions(self) -> list[int]:
+        """Versions that are served now, newest first."""
+        return [status.version for status in self._store.statuses() if status.state == "AVAILABLE"]
+
+    def start(self) -> None:
+        """Loads the newest version, then opens both ports.
+
+        Raises:
+            ServingError: no usable version, or a port is taken.
+        """
+        listener = _bind(self.host, self._ports[0], "rest_port")
+        try:
+            self.rest_port = listener.getsockname()[1]
+            self._grpc = self._make_grpc()
+            self._store.start(wait=self._wait)
+            app = create_app(self._store, self._executor, max_request_bytes=self._max_request_bytes)
+            config = uvicorn.Config(
+                app, log_config=None, access_log=False, lifespan="off", ws="none", loop="asyncio",
+                timeout_graceful_shutdown=int(DRAIN_SECONDS),
+            )  # fmt: skip
+            self._rest = uvicorn.Server(config)
+        except BaseException:
+            listener.close()
+            self.stop()
+            raise
+        self._rest_thread = threading.Thread(
+            target=self._rest.run, kwargs={"sockets": [listener]}, name="crowdzoo-rest", daemon=True
+        )
+        self._rest_thread.start()
+        self._grpc.start()
+        while not self._rest.started and self._rest_thread.is_alive():
+            self._rest_thread.join(0.01)
+
+    def stop(self) -> None:
+        """Takes no new requests, finishes those under way (10 s at most), and closes both ports."""
+        finished = self._grpc.stop(DRAIN_SECONDS) if self._grpc is not None else None
+        if self._rest is not None:
+            self._rest.should_exit = True
+        if self._rest_thread is not None:
+            self._rest_thread.join()
+        if finished is not None:
+            finished.wait()
+        self._store.stop()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> "Server":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _make_grpc(self) -> grpc.Server:
+        server = grpc.server(
+            ThreadPoolExecutor(self._threads, thread_name_prefix="crowdzoo-grpc"),
+            options=[
+                ("grpc.so_reuseport", 0),  # a port that is taken must be an error
+                ("grpc.max_receive_message_length", self._max_request_bytes),
+                ("grpc.max_send_message_length", -1),
+            ],
+        )
+        add_services(server, self._store, max_request_bytes=self._max_request_bytes)
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        try:
+            port = server.add_insecure_port(f"{host}:{self._ports[1]}")
+        except RuntimeError as error:
+            raise _taken("grpc_port", self._ports[1], self.host) from error
+        if port == 0:
+            raise _taken("grpc_port", self._ports[1], self.host)
+        self.grpc_port = port
+        return server
+
+
+def _bind(host: str, port: int, what: str) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, OverflowError) as error:
+        raise ServingError(f"host: {host!r} with port {port} is no address of this machine: {error}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # From here on a second server on the port fails. A client that comes before the model is loaded waits.
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise _taken(what, port, host) from error
+    return listener
+
+
+def _taken(what: str, port: int, host: str) -> ServingError:
+    option = "--" + what.replace("_", "-")
+    return ServingError(f"{what}: cannot listen on port {port} of {host}; is it in use? {option} 0 takes a free one")
+
+
+def serve(
+    model_dir: str | Path,
+    *,
+    name: str = "model",
+    host: str = "127.0.0.1",
+    rest_port: int = 8501,
+    grpc_port: int = 8500,
+    poll_seconds: float = 2.0,
+    max_request_bytes: int = MAX_REQUEST_BYTES,
+    labels: Mapping[str, int] | None = None,
+    threads: int = 8,
+    wait: bool = False,
+    on_ready: Callable[[Server], None] | None = None,
+) -> None:
+    """Serves until SIGINT or SIGTERM, then finishes the requests under way and returns.
+
+    Prints where it listens, and a `curl` line that asks the model for a prediction. What it loads and what it
+    leaves out goes to the standard error. Must be called in the main thread.
+
+    Args:
+        model_dir: as the other arguments, see `Server`.
+        name: see `Server`.
+        host: see `Server`.
+        rest_port: see `Server`.
+        grpc_port: see `Server`.
+        poll_seconds: see `Server`.
+        max_request_bytes: see `Server`.
+        labels: see `Server`.
+        threads: see `Server`.
+        wait: see `Server`.
+        on_ready: called once with the running server.
+
+    Raises:
+        ServingError: no folder, no usable version, or a port that is taken.
+    """
+    asked_to_stop = threading.Event()
+
+    def ask(signum: int, frame: Any) -> None:
+        if asked_to_stop.is_set():  # the second time: at once
+            os._exit(128 + signum)
+        asked_to_stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    propagated, log.propagate = log.propagate, False
+    try:
+        server = Server(
+            model_dir, name=name, host=host, rest_port=rest_port, grpc_port=grpc_port, poll_seconds=poll_seconds,
+            max_request_bytes=max_request_bytes, labels=labels, threads=threads, wait=wait,
+        )  # fmt: skip
+        with server:
+            _announce(server)
+            if on_ready is not None:
+                on_ready(server)
+            while not asked_to_stop.wait(1.0):
+                pass
+        print("stopped", flush=True)
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = propagated
+
+
+def _announce(server: Server) -> None:
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    versions = server.versions
+    print(f"REST  http://{host}:{server.rest_port}/v1/models/{server.name}")
+    print(f"gRPC  {host}:{server.grpc_port}")
+    if not versions:
+        print(f"no version yet; waiting for one in {server.model_dir}")
+    else:
+        print(f"version {versions[0]}")
+        with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
+            print("try   " + curl_example(server.model_dir, name=server.name, host=server.host, port=server.rest_port))
+    print("Ctrl-C stops", flush=True)
