@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,34 +32,40 @@ def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
         The path.
     """
     methods = list(comparison.accuracies)
-    values = [comparison.accuracies[method] for method in methods]
-    figure = _figure(1.3 * len(methods) + 1.6, 4.2)
+    figure = _figure(7.6, 0.55 * len(methods) + 1.5)
     axes = figure.subplots()
-    means = [series.mean() for series in values]
-    spread = [series.std(ddof=1) if len(series) > 1 else 0.0 for series in values]
-    axes.bar(range(len(methods)), means, width=0.62, color=ONE_HUE, alpha=0.35)
-    axes.errorbar(range(len(methods)), means, spread, fmt="none", ecolor=DARK, elinewidth=1.2, capsize=5)
-    for place, series in enumerate(values):
-        offsets = np.linspace(-0.12, 0.12, len(series)) if len(series) > 1 else [0.0]
-        axes.plot(place + np.asarray(offsets), series, "o", color=ONE_HUE, markersize=4, markeredgewidth=0)
-        top = max(means[place] + spread[place], series.max())
+    for place, method in enumerate(methods):
+        values = comparison.accuracies[method]
+        mean, spread = values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0
+        axes.barh(place, mean, height=0.62, color=ONE_HUE, alpha=0.35)
+        axes.errorbar(mean, place, xerr=spread, fmt="none", ecolor=DARK, elinewidth=1.2, capsize=4)
+        offsets = np.linspace(-0.2, 0.2, len(values)) if len(values) > 1 else np.zeros(1)
+        axes.plot(values, place + offsets, "o", color=ONE_HUE, markersize=3.5, markeredgewidth=0)
         axes.annotate(
-            f"{means[place]:.3f}", (place, top), xytext=(0, 6), textcoords="offset points", ha="center", color=DARK
+            f"{mean:.3f} ± {spread:.3f}",
+            (1.0, place),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+            color=DARK,
+            annotation_clip=False,
         )
-    lowest = min(series.min() for series in values)
-    highest = max(max(series.max(), mean + by) for series, mean, by in zip(values, means, spread, strict=True))
-    axes.set_ylim(max(0.0, np.floor((lowest - 0.08) * 20) / 20), min(1.03, highest + 0.05))
-    axes.set_xticks(range(len(methods)), methods)
-    axes.set_ylabel("accuracy on held-out tasks")
+    if "majority" in methods:
+        axes.axvline(comparison.accuracies["majority"].mean(), color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.set_xlim(0, 1)
+    axes.set_yticks(range(len(methods)), methods)
+    axes.invert_yaxis()
+    axes.set_xlabel("accuracy on held-out tasks")
     axes.set_title(
-        f"{comparison.dataset}: the same base, trained on different labels\n"
+        f"{comparison.dataset}: the same base trained on different labels\n"
         f"{comparison.num_train:,} training and {comparison.num_eval:,} held-out tasks; "
-        f"mean ± sd and each of {len(comparison.seeds)} seeds (the axis does not start at 0)",
+        f"mean ± standard deviation and each of {len(comparison.seeds)} seeds",
         loc="left",
         fontsize=9,
         color=DARK,
     )
-    _plain(axes)
+    _plain(axes, grid="x")
     return _save(figure, path)
 
 
@@ -72,7 +78,6 @@ def plot_confusions(
     *,
     annotators: Sequence[Any] | None = None,
     shown: int = 6,
-    normalise_learned: bool = False,
     learned_name: str = "learned",
 ) -> Path:
     """True and learned confusion matrices of the annotators with most annotations, side by side.
@@ -87,8 +92,6 @@ def plot_confusions(
         path: of the PNG file.
         annotators: names, [R]; None is 0 ... R-1.
         shown: how many annotators.
-        normalise_learned: stretches each learned row to the range of 0 to its true counterpart's largest share, where
-            only the shape is to be compared.
         learned_name: heading of the learned matrices.
 
     Returns:
@@ -97,7 +100,7 @@ def plot_confusions(
     order = np.argsort(-counts.sum(axis=1), kind="stable")[:shown]
     columns = min(3, len(order))
     lines = -(-len(order) // columns)
-    figure = _figure(5.2 * columns + 1.0, 3.3 * lines + 1.1)
+    figure = _figure(4.4 * columns + 1.4, 2.4 * lines + 1.4)
     grid = figure.subplots(lines, 2 * columns, squeeze=False)
     shades = _shades()
     image = None
@@ -124,6 +127,11 @@ def plot_confusions(
                 axes.set_xlabel("said", fontsize=8)
     for axes in grid.flat[2 * len(order) :]:
         axes.set_visible(False)
+    figure.suptitle(
+        "Confusion matrices of the annotators with most annotations: counted against gold, and learned",
+        fontsize=10,
+        color=DARK,
+    )
     if image is not None:
         bar = figure.colorbar(image, ax=grid.ravel().tolist(), fraction=0.02, pad=0.01)
         bar.set_label("P(said | true class)", fontsize=8)
@@ -207,10 +215,10 @@ def _shades() -> Any:
     return shades
 
 
-def _plain(axes: Any) -> None:
+def _plain(axes: Any, grid: Literal["x", "y"] = "y") -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.grid(axis="y", color="#e3e6ea", linewidth=0.8)
+    axes.grid(axis=grid, color="#e3e6ea", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, color=MUTED)
     axes.xaxis.label.set_size(8)
