@@ -10,20 +10,23 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import tensorflow as tf
 from absl import logging
-from crowdzoo.components.artifacts import AnnotationsArtifact
-from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
-from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from tfx.types import standard_artifacts
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.components.artifacts import AnnotationsArtifact
+from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
+from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from crowdzoo.errors import SHOWN, DataError
 from crowdzoo.instances import Instances, read_instances
 
 __all__ = ["AnnotationExampleGen"]
 
 ANNOTATIONS_FILE = "annotations.parquet"
+TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"
 
 
@@ -45,7 +48,8 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
 
     Args:
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
-        annotations: receives `annotations.parquet`, and `rejects.csv` where rows were rejected.
+        annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
+            were rejected.
         settings: JSON of `annotations`, `instances` (paths), `classes`, `on_bad_rows`, `on_duplicate`,
             `eval_fraction` and `seed`.
         fingerprint: hash of the files' content, so that TFX's cache follows it.
@@ -65,8 +69,9 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         split=_splits(instances, options["eval_fraction"], options["seed"]),
     )
     _check_tasks(crowd, instances, options)
-    counts = _count_splits(crowd, instances, sides.split, options["instances"])
+    counts = _count_splits(crowd, instances, sides, options["instances"])
     crowd.to_parquet(parquet)
+    _write_tasks(instances, sides, crowd, os.path.join(annotations.uri, TASKS_FILE))
     prepare_examples(examples)
     write_dataset_info(
         examples.uri,
@@ -153,7 +158,8 @@ def _check_tasks(crowd: Annotations, instances: Instances, options: dict[str, An
         )
 
 
-def _count_splits(crowd: Annotations, instances: Instances, split: np.ndarray, path: str) -> dict[str, int]:
+def _count_splits(crowd: Annotations, instances: Instances, sides: _Sides, path: str) -> dict[str, int]:
+    split = sides.split
     labelled = np.isin(instances.tasks.astype(str), _labelled_tasks(crowd))
     dropped = int(np.sum((split == "train") & ~labelled))
     if dropped:
@@ -164,8 +170,21 @@ def _count_splits(crowd: Annotations, instances: Instances, split: np.ndarray, p
             what = "annotated task" if name == "train" else "task"
             way_out = "Mind its column 'split'." if instances.split is not None else "Change data.eval_fraction."
             raise DataError(f"{path}: no {what} falls into the {name} split. {way_out}")
+    if not np.any((split == "eval") & (labelled | (sides.gold >= 0))):
+        raise DataError(f"{path}: no task of the eval split has gold or annotations, so no model can be evaluated.")
     logging.info("Tasks in each split: %s", counts)
     return counts
+
+
+def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: str) -> None:
+    """Writes what is known of each task besides its features: `task`, `split` and `gold` (a class name or null)."""
+    names = [str(name) for name in crowd.classes]  # type: ignore[union-attr]
+    columns = {
+        "task": instances.tasks.astype(str).tolist(),
+        "split": sides.split.tolist(),
+        "gold": [names[code] if code >= 0 else None for code in sides.gold],
+    }
+    pyarrow.parquet.write_table(pa.table(columns, pa.schema([(name, pa.string()) for name in columns])), path)
 
 
 def _rows(path: str, sides: _Sides) -> Iterator[tuple[str, tuple[np.ndarray, int, str]]]:

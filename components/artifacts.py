@@ -11,17 +11,18 @@ __all__ = ["AnnotationsArtifact", "AnnotatorReport"]
 class AnnotationsArtifact(artifact.Artifact):
     """The pipeline's annotations: a folder with `annotations.parquet`, as `Annotations.to_parquet` writes it.
 
-    `rejects.csv` stands beside it where `on_bad_rows` is `reject` and rows were rejected.
+    Beside it stand `tasks.parquet` (task, split, gold) and, where rows were rejected, `rejects.csv`.
     """
 
     TYPE_NAME = "crowdzoo.AnnotationsArtifact"
 
 
 class AnnotatorReport(artifact.Artifact):
-    """What aggregation found out about the annotators.
+    """What aggregation of the train split found out, as `Aggregation.to_parquet` writes it.
 
     `annotators.parquet` and `annotators.csv` have a row per annotator: number of annotations and estimated
-    accuracy; Parquet also the confusion matrix. `aggregation.json` tells how the estimation went.
+    accuracy; Parquet also the confusion matrix. `tasks.parquet` has the posteriors, `summary.json` the course of
+    the estimation.
     """
 
     TYPE_NAME = "crowdzoo.AnnotatorReport"

@@ -8,10 +8,20 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import tensorflow as tf
-from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE
+from tfx.types import standard_artifacts
+
+from crowdzoo.aggregation import create, dawid_skene, majority_vote
+from crowdzoo.aggregation.base import Aggregation
+from crowdzoo.aggregation.beam import aggregate
+from crowdzoo.aggregation.block import Block
+from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.params import Params
+from crowdzoo.annotations import Annotations
+from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.example_files import (
     SPLITS,
@@ -22,14 +32,6 @@ from crowdzoo.components.example_files import (
     write_dataset_info,
 )
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from tfx.types import standard_artifacts
-
-from crowdzoo.aggregation import create, dawid_skene, majority_vote
-from crowdzoo.aggregation.base import Aggregation
-from crowdzoo.aggregation.block import Block
-from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.params import Params
-from crowdzoo.annotations import Annotations
 
 __all__ = ["CrowdAggregator"]
 
@@ -64,7 +66,6 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     del code_version
     options = json.loads(settings)
     method = create(options["method"], **{"seed": options["seed"], **options["arguments"]})
-    parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
     info = read_dataset_info(examples.uri)
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
     prepare_examples(aggregated_examples)
@@ -72,7 +73,10 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         aggregated_examples.uri,
         {**info, "truth": truth, "aggregation": {"method": options["method"], **options["arguments"]}},
     )
+    fitted = _fit(method, annotations.uri, os.path.join(report.uri, ".checkpoints"), beam_pipeline)
+    _write_report(fitted, report.uri)
     with beam_pipeline as pipeline:
+        params = pipeline | "Params" >> beam.Create([_params(fitted)])
         parsed = {
             split: (
                 pipeline
@@ -81,14 +85,6 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
             )
             for split in SPLITS
         }
-        fitted = (
-            parsed["train"]
-            | "TrainTasks" >> beam.Map(_task)
-            | "AllTrainTasks" >> beam.combiners.ToList()
-            | "Fit" >> beam.Map(_fit, method, parquet)
-        )
-        _ = fitted | "Report" >> beam.Map(_write_report, report.uri)
-        params = fitted | "Params" >> beam.Map(_params)
         enriched = [
             parsed[split]
             | f"Batch[{split}]" >> beam.BatchElements(min_batch_size=256, max_batch_size=4096)
@@ -102,9 +98,18 @@ def _task(example: tf.train.Example) -> str:
     return example.features.feature["task"].bytes_list.value[0].decode()
 
 
-def _fit(train_tasks: list[str], method: Any, parquet: str) -> Aggregation:
-    crowd = Annotations.from_parquet(parquet)
-    return method.fit(crowd.select_tasks(np.isin(crowd.tasks.astype(str), train_tasks)))
+def _fit(method: Any, annotations: str, folder: str, pipeline: beam.Pipeline) -> Aggregation:
+    """Aggregates the annotations of the train split."""
+    crowd = Annotations.from_parquet(os.path.join(annotations, ANNOTATIONS_FILE))
+    tasks = pyarrow.parquet.read_table(os.path.join(annotations, TASKS_FILE))
+    train = tasks.filter(pc.equal(tasks["split"], "train"))["task"].to_pylist()
+    train_crowd = crowd.select_tasks(np.isin(crowd.tasks.astype(str), train))
+    # EM is a pipeline every few iterations: all with the options of the one that TFX gave
+    fitted = aggregate(
+        train_crowd, method, make_pipeline=lambda: beam.Pipeline(options=pipeline.options), folder=folder
+    )
+    tf.io.gfile.rmtree(folder)
+    return fitted
 
 
 def _params(fitted: Aggregation) -> Params:

@@ -7,14 +7,17 @@ from typing import Any
 
 import apache_beam as beam
 import tensorflow_model_analysis as tfma
-from crowdzoo.components.example_files import read_dataset_info, split_files
-from crowdzoo.components.serving_folder import baseline_of
-from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
+from absl import logging
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_model_analysis.proto import config_pb2
 from tfx.types import standard_artifacts
 from tfx_bsl.public import tfxio
+
+from crowdzoo.components.example_files import read_dataset_info, split_files
+from crowdzoo.components.serving_folder import baseline_of
+from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
+from crowdzoo.export import MODEL_CARD_FILE
 
 __all__ = ["Evaluator"]
 
@@ -55,6 +58,9 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     options = json.loads(settings)
     candidate = os.path.join(model.uri, "Format-Serving")
     last_pushed = baseline_of(candidate, options["serving"])
+    if last_pushed and not _same_task(candidate, str(last_pushed)):
+        logging.warning("%s has other classes or instances than the new model and is no baseline for it.", last_pushed)
+        last_pushed = None
     models = {CANDIDATE: candidate} | ({BASELINE: str(last_pushed)} if last_pushed else {})
     info = read_dataset_info(examples.uri)
     with beam_pipeline as pipeline:
@@ -63,6 +69,23 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary["blessed"], summary["reason"] = _verdict(summary, options["tolerance"], options["minimum_accuracy"])
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     _bless(blessing, model, summary["blessed"], last_pushed)
+
+
+def _same_task(candidate: str, last_pushed: str) -> bool:
+    """Whether two models name the same classes and take the same instances, as far as their cards say."""
+    cards = []
+    for folder in (candidate, last_pushed):
+        path = Path(folder, MODEL_CARD_FILE)
+        if not path.exists():
+            return True
+        cards.append(json.loads(path.read_text(encoding="utf-8")))
+    return all(
+        left == right
+        for left, right in (
+            [card["classes"] for card in cards],
+            [card["signatures"]["serving_default"]["inputs"] for card in cards],
+        )
+    )
 
 
 def _analyse(pipeline: beam.Pipeline, models: dict[str, str], files: str, info: dict[str, Any], output: str) -> None:
@@ -149,7 +172,7 @@ def _verdict(summary: dict[str, Any], tolerance: float, minimum_accuracy: float)
     if accuracy < minimum_accuracy:
         return False, f"its accuracy {accuracy:.4f} is below the minimum {minimum_accuracy:g}"
     if summary[BASELINE] is None:
-        return True, "no other model was pushed before it"
+        return True, "no model of the same classes and instances was pushed before it"
     last = summary[BASELINE]["accuracy"]
     version = Path(summary[BASELINE]["model"]).name
     if accuracy < last - tolerance:

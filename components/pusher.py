@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from absl import logging
-from crowdzoo.components.serving_folder import fingerprint, versions
 from google.protobuf import json_format
 from tfx import v1 as tfx
 from tfx.components.pusher import executor
 from tfx.dsl.components.base import executor_spec
 from tfx.types import artifact_utils
+
+from crowdzoo.components.serving_folder import fingerprint, versions
 
 __all__ = ["Pusher", "PusherExecutor"]
 

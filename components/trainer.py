@@ -6,10 +6,10 @@ from pathlib import Path
 
 import keras
 import tensorflow as tf
-from crowdzoo.components.crowd_dataset import CrowdDataset
-from crowdzoo.components.example_files import read_dataset_info
 from tfx import v1 as tfx
 
+from crowdzoo.components.crowd_dataset import CrowdDataset
+from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.export import export_model
 from crowdzoo.models.training import TrainingSettings, build_model
 

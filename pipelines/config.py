@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from crowdzoo.pipelines.config_checks import outside_problems
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from crowdzoo.errors import SHOWN, ConfigError
+from crowdzoo.pipelines.config_checks import outside_problems
 
 __all__ = ["PipelineConfig", "load_config"]
 
@@ -114,10 +114,12 @@ class MethodConfig(_Section):
     Attributes:
         name: `crowdsourced-layer` trains on every annotator's labels, `aggregated` on the aggregation's posterior.
         connection: weights of the crowd layer (MW, VW, VB, VW+B, S); for `crowdsourced-layer` only.
+        scale: factor of the identity that the crowd layer starts at; for `crowdsourced-layer` only.
     """
 
     name: Literal["crowdsourced-layer", "aggregated"] = "crowdsourced-layer"
     connection: Literal["MW", "VW", "VB", "VW+B", "S"] = "MW"
+    scale: Annotated[Float, Field(gt=0)] = 1.0
 
 
 class TrainingConfig(_Section):
@@ -156,6 +158,13 @@ class OutputConfig(_Section):
 
     root: Path
     serving: Path
+
+    @field_validator("root", "serving")
+    @classmethod
+    def _no_pattern(cls, path: Path) -> Path:
+        if set("*?[") & set(str(path)):
+            raise ValueError("should not hold any of * ? [, which Beam takes for patterns")
+        return path
 
 
 class BeamConfig(_Section):
@@ -217,9 +226,11 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     _fill_output(values)
     _resolve_paths(values, Path.cwd())
     try:
-        config = PipelineConfig.model_validate(values)
+        # a section without lines is None to YAML
+        config = PipelineConfig.model_validate({key: value for key, value in values.items() if value is not None})
     except ValidationError as error:
-        raise _config_error(path, [_sentence(problem) for problem in error.errors()]) from None
+        problems = [problem for problem in error.errors() if problem["type"] != "too_short" or not problem["input"]]
+        raise _config_error(path, [_sentence(problem) for problem in problems]) from None
     problems = outside_problems(config)
     if problems:
         raise _config_error(path, problems)
@@ -303,6 +314,15 @@ def _fill_output(values: dict[str, Any]) -> None:
             output["serving"] = str(Path(output["root"]) / "serving")
 
 
+_WANTED = {
+    "model_type": "a section: lines of 'key: value', indented",
+    "tuple_type": "a list, such as [128]",
+    "string_type": "text; put quotes round it",
+    "path_type": "a path",
+    "invalid_key": "text; put quotes round the key",
+}
+
+
 def _sentence(problem: Mapping[str, Any]) -> str:
     """One of pydantic's problems as 'key: value, what is wrong, and the way out'."""
     key = ".".join(str(part) for part in problem["loc"])
@@ -317,8 +337,10 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     shown = "" if isinstance(value, dict) else f"{value!r} "
     if kind == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
-        near = difflib.get_close_matches(str(value), choices, 1)
+        near = difflib.get_close_matches(str(value), choices, 1, 0.5)
         return f"{key}: {shown}is not one of {', '.join(choices)}." + _did_you_mean(near)
+    if kind in _WANTED:
+        return f"{key}: {shown}should be {_WANTED[kind]}."
     if kind == "string_pattern_mismatch":
         return f"{key}: {shown}should begin with a letter and hold letters, digits, - and _ only (63 at most)."
     reason = str(context.get("error", "")) if kind == "value_error" else problem["msg"].replace("Input", "", 1).strip()

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.run_result import RunResult
-
-from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 
 __all__ = ["run"]
 

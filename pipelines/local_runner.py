@@ -5,16 +5,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
-from crowdzoo.pipelines.config import PipelineConfig
-from crowdzoo.pipelines.console import Console
-from crowdzoo.pipelines.run_result import RunResult
 from ml_metadata.proto import metadata_store_pb2
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx.dsl.compiler import constants
 from tfx.orchestration import metadata
 from tfx.orchestration.local import local_dag_runner, runner_utils
 from tfx.orchestration.portable import launcher, runtime_parameter_utils
+
+from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
+from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.console import Console
+from crowdzoo.pipelines.run_result import RunResult
 
 __all__ = ["LocalRunner"]
 

@@ -5,15 +5,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tfx import v1 as tfx
+
+from crowdzoo import datasets
 from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.pusher import Pusher
 from crowdzoo.pipelines.config import PipelineConfig
-from tfx import v1 as tfx
-
-from crowdzoo import datasets
 
 __all__ = ["create_pipeline"]
 
