@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from crowdzoo.aggregation.params import Params
     from crowdzoo.annotations import Annotations
 
 __all__ = ["Aggregation", "ConvergenceWarning"]
@@ -70,6 +71,50 @@ class Aggregation:
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
     method: str
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        annotations: Annotations,
+        posteriors: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        params: Params,
+        *,
+        log_likelihood: float | None = None,
+        history: tuple[float, ...] = (),
+        converged: bool = True,
+        num_iterations: int = 1,
+    ) -> Aggregation:
+        """The result for a table of annotations: adds its names and counts to what was found.
+
+        Args:
+            method: see the attribute of that name, as for the arguments that follow.
+            annotations: N tasks, R annotators, K classes.
+            posteriors: [N, K].
+            labels: int64 [N].
+            params: confusions and class prior.
+            log_likelihood: nats, or None.
+            history: nats.
+            converged: whether it did.
+            num_iterations: of the kept start.
+        """
+        return cls(
+            posteriors=posteriors,
+            labels=labels,
+            confusions=params.confusions,
+            class_prior=params.class_prior,
+            log_likelihood=log_likelihood,
+            history=history,
+            converged=converged,
+            num_iterations=num_iterations,
+            tasks=annotations.tasks,
+            annotators=annotations.annotators,
+            classes=np.asarray(annotations.classes),
+            annotations_per_task=np.bincount(annotations.task_ids, minlength=annotations.num_tasks),
+            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
+            method=method,
+        )
 
     def expected_accuracy(self, gold: ArrayLike) -> float:
         """Share of tasks answered right, as expected if ties were broken at random.

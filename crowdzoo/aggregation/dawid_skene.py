@@ -121,6 +121,11 @@ class Run:
     done: bool = False
 
 
+def best_of(runs: Sequence[Run]) -> Run:
+    """The run with the highest objective; the earliest of equals."""
+    return max(runs, key=lambda run: run.history[-1])
+
+
 @dataclass(frozen=True)
 class DawidSkene:
     """Annotators with confusion matrices (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
@@ -197,10 +202,14 @@ class DawidSkene:
         def add_up(kernel: Callable[[Block], Counts]) -> Counts:
             return reduce(add, map(kernel, blocks), Counts.zero(num_annotators, num_classes))
 
+        shares = None
+        if initial is not None and not isinstance(initial, Aggregation) and np.ndim(initial) == 2:
+            given = _checked_initial(initial, (annotations.num_tasks, num_classes))
+            shares = functools.partial(_given, posteriors=given, num_annotators=num_annotators)
         runs = []
         for start in range(self.num_starts):
             if start == 0 and initial is not None:
-                run = self._warm_start(annotations, initial, add_up)
+                run = self.warm_start(annotations, initial) if shares is None else self.begin(add_up(shares))
             else:
                 weights = start_weights(num_annotators, start, self.seed)
                 vote = functools.partial(majority_vote.contribution, weights=weights, num_classes=num_classes)
@@ -208,28 +217,12 @@ class DawidSkene:
             while not run.done:
                 run = self.step(run, add_up(functools.partial(contribution, params=run.params)))
             runs.append(run)
-        best = self.choose(runs)
-        if not best.converged:
-            warnings.warn(self.advice(best, len(annotations)), ConvergenceWarning, stacklevel=2)
+        best = best_of(runs)
+        self.warn_unless_converged(best, len(annotations))
         result = np.empty((annotations.num_tasks, num_classes))
         for block in blocks:
             result[block.tasks] = posteriors(block, best.params)
-        return Aggregation(
-            posteriors=result,
-            labels=choose_labels(result, np.arange(len(result)), seed=self.seed),
-            confusions=best.params.confusions,
-            class_prior=best.params.class_prior,
-            log_likelihood=best.log_likelihood,
-            history=best.history,
-            converged=best.converged,
-            num_iterations=len(best.history) - 1,
-            tasks=annotations.tasks,
-            annotators=annotations.annotators,
-            classes=np.asarray(annotations.classes),
-            annotations_per_task=np.bincount(annotations.task_ids, minlength=annotations.num_tasks),
-            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=num_annotators),
-            method="dawid-skene",
-        )
+        return self.result(annotations, best, result)
 
     def begin(self, counts: Counts) -> Run:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""
@@ -245,25 +238,35 @@ class DawidSkene:
         params = run.params if done else update(counts, self.prior, self.diagonal)
         return Run(params, history, counts.log_likelihood, converged, done)
 
-    def choose(self, runs: Sequence[Run]) -> Run:
-        """The run with the highest objective, the earliest of equals."""
-        return max(runs, key=lambda run: run.history[-1])
-
-    def advice(self, run: Run, num_annotations: int) -> str:
-        """What to say of a run that did not converge."""
+    def warn_unless_converged(self, run: Run, num_annotations: int) -> None:
+        """Says what to do about a run that is done without having converged."""
+        if run.converged:
+            return
         rise = (run.history[-1] - run.history[-2]) / max(num_annotations, 1)
-        return (
-            f"Dawid-Skene did not converge in {self.max_iter} iterations: the last one still raised the objective by "
-            f"{rise:.1e} nats per annotation (tol={self.tol:g}). Posteriors may still move; raise max_iter, or tol if "
-            f"that is close enough."
+        warnings.warn(
+            f"Dawid-Skene did not converge in {self.max_iter} iterations: the last still raised the objective by "
+            f"{rise:.1e} nats per annotation (tol={self.tol:g}). Posteriors may still move; raise max_iter, or tol "
+            f"if that is close enough.",
+            ConvergenceWarning,
+            stacklevel=3,
         )
 
-    def _warm_start(
-        self,
-        annotations: Annotations,
-        initial: ArrayLike | Aggregation,
-        add_up: Callable[[Callable[[Block], Counts]], Counts],
-    ) -> Run:
+    def result(self, annotations: Annotations, run: Run, posteriors: NDArray[np.float64]) -> Aggregation:
+        """What `fit` gives back for the chosen run and its posteriors [N, K]."""
+        return Aggregation.of(
+            "dawid-skene",
+            annotations,
+            posteriors,
+            choose_labels(posteriors, np.arange(len(posteriors)), seed=self.seed),
+            run.params,
+            log_likelihood=run.log_likelihood,
+            history=run.history,
+            converged=run.converged,
+            num_iterations=len(run.history) - 1,
+        )
+
+    def warm_start(self, annotations: Annotations, initial: ArrayLike | Aggregation) -> Run:
+        """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`; see `fit`."""
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         if isinstance(initial, Aggregation):
             if initial.confusions is None or initial.class_prior is None:
@@ -272,18 +275,24 @@ class DawidSkene:
                 if not np.array_equal(getattr(initial, name), getattr(annotations, name)):
                     raise DataError(f"initial: that Aggregation has other {name} than the annotations.")
             return Run(Params.from_probabilities(initial.confusions, initial.class_prior))
-        start = np.asarray(initial, np.float64)
-        shapes = ((annotations.num_tasks, num_classes), (num_annotators, num_classes, num_classes))
-        if start.shape not in shapes:
-            raise DataError(
-                f"initial holds posteriors [N, K] = {shapes[0]} or confusions [R, K, K] = {shapes[1]}. "
-                f"Received: shape {start.shape}."
-            )
-        if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
-            raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
-        if start.ndim == 2:
-            return self.begin(add_up(lambda block: Counts.of(block, block.clamped(start[block.tasks]), num_annotators)))
-        return Run(Params.from_probabilities(start, np.full(num_classes, 1 / num_classes)))
+        confusions = _checked_initial(initial, (num_annotators, num_classes, num_classes))
+        return Run(Params.from_probabilities(confusions, np.full(num_classes, 1 / num_classes)))
+
+
+def _checked_initial(initial: ArrayLike, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
+    start = np.asarray(initial, np.float64)
+    if start.shape not in shapes:
+        kinds = {2: "posteriors [N, K]", 3: "confusions [R, K, K]"}
+        wanted = " or ".join(f"{kinds[len(shape)]} = {list(shape)}" for shape in shapes)
+        raise DataError(f"initial holds {wanted}. Received: shape {list(start.shape)}.")
+    if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
+        raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
+    return start
+
+
+def _given(block: Block, posteriors: NDArray[np.float64], num_annotators: int) -> Counts:
+    """What a block adds under given posteriors [N, K] of all tasks."""
+    return Counts.of(block, block.clamped(posteriors[block.tasks]), num_annotators)
 
 
 def _e_step(block: Block, params: Params) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -142,19 +142,5 @@ class MajorityVote:
         result = np.empty((annotations.num_tasks, num_classes))
         for block in blocks:
             result[block.tasks] = posteriors(block, params, self.voting, self.ties, self.seed)
-        return Aggregation(
-            posteriors=result,
-            labels=choose_labels(result, np.arange(len(result)), self.ties, self.seed),
-            confusions=params.confusions,
-            class_prior=params.class_prior,
-            log_likelihood=None,
-            history=(),
-            converged=True,
-            num_iterations=1,
-            tasks=annotations.tasks,
-            annotators=annotations.annotators,
-            classes=np.asarray(annotations.classes),
-            annotations_per_task=np.bincount(annotations.task_ids, minlength=annotations.num_tasks),
-            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=num_annotators),
-            method="majority-vote",
-        )
+        labels = choose_labels(result, np.arange(len(result)), self.ties, self.seed)
+        return Aggregation.of("majority-vote", annotations, result, labels, params)
