@@ -1,0 +1,172 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.datasets import CrowdDataset, simulate_annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models.training import TrainingSettings
+from crowdzoo.report import comparison as module
+from crowdzoo.report.comparison import COMPARED, Comparison, compare
+
+QUICK = TrainingSettings(hidden=(8,), dropout=0.0, epochs=2, batch_size=32, learning_rate=0.01)
+
+
+def make_dataset(num_tasks=120, noise=0.5, seed=0):
+    """Three Gaussian blobs, labelled by four annotators of whom one is hostile."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(3, size=num_tasks)
+    good = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    hostile = np.roll(good, 1, axis=1)
+    return CrowdDataset(
+        name="blobs",
+        annotations=simulate_annotations(gold, [good, good, good, hostile], redundancy=3, seed=seed),
+        instances=(np.eye(3)[gold] + rng.normal(0, noise, (num_tasks, 3))).astype(np.float32),
+        gold=gold,
+        split=np.where(np.arange(num_tasks) % 4 == 3, "eval", "train"),
+        licence="none",
+        citation="nobody",
+        description="made up",
+    )
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return make_dataset()
+
+
+def by_hand():
+    return Comparison(
+        dataset="set",
+        seeds=(0, 1),
+        accuracies={"majority": np.array([0.5, 0.7]), "MW": np.array([0.8, 0.8])},
+        label_accuracy={"majority": 0.75, "dawid-skene": 0.8},
+        seconds={"majority": 1.0, "MW": 2.0},
+        curves={"majority": {"loss": [1.0, 0.5]}, "MW": {"loss": [2.0, 1.5]}},
+        confusions={"MW": np.eye(2)[None]},
+        aggregation_history=(-10.0, -9.0),
+        settings=QUICK,
+        num_train=3,
+        num_eval=1,
+    )
+
+
+def test_differences_are_paired_by_seed():
+    assert by_hand().differences()["MW"] == pytest.approx([0.3, 0.1])
+    assert set(by_hand().differences()) == {"MW"}
+
+
+def test_rows_hold_mean_and_sample_deviation():
+    # of .5 and .7: mean .6, standard deviation .2 / sqrt 2 = .141; the same for the differences .3 and .1
+    assert by_hand().rows() == [
+        ("majority", "0.600 ± 0.141", "", COMPARED["majority"]),
+        ("MW", "0.800 ± 0.000", "+0.200 ± 0.141", COMPARED["MW"]),
+    ]
+
+
+def test_text_names_the_sizes_and_the_vote_itself():
+    text = by_hand().to_text()
+    assert text.startswith("set: 3 training tasks, 1 held out; mean ± standard deviation of 2 seeds\n")
+    assert text.endswith("Aggregated labels of the training tasks: majority 0.750, dawid-skene 0.800")
+
+
+def test_json_holds_the_numbers(tmp_path):
+    read = json.loads(by_hand().to_json(tmp_path / "new" / "comparison.json").read_text())
+    assert read["accuracies"] == {"majority": [0.5, 0.7], "MW": [0.8, 0.8]}
+    assert read["std"]["majority"] == pytest.approx(0.1414, abs=1e-4)
+    assert read["settings"]["epochs"] == 2
+
+
+def test_a_single_seed_has_no_deviation():
+    one = dataclasses.replace(by_hand(), seeds=(0,), accuracies={"majority": np.array([0.5])})
+    assert one.rows() == [("majority", "0.500 ± 0.000", "", COMPARED["majority"])]
+
+
+def test_every_method_trains_and_is_scored(dataset):
+    seen = []
+    result = compare(dataset, tuple(COMPARED), seeds=[3], settings=QUICK, progress=lambda *step: seen.append(step))
+    assert list(result.accuracies) == list(COMPARED)
+    assert all(0 <= values[0] <= 1 for values in result.accuracies.values())
+    assert seen == [(method, 3, number, len(COMPARED)) for number, method in enumerate(COMPARED, start=1)]
+    assert set(result.confusions) == {"VW", "VB", "VW+B", "S", "MW"}
+    for confusions in result.confusions.values():
+        np.testing.assert_allclose(confusions.sum(axis=2), np.ones((4, 3)), atol=1e-6)
+    assert all(len(curve["loss"]) == QUICK.epochs for curve in result.curves.values())
+    assert (result.num_train, result.num_eval) == (90, 30)
+
+
+def test_training_sees_training_tasks_only(dataset, monkeypatch):
+    """Whatever is changed about the held-out tasks, what the trainings are given stays the same."""
+    given = []
+    real_train = module.train
+
+    def spy(settings, x, **labels):
+        given.append((settings, x.copy(), labels))
+        return real_train(settings, x, **labels)
+
+    monkeypatch.setattr(module, "train", spy)
+    methods = ("majority", "dawid-skene", "MW", "gold")
+    compare(dataset, methods, seeds=[0], settings=QUICK)
+    held_out = dataset.split == "eval"
+    dense = dataset.annotations.to_dense()
+    dense[held_out] = -1
+    spoilt = dataclasses.replace(
+        dataset,
+        annotations=type(dataset.annotations).from_dense(dense, annotators=range(4), classes=range(3)),
+        instances=np.where(held_out[:, None], 1e6, dataset.instances).astype(np.float32),
+        gold=np.where(held_out, 0, dataset.gold),
+    )
+    compare(spoilt, methods, seeds=[0], settings=QUICK)
+    assert len(given) == 8
+    for (settings, x, labels), (settings_2, x_2, labels_2) in zip(given[:4], given[4:], strict=True):
+        assert settings == settings_2
+        assert len(x) == 90
+        assert np.array_equal(x, x_2)
+        assert np.array_equal(
+            np.asarray(labels.get("label_distribution")), np.asarray(labels_2.get("label_distribution"))
+        )
+        assert labels.get("annotations") == labels_2.get("annotations")
+
+
+def test_only_the_method_gold_sees_gold(dataset):
+    methods = ("majority", "dawid-skene", "VW", "gold")
+    training = dataset.split == "train"
+    wrong = dataclasses.replace(dataset, gold=np.where(training, (dataset.gold + 1) % 3, dataset.gold))
+    longer = dataclasses.replace(QUICK, epochs=10)
+    right_run = compare(dataset, methods, seeds=[0], settings=longer).accuracies
+    wrong_run = compare(wrong, methods, seeds=[0], settings=longer).accuracies
+    for method in methods[:-1]:
+        assert np.array_equal(right_run[method], wrong_run[method])
+    assert right_run["gold"] > wrong_run["gold"] + 0.3
+
+
+def test_twice_gives_the_same_numbers(dataset):
+    first, again = (compare(dataset, ("majority", "MW"), seeds=[1, 2], settings=QUICK) for _ in range(2))
+    for method in ("majority", "MW"):
+        assert np.array_equal(first.accuracies[method], again.accuracies[method])
+    assert np.array_equal(first.confusions["MW"], again.confusions["MW"])
+
+
+def test_another_split_can_be_given(dataset):
+    split = np.where(np.arange(120) < 20, "eval", "train")
+    result = compare(dataset, ("gold",), seeds=[0], settings=QUICK, split=split)
+    assert (result.num_train, result.num_eval) == (100, 20)
+
+
+def test_a_hostile_annotator_is_found_out():
+    """The learned diagonal of the annotator who is mostly wrong is the lowest."""
+    result = compare(make_dataset(400, noise=0.2), ("MW",), seeds=[0], settings=dataclasses.replace(QUICK, epochs=30))
+    diagonal = np.diagonal(result.confusions["MW"], axis1=1, axis2=2).mean(axis=1)
+    assert diagonal.argmin() == 3
+    assert diagonal[3] < diagonal[:3].min() - 0.1
+
+
+def test_unknown_methods_are_refused(dataset):
+    with pytest.raises(ConfigError, match=r"no method 'MV'; methods are majority, "):
+        compare(dataset, ("MV",), settings=QUICK)
+
+
+def test_nothing_held_out_is_refused(dataset):
+    with pytest.raises(DataError, match="120 training and 0 held-out"):
+        compare(dataset, ("gold",), settings=QUICK, split=np.full(120, "train"))

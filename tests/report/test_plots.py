@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from crowdzoo.models.training import TrainingSettings
+from crowdzoo.report.comparison import Comparison
+
+pytest.importorskip("matplotlib")
+
+import matplotlib.image
+
+from crowdzoo.report.plots import plot_accuracies, plot_confusions, plot_em_history, plot_training_curves
+
+GREY = np.array([0xE3, 0xE3, 0xE3])  # rows that nothing is known of
+CLASSES = ("cat", "dog", "owl")
+
+
+def pixels(path):
+    """RGB values, int [H, W, 3]."""
+    return np.round(matplotlib.image.imread(path)[..., :3] * 255).astype(int)
+
+
+def share(path, colour):
+    return (np.abs(pixels(path) - colour).max(axis=2) <= 1).mean()
+
+
+@pytest.fixture
+def comparison():
+    return Comparison(
+        dataset="blobs",
+        seeds=(0, 1),
+        accuracies={"majority": np.array([0.5, 0.6]), "MW": np.array([0.8, 0.9])},
+        label_accuracy={},
+        seconds={},
+        curves={"majority": {"loss": [2.0, 1.0]}, "MW": {"loss": [3.0, 2.5]}},
+        confusions={},
+        aggregation_history=(),
+        settings=TrainingSettings(),
+        num_train=3,
+        num_eval=1,
+    )
+
+
+def test_a_longer_bar_is_a_higher_accuracy(comparison, tmp_path):
+    picture = pixels(plot_accuracies(comparison, tmp_path / "new" / "accuracies.png"))
+    blue = (picture[..., 2] - picture[..., 0] > 25).sum(axis=1)  # bars' pixels in each line of the picture
+    upper, lower = np.array_split(blue[blue > 0], 2)
+    assert 1.4 < np.median(lower) / np.median(upper) < 1.7  # .85 / .55 = 1.55
+
+
+def test_one_seed_can_be_drawn(comparison, tmp_path):
+    import dataclasses
+
+    single = dataclasses.replace(comparison, seeds=(0,), accuracies={"VW": np.array([0.7])})
+    assert pixels(plot_accuracies(single, tmp_path / "one.png")).std() > 0
+
+
+def test_a_true_class_that_was_never_seen_is_grey(tmp_path):
+    matrices = np.stack([np.eye(3)] * 2)
+    seen = np.full((2, 3), 5)
+    full = plot_confusions(matrices, matrices, seen, CLASSES, tmp_path / "full.png")
+    seen[1, 2] = 0
+    gap = plot_confusions(matrices, matrices, seen, CLASSES, tmp_path / "gap.png")
+    assert share(full, GREY) < 0.001
+    assert share(gap, GREY) > 0.01
+
+
+def test_both_matrices_share_one_scale(tmp_path):
+    """A learned matrix of thirds stays pale: it is not stretched to the darkest shade."""
+    true = np.eye(3)[None]
+    counts = np.full((1, 3), 4)
+    same = plot_confusions(true, true, counts, CLASSES, tmp_path / "same.png")
+    flat = plot_confusions(true, np.full((1, 3, 3), 1 / 3), counts, CLASSES, tmp_path / "flat.png")
+    dark = np.array([0x1D, 0x2B, 0x3A])
+    assert share(flat, dark) == pytest.approx(share(same, dark) / 2, rel=0.2)
+
+
+def test_the_annotators_with_most_annotations_are_shown(tmp_path):
+    """Only the busiest has an identity matrix; with one shown, dark cells must appear."""
+    true = np.full((3, 3, 3), 1 / 3)
+    true[1] = np.eye(3)
+    counts = np.array([[1, 1, 1], [9, 9, 9], [2, 2, 2]])
+    dark = np.array([0x1D, 0x2B, 0x3A])
+    busiest = plot_confusions(true, true, counts, CLASSES, tmp_path / "busiest.png", shown=1)
+    idlest = plot_confusions(true, true, counts[::-1] * [[1], [0], [1]], CLASSES, tmp_path / "idlest.png", shown=1)
+    assert share(busiest, dark) > 5 * share(idlest, dark)
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_any_number_of_annotators_fits_the_grid(number, tmp_path):
+    matrices = np.stack([np.eye(3)] * number)
+    path = plot_confusions(matrices, matrices, np.ones((number, 3), int), CLASSES, tmp_path / "grid.png")
+    assert pixels(path).min() < 80
+
+
+def test_histories_are_drawn_as_lines(comparison, tmp_path):
+    for path in (
+        plot_em_history([-30.0, -20.0, -19.0], tmp_path / "em.png"),
+        plot_em_history([-30.0], tmp_path / "single.png"),
+        plot_training_curves(comparison.curves, tmp_path / "curves.png"),
+    ):
+        assert share(path, np.array([0x3B, 0x6E, 0xA5])) > 0.0001
