@@ -181,7 +181,12 @@ class Aggregation:
             (fresh / FILES[2]).write_text(json.dumps(self._summary(), indent=2) + "\n", encoding="utf-8")
             if folder.exists():
                 folder.rename(stale)
-            fresh.rename(folder)
+            try:
+                fresh.rename(folder)
+            except OSError:
+                if stale.exists():
+                    stale.rename(folder)
+                raise
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
             shutil.rmtree(stale, ignore_errors=True)

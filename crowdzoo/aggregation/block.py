@@ -53,12 +53,10 @@ class Block:
         columns = {"task_ids": self.task_ids, "annotator_ids": self.annotator_ids, "labels": self.labels}
         for name, column in columns.items():
             if column.shape != self.task_ids.shape or column.ndim != 1:
-                raise DataError(
-                    f"A block's columns are 1-d and of one length. Received: {name} of shape {column.shape}."
-                )
+                raise DataError(f"A block's columns are 1-d, of one length. Received: {name} of shape {column.shape}.")
             if column.size and column.min() < 0:
                 raise DataError(
-                    f"A block holds codes from 0; a missing annotation has no row. Received: {name} with -1."
+                    f"Codes count from 0; a missing annotation has no row. Received: {column.min()} in {name}."
                 )
         if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
             raise DataError("The tasks of a block are ascending codes from 0, each once.")

@@ -1,0 +1,358 @@
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote, majority_vote
+from crowdzoo.aggregation.counts import Counts
+from crowdzoo.aggregation.dawid_skene import contribution, objective, posteriors, start_weights, update
+from crowdzoo.aggregation.params import Params
+from crowdzoo.testing.aggregators import simulated_crowd
+
+
+def reference(table, num_tasks, num_annotators, num_classes, rounds, prior, gold=None):
+    """EM written as in the paper: loops, products of probabilities, no logarithms.
+
+    Returns the posteriors after `rounds` M-steps and E-steps, the confusions, the class prior and the log-likelihoods.
+    """
+    gold = gold or {}
+    share = [[0.0] * num_classes for _ in range(num_tasks)]
+    for task, _, label in table:
+        share[task][label] += 1
+    q = []
+    for task in range(num_tasks):
+        if task in gold:
+            q.append([float(k == gold[task]) for k in range(num_classes)])
+        else:
+            q.append([votes / sum(share[task]) for votes in share[task]])
+    likelihoods = []
+    for _ in range(rounds):
+        rho = [sum(row[k] for row in q) + prior for k in range(num_classes)]
+        rho = [value / sum(rho) for value in rho]
+        pi = [[[prior] * num_classes for _ in range(num_classes)] for _ in range(num_annotators)]
+        for task, annotator, label in table:
+            for k in range(num_classes):
+                pi[annotator][k][label] += q[task][k]
+        pi = [[[cell / sum(row) for cell in row] for row in matrix] for matrix in pi]
+        likelihood = 0.0
+        for task in range(num_tasks):
+            joint = []
+            for k in range(num_classes):
+                product = rho[k] if gold.get(task, k) == k else 0.0
+                for other, annotator, label in table:
+                    if other == task:
+                        product *= pi[annotator][k][label]
+                joint.append(product)
+            likelihood += math.log(sum(joint))
+            q[task] = [product / sum(joint) for product in joint]
+        likelihoods.append(likelihood)
+    return q, pi, rho, likelihoods
+
+
+def fit_rounds(annotations, rounds, prior, **extra):
+    """`rounds` M-steps and E-steps: the start is the first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return DawidSkene(max_iter=rounds - 1, tol=0, prior=prior).fit(annotations, **extra)
+
+
+FOUR_TASKS = [
+    (0, 0, 0), (0, 1, 0), (0, 2, 1),
+    (1, 0, 1), (1, 1, 2),
+    (2, 0, 2), (2, 1, 2), (2, 2, 0),
+    (3, 1, 1), (3, 2, 1), (3, 0, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 6])
+@pytest.mark.parametrize("prior", [0.01, 0.5])
+@pytest.mark.parametrize("gold", [{}, {1: 0, 3: 1}])
+def test_em_on_four_tasks_equals_the_paper_in_loops(rounds, prior, gold):
+    q, pi, rho, likelihoods = reference(FOUR_TASKS, 4, 3, 3, rounds, prior, gold)
+    known = np.array([gold.get(task, -1) for task in range(4)])
+    result = fit_rounds(Annotations.from_arrays(*zip(*FOUR_TASKS, strict=True)), rounds, prior, gold=known)
+    np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.confusions, pi, rtol=1e-9)
+    np.testing.assert_allclose(result.class_prior, rho, rtol=1e-9)
+    assert result.log_likelihood == pytest.approx(likelihoods[-1], rel=1e-9)
+    assert result.num_iterations == rounds - 1
+
+
+def test_em_on_a_simulated_crowd_equals_the_paper_in_loops():
+    annotations, _ = simulated_crowd(num_tasks=25, num_annotators=6, num_classes=4, redundancy=3, seed=5)
+    table = list(zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True))
+    q, pi, _, likelihoods = reference(table, 25, 6, 4, 5, 0.01)
+    result = fit_rounds(annotations, 5, 0.01)
+    np.testing.assert_allclose(result.posteriors, q, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(result.confusions, pi, rtol=1e-7)
+    assert result.log_likelihood == pytest.approx(likelihoods[-1])
+
+
+def test_fixed_point_found_by_hand():
+    # Shares (1, 0), (.5, .5), (0, 1), (0, 1) give rho = (3/8, 5/8); annotator 0: (1, 0), (1/5, 4/5); annotator 1:
+    # (2/3, 1/3), (0, 1). Then task 1 has 3/8 * 1 * 1/3 = 5/8 * 1/5 * 1 = 1/8: the shares again. The evidence of the
+    # tasks is 1/4, 1/4, 1/2, 1/2.
+    annotations = Annotations.from_arrays([0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, [0, 0, 0, 1, 1, 1, 1, 1])
+    result = DawidSkene(prior=0).fit(annotations)
+    np.testing.assert_allclose(result.posteriors, [[1, 0], [0.5, 0.5], [0, 1], [0, 1]], atol=1e-12)
+    np.testing.assert_allclose(result.confusions, [[[1, 0], [0.2, 0.8]], [[2 / 3, 1 / 3], [0, 1]]], atol=1e-12)
+    np.testing.assert_allclose(result.class_prior, [3 / 8, 5 / 8])
+    assert result.log_likelihood == pytest.approx(-math.log(64))
+    assert result.converged
+    assert result.history == pytest.approx([-math.log(64)] * 2)
+
+
+def test_confusion_rows_are_the_truth_and_columns_what_was_said():
+    # annotator 3 says 1 whatever it is; the others are right
+    truth = np.tile([0, 0, 1], 20)
+    task = np.repeat(np.arange(60), 4)
+    labels = np.repeat(truth, 4)
+    labels[3::4] = 1
+    result = DawidSkene().fit(Annotations.from_arrays(task, np.tile(np.arange(4), 60), labels))
+    np.testing.assert_allclose(result.confusions[3], [[0, 1], [0, 1]], atol=0.01)
+    np.testing.assert_allclose(result.confusions[0], np.eye(2), atol=0.01)
+    np.testing.assert_allclose(result.annotator_accuracy(), [1, 1, 1, 1 / 3], atol=0.01)
+
+
+def test_an_annotator_who_is_always_wrong_counts_as_evidence():
+    truth = np.random.default_rng(0).integers(2, size=40)
+    labels = np.stack([truth, truth, 1 - truth], axis=1)
+    labels[0] = [-1, -1, 1 - truth[0]]  # only the liar answers task 0
+    result = DawidSkene().fit(Annotations.from_dense(labels))
+    np.testing.assert_array_equal(result.labels, truth)
+    assert MajorityVote().fit(Annotations.from_dense(labels)).labels[0] != truth[0]
+
+
+def test_hundreds_of_annotations_a_task_do_not_underflow():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(10, size=20)
+    labels = np.where(rng.random((20, 3000)) < 0.2, truth[:, None], rng.integers(10, size=(20, 3000)))
+    result = DawidSkene().fit(Annotations.from_dense(labels))
+    np.testing.assert_array_equal(result.labels, truth)
+    assert np.isfinite(result.history).all()
+
+
+def test_simulated_confusions_are_recovered():
+    annotations, truth = simulated_crowd(num_tasks=4000, num_annotators=6, num_classes=3, redundancy=5, seed=2)
+    counts = np.zeros((6, 3, 3))
+    np.add.at(counts, (annotations.annotator_ids, truth[annotations.task_ids], annotations.labels), 1)
+    result = DawidSkene(tol=1e-8).fit(annotations)
+    assert np.abs(result.confusions - counts / counts.sum(axis=2, keepdims=True)).max() < 0.03
+    assert result.expected_accuracy(truth) >= MajorityVote().fit(annotations).expected_accuracy(truth)
+
+
+@pytest.mark.parametrize("prior", [0, 0.01, 1.0])
+@pytest.mark.parametrize("diagonal", [0, 2.0])
+def test_history_is_the_penalised_log_likelihood_and_never_falls(prior, diagonal):
+    annotations, _ = simulated_crowd(redundancy=2, seed=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = DawidSkene(max_iter=60, tol=0, prior=prior, diagonal=diagonal).fit(annotations)
+    assert len(result.history) == result.num_iterations + 1
+    assert (np.diff(result.history) > -1e-9).all()
+    assert result.history[-1] > result.history[0]
+    penalty = 0.0
+    for matrix in result.confusions:
+        for k in range(3):
+            for label in range(3):
+                weight = prior + diagonal * (k == label)
+                penalty += weight * math.log(matrix[k, label]) if weight else 0.0
+    penalty += sum(prior * math.log(p) for p in result.class_prior) if prior else 0.0
+    assert result.history[-1] == pytest.approx(result.log_likelihood + penalty)
+
+
+def test_update_adds_the_prior_to_each_cell():
+    counts = Counts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
+    params = update(counts, prior=0.5, diagonal=1.0)
+    np.testing.assert_allclose(params.confusions, [[[4.5 / 6, 1.5 / 6], [0.5 / 2, 1.5 / 2]]])
+    np.testing.assert_allclose(params.class_prior, [2.5 / 3, 0.5 / 3])
+
+
+def test_rows_that_nothing_is_known_of_are_uniform_without_a_prior():
+    counts = Counts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
+    np.testing.assert_allclose(update(counts, prior=0).confusions, [[[0.75, 0.25], [0.5, 0.5]]])
+
+
+def test_annotators_without_annotations_get_the_mean_of_the_prior():
+    annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], annotators=[0, 1])
+    np.testing.assert_allclose(DawidSkene().fit(annotations).confusions[1], 0.5)
+    result = DawidSkene(prior=0.5, diagonal=1.0).fit(annotations)
+    np.testing.assert_allclose(result.confusions[1], [[0.75, 0.25], [0.25, 0.75]])
+    np.testing.assert_array_equal(result.annotations_per_annotator, [2, 0])
+
+
+def test_a_diagonal_prior_believes_annotators_of_few_labels():
+    annotations, truth = simulated_crowd(num_tasks=100, num_annotators=50, num_classes=4, redundancy=3, seed=4)
+    result = DawidSkene(diagonal=2.0).fit(annotations)
+    assert result.expected_accuracy(truth) > DawidSkene(prior=1.0).fit(annotations).expected_accuracy(truth)
+
+
+def test_gold_teaches_who_is_right():
+    # two camps that always disagree: votes cannot tell, a few known classes can
+    truth = np.random.default_rng(0).integers(2, size=40)
+    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
+    gold = np.where(np.arange(40) < 5, truth, -1)
+    np.testing.assert_array_equal(DawidSkene().fit(annotations, gold=gold).labels, truth)
+    np.testing.assert_array_equal(
+        DawidSkene().fit(annotations, gold=np.where(gold < 0, -1, 1 - gold)).labels, 1 - truth
+    )
+
+
+def test_gold_of_a_task_without_annotations_counts_in_the_class_prior():
+    annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], tasks=[0, 1, 2, 3])
+    result = DawidSkene().fit(annotations, gold=[0, 1, 1, -1])
+    np.testing.assert_allclose(result.class_prior, [1.01 / 3.02, 2.01 / 3.02])
+    np.testing.assert_allclose(result.posteriors[2:], [[0, 1], [1.01 / 3.02, 2.01 / 3.02]])
+
+
+def test_warm_start_from_an_earlier_result_is_done_at_once():
+    annotations, _ = simulated_crowd()
+    first = DawidSkene().fit(annotations)
+    again = DawidSkene().fit(annotations, initial=first)
+    assert again.num_iterations <= 1
+    np.testing.assert_allclose(again.posteriors, first.posteriors, atol=0.01)
+
+
+def test_warm_start_from_posteriors_begins_with_their_m_step():
+    annotations, truth = simulated_crowd()
+    start = np.eye(3)[truth]
+    result = DawidSkene().fit(annotations, initial=start)
+    params = update(Counts.of(Block(annotations.task_ids, annotations.annotator_ids, annotations.labels), start, 8))
+    counts = contribution(Block(annotations.task_ids, annotations.annotator_ids, annotations.labels), params)
+    assert result.history[0] == pytest.approx(objective(counts, params))
+
+
+def test_warm_start_from_confusions_decides_which_camp_is_believed():
+    truth = np.random.default_rng(0).integers(2, size=40)
+    annotations = Annotations.from_dense(np.stack([truth, 1 - truth], axis=1))
+    good, bad = np.eye(2) * 0.8 + 0.1, np.full((2, 2), 0.5)
+    np.testing.assert_array_equal(DawidSkene().fit(annotations, initial=[good, bad]).labels, truth)
+    np.testing.assert_array_equal(DawidSkene().fit(annotations, initial=[bad, good]).labels, 1 - truth)
+    np.testing.assert_array_equal(DawidSkene().fit(annotations, initial=[np.eye(2), bad]).labels, truth)
+
+
+@pytest.mark.parametrize(
+    ("initial", "message"),
+    [
+        (np.ones((2, 2)) / 2, r"posteriors \[N, K\] = \[60, 3\]"),
+        (np.ones((8, 3, 2)) / 2, r"confusions \[R, K, K\] = \[8, 3, 3\]"),
+        (np.ones((60, 3)), "sums to one"),
+        (np.full((60, 3), np.nan), "sums to one"),
+        (np.tile([1.5, -0.5, 0.0], (60, 1)), "non-negative"),
+    ],
+)
+def test_initial_that_does_not_fit_is_refused(initial, message):
+    with pytest.raises(DataError, match=message):
+        DawidSkene().fit(simulated_crowd()[0], initial=initial)
+
+
+def test_initial_of_other_annotators_is_refused():
+    earlier = DawidSkene().fit(simulated_crowd(num_annotators=9)[0])
+    with pytest.raises(DataError, match="other annotators"):
+        DawidSkene().fit(simulated_crowd()[0], initial=earlier)
+
+
+def test_several_starts_keep_the_best_objective_and_repeat():
+    annotations, _ = simulated_crowd(num_tasks=80, redundancy=2, seed=6)
+    results = [DawidSkene(num_starts=n, seed=1, tol=1e-7, max_iter=2000).fit(annotations) for n in (1, 4, 8, 8)]
+    finals = [result.history[-1] for result in results]
+    assert finals[0] <= finals[1] <= finals[2]
+    assert finals[0] < finals[2]
+    np.testing.assert_array_equal(results[2].posteriors, results[3].posteriors)
+
+
+def test_starts_are_the_vote_and_then_random_weights():
+    np.testing.assert_array_equal(start_weights(5, start=0, seed=3), np.ones(5))
+    drawn = [start_weights(5, start, seed) for start, seed in ((1, 0), (2, 0), (1, 1))]
+    assert all((weights > 0).all() for weights in drawn)
+    assert len({weights.tobytes() for weights in drawn}) == 3
+    np.testing.assert_array_equal(drawn[0], start_weights(5, start=1, seed=0))
+
+
+def test_not_converged_is_said_with_advice():
+    annotations, _ = simulated_crowd(redundancy=2)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations.*raise max_iter") as caught:
+        result = DawidSkene(max_iter=2).fit(annotations)
+    assert not result.converged
+    assert result.num_iterations == 2
+    assert caught[0].filename == __file__
+
+
+def test_converged_within_the_tolerance():
+    annotations, _ = simulated_crowd()
+    result = DawidSkene(tol=1e-4).fit(annotations)
+    rises = np.diff(result.history) / len(annotations)
+    assert result.converged
+    assert rises[-1] <= 1e-4
+    assert (rises[:-1] > 1e-4).all()
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"max_iter": 0}, "max_iter is an integer of at least 1. Received: max_iter=0"),
+        ({"max_iter": 2.5}, "max_iter=2.5"),
+        ({"max_iter": True}, "max_iter=True"),
+        ({"tol": -1e-9}, "tol is a number of at least 0"),
+        ({"tol": float("nan")}, "tol=nan"),
+        ({"prior": -1}, "prior is a number"),
+        ({"prior": "0.01"}, "prior='0.01'"),
+        ({"diagonal": float("inf")}, "diagonal=inf"),
+        ({"num_starts": 0}, "num_starts is an integer"),
+        ({"seed": None}, "seed=None"),
+    ],
+)
+def test_wrong_settings_are_named(settings_, message):
+    with pytest.raises(ConfigError, match=message):
+        DawidSkene(**settings_)
+
+
+# === The kernels ===
+
+COUNT_FIELDS = ("confusions", "classes", "log_likelihood", "num_annotations")
+
+
+def assert_equal_counts(left, right):
+    for name in COUNT_FIELDS:
+        np.testing.assert_allclose(getattr(left, name), getattr(right, name), rtol=1e-12, atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cuts=st.lists(st.integers(1, 19), max_size=6, unique=True), seed=st.integers(0, 99))
+def test_blocks_add_up_to_the_whole_in_any_grouping(cuts, seed):
+    annotations, _ = simulated_crowd(num_tasks=20, seed=seed)
+    params = DawidSkene().fit(annotations)
+    params = Params.from_probabilities(params.confusions, params.class_prior)
+    bounds = [0, *sorted(cuts), 20]
+    columns = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
+    blocks = []
+    for low, high in itertools.pairwise(bounds):
+        rows = (annotations.task_ids >= low) & (annotations.task_ids < high)
+        blocks.append(Block(*(column[rows] for column in columns)))
+    for kernel in (lambda b: contribution(b, params), lambda b: majority_vote.contribution(b, np.ones(8), 3)):
+        whole = kernel(Block(*columns))
+        parts = [kernel(block) for block in blocks]
+        left, right = Counts.zero(8, 3), Counts.zero(8, 3)
+        for part in parts:
+            left = left + part
+        for part in reversed(parts):
+            right = part + right
+        assert_equal_counts(left, whole)
+        assert_equal_counts(right, whole)
+    np.testing.assert_allclose(
+        np.concatenate([posteriors(block, params) for block in blocks]), posteriors(Block(*columns), params)
+    )
+
+
+def test_counts_of_a_block_are_added_by_hand():
+    # task 7: annotator 0 says 1, annotator 1 says 0, posterior (1/4, 3/4); task 9: annotator 1 says 1, (1, 0)
+    block = Block([7, 9, 7], [0, 1, 1], [1, 1, 0])
+    counts = Counts.of(block, np.array([[0.25, 0.75], [1.0, 0.0]]), num_annotators=2)
+    np.testing.assert_allclose(counts.confusions, [[[0, 0.25], [0, 0.75]], [[0.25, 1], [0.75, 0]]])
+    np.testing.assert_allclose(counts.classes, [1.25, 0.75])
+    assert counts.num_annotations == 3

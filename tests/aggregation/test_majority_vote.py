@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import MajorityVote
+
+# votes per task: 2:1, 1:1, 1:1:1, 3:0
+TASK = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3]
+ANNOTATOR = [0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2]
+LABEL = [0, 0, 1, 1, 2, 2, 0, 1, 2, 2, 2]
+
+
+def crowd(copies=1):
+    task = np.concatenate([np.array(TASK) + 4 * copy for copy in range(copies)])
+    return Annotations.from_arrays(task, ANNOTATOR * copies, LABEL * copies)
+
+
+def test_soft_posteriors_are_vote_shares():
+    expected = [[2 / 3, 1 / 3, 0], [0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]]
+    np.testing.assert_allclose(MajorityVote().fit(crowd()).posteriors, expected)
+
+
+def test_hard_votes_share_ties_equally():
+    expected = [[1, 0, 0], [0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3], [0, 0, 1]]
+    np.testing.assert_allclose(MajorityVote(voting="hard").fit(crowd()).posteriors, expected)
+
+
+def test_lowest_class_wins_ties():
+    result = MajorityVote(voting="hard", ties="lowest").fit(crowd())
+    np.testing.assert_array_equal(result.labels, [0, 1, 0, 2])
+    np.testing.assert_array_equal(result.posteriors, np.eye(3)[[0, 1, 0, 2]])
+
+
+def test_random_ties_fall_on_each_tied_class_equally_often():
+    result = MajorityVote(voting="hard", ties="random", seed=1).fit(crowd(copies=3000))
+    np.testing.assert_array_equal(result.posteriors, np.eye(3)[result.labels])
+    labels = result.labels.reshape(-1, 4)
+    assert set(labels[:, 0]) == {0}
+    assert set(labels[:, 3]) == {2}
+    # standard deviations of the shares: .009 each
+    np.testing.assert_allclose(np.bincount(labels[:, 1], minlength=3) / 3000, [0, 1 / 2, 1 / 2], atol=0.04)
+    np.testing.assert_allclose(np.bincount(labels[:, 2], minlength=3) / 3000, [1 / 3, 1 / 3, 1 / 3], atol=0.04)
+
+
+def test_seed_decides_the_draw():
+    labels = [MajorityVote(ties="random", seed=seed).fit(crowd(copies=50)).labels for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(labels[0], labels[1])
+    assert (labels[0] != labels[2]).any()
+
+
+def test_draw_of_a_task_does_not_depend_on_the_other_tasks():
+    few, many = crowd(copies=5), crowd(copies=50)
+    for ties in ("random", "uniform"):
+        vote = MajorityVote(ties=ties, seed=5)
+        np.testing.assert_array_equal(vote.fit(few).labels, vote.fit(many).labels[:20])
+
+
+def test_expected_accuracy_is_the_mean_over_all_tie_breaks():
+    # tasks 0 and 3 are right for certain, task 1 by one half, task 2 by one third
+    gold = np.array([0, 2, 1, 2])
+    expected = (1 + 1 / 2 + 1 / 3 + 1) / 4
+    assert MajorityVote().fit(crowd()).expected_accuracy(gold) == pytest.approx(expected)
+    assert MajorityVote(voting="hard").fit(crowd()).expected_accuracy(gold) == pytest.approx(expected)
+    drawn = MajorityVote(seed=2).fit(crowd(copies=3000)).labels.reshape(-1, 4)
+    assert (drawn == gold).mean() == pytest.approx(expected, abs=0.02)
+
+
+def test_expected_accuracy_leaves_out_tasks_without_gold():
+    assert MajorityVote().fit(crowd()).expected_accuracy([-1, 2, -1, -1]) == pytest.approx(0.5)
+    with pytest.raises(DataError, match="No task has a known class"):
+        MajorityVote().fit(crowd()).expected_accuracy([-1, -1, -1, -1])
+    with pytest.raises(DataError, match=r"Received: shape \(2,\)"):
+        MajorityVote().fit(crowd()).expected_accuracy([0, 1])
+
+
+def test_confusions_compare_each_annotator_with_the_vote():
+    # annotator 2 said 1 where the shares are (2/3, 1/3, 0), 1 at (1/3, 1/3, 1/3), and 2 at (0, 0, 1)
+    counts = np.array([[0, 1, 0], [0, 2 / 3, 0], [0, 1 / 3, 1]]) + 0.01
+    expected = counts / counts.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(MajorityVote().fit(crowd()).confusions[2], expected)
+
+
+def test_gold_replaces_the_vote():
+    result = MajorityVote(voting="hard").fit(crowd(), gold=[-1, 0, -1, 1])
+    np.testing.assert_array_equal(result.posteriors[[1, 3]], [[1, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(result.labels[[0, 1, 3]], [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ties": "randon"}, "Did you mean 'random'"),
+        ({"voting": "weak"}, "voting is one of 'soft', 'hard'"),
+        ({"seed": -1}, "seed is an integer of at least 0"),
+        ({"seed": 1.5}, "seed=1.5"),
+        ({"seed": 2**63}, "below 2"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        MajorityVote(**settings)
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ([0, 1], r"shape \(4,\)"),
+        ([0, 1, 3, -1], "Received: 3 for task 2"),
+        ([0, -2, 0, 0], "Received: -2 for task 1"),
+        ([0.0, 1.0, 1.0, 1.0], "float64"),
+    ],
+)
+def test_gold_that_does_not_fit_is_refused(gold, message):
+    with pytest.raises(DataError, match=message):
+        MajorityVote().fit(crowd(), gold=gold)
+
+
+def test_numbers_are_no_classes():
+    with pytest.raises(DataError, match="kind 'regression'"):
+        MajorityVote().fit(Annotations.from_arrays([0], [0], [0.5], kind="regression"))

@@ -1,0 +1,139 @@
+import dataclasses
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import METHODS, Aggregation, DawidSkene, MajorityVote, create
+
+
+def crowd():
+    return Annotations.from_arrays(
+        ["b", "b", "a", "a"], ["ann", "bo", "ann", "bo"], ["dog", "dog", "cat", "dog"], tasks=["b", "a", "c"]
+    )
+
+
+@pytest.mark.parametrize("aggregator", [MajorityVote(), DawidSkene()], ids=["majority-vote", "dawid-skene"])
+@pytest.mark.parametrize("ints", [False, True], ids=["strings", "integers"])
+def test_what_is_written_is_read_back(tmp_path, aggregator, ints):
+    annotations = crowd()
+    if ints:
+        annotations = Annotations.from_arrays([7, 7, 3], [10, 20, 10], [1, 0, 1], tasks=[3, 7, 9])
+    result = aggregator.fit(annotations)
+    read = Aggregation.from_parquet(result.to_parquet(tmp_path / "deep" / "result"))
+    for field in dataclasses.fields(Aggregation):
+        left, right = getattr(read, field.name), getattr(result, field.name)
+        if isinstance(right, np.ndarray):
+            np.testing.assert_array_equal(left, right)
+            assert left.dtype == right.dtype
+        else:
+            assert left == right
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["result"]
+
+
+def test_without_confusions_is_read_back(tmp_path):
+    result = dataclasses.replace(MajorityVote().fit(crowd()), confusions=None, class_prior=None)
+    read = Aggregation.from_parquet(result.to_parquet(tmp_path / "result"))
+    assert read.confusions is None
+    assert read.class_prior is None
+    assert read.annotator_accuracy() is None
+    assert read.annotator_frame().columns.tolist() == ["annotator", "annotations"]
+
+
+def test_files_hold_names(tmp_path):
+    folder = DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    tasks = pyarrow.parquet.read_table(folder / "tasks.parquet").to_pydict()
+    assert tasks["task"] == ["b", "a", "c"]
+    assert tasks["label"][0] == "dog"
+    assert tasks["annotations"] == [2, 2, 0]
+    assert tasks["probability"] == [max(row) for row in tasks["posteriors"]]
+    annotators = pyarrow.parquet.read_table(folder / "annotators.parquet").to_pydict()
+    assert annotators["annotator"] == ["ann", "bo"]
+    assert np.shape(annotators["confusion"]) == (2, 2, 2)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["method"] == "dawid-skene"
+    assert summary["classes"] == ["cat", "dog"]
+    assert summary["num_tasks_without_annotations"] == 1
+
+
+def test_an_earlier_result_is_replaced(tmp_path):
+    MajorityVote().fit(crowd()).to_parquet(tmp_path / "result")
+    DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    assert Aggregation.from_parquet(tmp_path / "result").method == "dawid-skene"
+    assert [path.name for path in tmp_path.iterdir()] == ["result"]
+
+
+def test_other_peoples_files_are_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(DataError, match=r"thesis\.tex"):
+        MajorityVote().fit(crowd()).to_parquet(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    with pytest.raises(DataError, match="a file"):
+        MajorityVote().fit(crowd()).to_parquet(tmp_path / "thesis.tex")
+
+
+def test_a_failed_write_leaves_the_earlier_result(tmp_path, monkeypatch):
+    MajorityVote().fit(crowd()).to_parquet(tmp_path / "result")
+
+    def full(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("crowdzoo.aggregation.base.json.dumps", full)
+    with pytest.raises(OSError, match="disk full"):
+        DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    monkeypatch.undo()
+    assert Aggregation.from_parquet(tmp_path / "result").method == "majority-vote"
+    assert [path.name for path in tmp_path.iterdir()] == ["result"]
+
+
+def test_a_folder_without_a_result_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"has no tasks\.parquet"):
+        Aggregation.from_parquet(tmp_path)
+
+
+def test_frames_hold_a_row_per_task_and_per_annotator():
+    result = MajorityVote(ties="lowest").fit(crowd())
+    frame = result.to_frame()
+    assert frame["task"].tolist() == ["b", "a", "c"]
+    assert frame["label"].tolist() == ["dog", "cat", "dog"]
+    assert frame["annotations"].tolist() == [2, 2, 0]
+    np.testing.assert_allclose(frame["probability"][:2], [1, 0.5])
+    annotators = result.annotator_frame()
+    assert annotators["annotator"].tolist() == ["ann", "bo"]
+    assert annotators["annotations"].tolist() == [2, 2]
+    np.testing.assert_allclose(annotators["accuracy"], result.annotator_accuracy())
+
+
+def test_annotator_accuracy_weighs_the_diagonal_by_the_class_prior():
+    result = dataclasses.replace(
+        MajorityVote().fit(crowd()),
+        confusions=np.array([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.0, 1.0]]]),
+        class_prior=np.array([0.25, 0.75]),
+    )
+    np.testing.assert_allclose(result.annotator_accuracy(), [0.225 + 0.45, 0.125 + 0.75])
+
+
+def test_aggregators_are_created_by_name():
+    assert create("dawid-skene", max_iter=7, prior=0.5) == DawidSkene(max_iter=7, prior=0.5)
+    assert create("majority-vote") == MajorityVote()
+    assert set(METHODS) == {"majority-vote", "dawid-skene"}
+
+
+def test_methods_sign_their_results():
+    assert {name: create(name).fit(crowd()).method for name in METHODS} == {name: name for name in METHODS}
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        ("david-skene", {}, "'david-skene' is no aggregation method.*Did you mean 'dawid-skene'"),
+        ("dawid-skene", {"max_iters": 3}, "'max_iters' is no setting of dawid-skene.*Did you mean 'max_iter'"),
+        ("majority-vote", {"tol": 1}, "no setting of majority-vote; there are 'voting', 'ties', 'seed'"),
+        ("dawid-skene", {"tol": -1}, "tol is a number"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_nearest(method, settings, message):
+    with pytest.raises(ConfigError, match=message):
+        create(method, **settings)
