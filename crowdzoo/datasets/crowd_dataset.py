@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crowdzoo.aggregation.majority_vote import MajorityVote
 from crowdzoo.annotations import Annotations
 
 __all__ = ["CrowdDataset"]
@@ -32,6 +33,10 @@ class CrowdDataset:
     licence: str
     citation: str
     description: str
+
+    def majority_accuracy(self) -> float:
+        """Share of the tasks that a majority vote of their annotations gets right, expected over random ties."""
+        return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
 
     def __repr__(self) -> str:
         return f"<CrowdDataset {self.name}: {self.annotations!r}, {self.instances.shape[1]} features>"

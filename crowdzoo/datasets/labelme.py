@@ -52,23 +52,11 @@ def load_labelme() -> CrowdDataset:
     code = {name: number for number, name in enumerate(classes)}
     return CrowdDataset(
         name="labelme",
-        annotations=_read_annotations(tasks, classes),
+        annotations=Annotations.from_csv(FOLDER / "annotations.csv", tasks=tasks, classes=classes),
         instances=features,
         gold=np.array([code[row["gold"]] for row in rows], dtype=np.int64),
         split=np.array([row["split"] for row in rows]),
         licence=LICENCE,
         citation=CITATION,
         description=DESCRIPTION,
-    )
-
-
-def _read_annotations(tasks, classes):
-    with open(FOLDER / "annotations.csv", encoding="utf-8", newline="") as text:
-        rows = list(csv.DictReader(text))
-    return Annotations.from_arrays(
-        [int(r["task"]) for r in rows],
-        [int(r["annotator"]) for r in rows],
-        [r["label"] for r in rows],
-        tasks=tasks,
-        classes=classes,
     )

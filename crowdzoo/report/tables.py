@@ -12,7 +12,7 @@ def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[obje
 
     Args:
         title: first line; may be empty.
-        header: names of the columns.
+        header: names of the columns; where all are empty, the lines of the header are left out.
         rows: cells, one for each column; they are written with `str`.
 
     Returns:
@@ -26,7 +26,8 @@ def format_table(title: str, header: Sequence[str], rows: Sequence[Sequence[obje
     right = [bool(cells) and all(_is_number(row[column]) for row in cells) for column in range(len(header))]
     widths = [max(len(row[column]) for row in [list(header), *cells]) for column in range(len(header))]
     lines = [title] if title else []
-    for row in [list(header), ["-" * width for width in widths], *cells]:
+    top = [list(header), ["-" * width for width in widths]] if any(header) else []
+    for row in [*top, *cells]:
         padded = [
             cell.rjust(width) if to_right else cell.ljust(width)
             for cell, width, to_right in zip(row, widths, right, strict=True)
@@ -42,7 +43,7 @@ def print_table(
 
     Args:
         title: stands above the table.
-        header: names of the columns.
+        header: names of the columns; where all are empty, there is no header.
         rows: cells, one for each column; they are written with `str`.
         file: None is standard output.
 
@@ -60,7 +61,7 @@ def print_table(
 
     cells = [[str(cell) for cell in row] for row in rows]
     _check(header, cells)
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=title or None, title_justify="left", show_header=any(header))
     for column, name in enumerate(header):
         numbers = bool(cells) and all(_is_number(row[column]) for row in cells)
         table.add_column(name, justify="right" if numbers else "left")

@@ -36,6 +36,10 @@ def test_no_rows_leave_the_header():
     assert format_table("Nothing", ("a",), []) == "Nothing\na\n-"
 
 
+def test_empty_names_of_columns_make_no_header():
+    assert format_table("Facts", ("", ""), [("tasks", 3), ("a", "b")]) == "Facts\ntasks  3\na      b"
+
+
 def test_a_pipe_gets_plain_text():
     file = io.StringIO()
     print_table("Results", HEADER, ROWS, file=file)
