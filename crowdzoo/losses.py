@@ -78,7 +78,7 @@ class MaskedCrowdCrossentropy(_MaskedMean):
         labels = ops.cast(y_true, "int32")
         observed = labels >= 0
         # one_hot of -1 is a row of zeros: no cost and no gradient, without a division or a gather
-        picked = ops.one_hot(labels, classes, dtype=y_pred.dtype)
+        picked = ops.one_hot(ops.minimum(labels, classes - 1), classes, dtype=y_pred.dtype)
         costs = -ops.sum(picked * ops.log_softmax(y_pred, axis=-1), axis=-1)
         # Backends differ on labels out of range (error, garbage, silence): make all of them loud
         return ops.where(labels >= classes, float("nan"), costs), observed

@@ -46,6 +46,7 @@ class CrowdModel(keras.Model):
         self.base = base
         self.crowd = crowd
         self._instances_shape: Any = None
+        self._bottleneck_shape: tuple[int | None, ...] | None = None
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
             self.build(shape)
@@ -59,10 +60,10 @@ class CrowdModel(keras.Model):
             input_shape: shape of the instances, or the dictionary of the instances' and annotators' shapes.
         """
         shape = input_shape["instances"] if _has_annotators(input_shape) else input_shape
-        if not self.base.built:
-            self.base.build(shape)
+        # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
+        self._bottleneck_shape = self.base(_symbols(shape)).shape
         if self.crowd is not None and not self.crowd.built:
-            self.crowd.build(self.base.compute_output_shape(shape))
+            self.crowd.build(self._bottleneck_shape)
         self._instances_shape = shape
         self.built = True
 
@@ -90,8 +91,7 @@ class CrowdModel(keras.Model):
         if self.crowd is not None:
             regression = getattr(self.crowd, "task", None) == "regression"
             return MaskedCrowdMeanSquaredError() if regression else MaskedCrowdCrossentropy()
-        shape = getattr(self.base, "output_shape", None) if self.base.built else None
-        if shape is not None and shape[-1] == 1:
+        if self._bottleneck_shape is not None and self._bottleneck_shape[-1] == 1:
             return keras.losses.MeanSquaredError()
         return keras.losses.CategoricalCrossentropy()
 
@@ -127,7 +127,7 @@ class CrowdModel(keras.Model):
         """Builds a model that is being loaded."""
         shape = config.get("instances_shape")
         if shape is not None and not self.built:
-            self.build(tuple(shape) if isinstance(shape, list) else shape)
+            self.build(shape)
 
     # === Training and asking ===
 
@@ -236,10 +236,10 @@ class CrowdModel(keras.Model):
                 f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
                 f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
             )
-        num_classes = self._instances_shape and self.base.compute_output_shape(self._instances_shape)[-1]
-        labels = annotations.labels
-        codes_of_classes = num_classes and annotations.kind != "regression" and len(labels) > 0
-        if codes_of_classes and not 0 <= labels.min() <= labels.max() < num_classes:
+        if self._bottleneck_shape is None or annotations.kind == "regression" or len(annotations) == 0:
+            return
+        num_classes, labels = self._bottleneck_shape[-1], annotations.labels
+        if num_classes is not None and not 0 <= labels.min() <= labels.max() < num_classes:
             raise DataError(
                 f"labels must be class codes 0 to {num_classes - 1} ({num_classes} outputs of the base), the "
                 f"annotations have codes {labels.min()} to {labels.max()}"
@@ -299,6 +299,15 @@ class _TargetBatches(keras.utils.PyDataset):
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         rows = self._order[index * self.batch_size : (index + 1) * self.batch_size]
         return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
+
+
+def _symbols(shape: Any) -> Any:
+    """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
+    if isinstance(shape, Mapping):
+        return {name: _symbols(part) for name, part in shape.items()}
+    if all(size is None or isinstance(size, int) for size in shape):
+        return keras.KerasTensor(tuple(shape))
+    return [_symbols(part) for part in shape]
 
 
 def _has_annotators(inputs: Any) -> bool:

@@ -1,0 +1,72 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.errors import DataError
+from crowdzoo.layers import Standardization
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+X = np.array([[1.0, 10.0, 5.0], [3.0, 10.0, 7.0], [5.0, 10.0, 12.0]], dtype="float32")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mean": [1.0, 2.0, 3.0], "variance": [4.0, 0.25, 0.0]}])
+@pytest.mark.parametrize("name", [name for name in LAYER_CHECKS if "gradient" not in name])  # nothing is trained
+def test_the_battery_passes(name, arguments):
+    LAYER_CHECKS[name](LayerCase(Standardization, arguments, X, (3, 3)))
+
+
+def test_adapted_features_have_mean_zero_and_variance_one():
+    layer = Standardization()
+    layer.adapt(X)
+    # means 3, 10, 8; variances 8/3, 0, 26/3
+    expected = np.stack(
+        [np.array([-2, 0, 2]) / np.sqrt(8 / 3), np.zeros(3), np.array([-3, -1, 4]) / np.sqrt(26 / 3)], axis=1
+    )
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(X)), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_feature_that_never_varied_is_only_centred():
+    layer = Standardization()
+    layer.adapt(np.full((1000, 1), 0.1, dtype="float32"))
+    new = ops.convert_to_numpy(layer(np.array([[0.6]], dtype="float32")))
+    np.testing.assert_allclose(new, [[0.5]], rtol=1e-5)
+
+
+def test_a_tiny_feature_that_varies_is_still_brought_to_variance_one():
+    layer = Standardization()
+    layer.adapt(np.array([[1e-3], [2e-3], [3e-3]], dtype="float32"))
+    out = ops.convert_to_numpy(layer(np.array([[1e-3], [3e-3]], dtype="float32")))
+    np.testing.assert_allclose(out, [[-np.sqrt(1.5)], [np.sqrt(1.5)]], rtol=1e-4)
+
+
+def test_statistics_can_be_given():
+    layer = Standardization(mean=[1, 2, 3], variance=[4, 1, 0.25])
+    out = ops.convert_to_numpy(layer(np.array([[3.0, 2.0, 4.0]], dtype="float32")))
+    np.testing.assert_allclose(out, [[1, 0, 2]], rtol=1e-6)
+    assert layer.trainable_variables == []
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros((0, 3)), "at least one row"),
+        (np.zeros(3), r"must have shape \[rows, features\]"),
+        (np.array([[1.0, np.nan, 2.0], [1.0, 2.0, np.inf]]), r"row 0, feature 1 is nan \(2 such values in all\)"),
+        (np.zeros((2, 4)), "takes 3 features, the data have 4"),
+    ],
+)
+def test_bad_features_are_refused(x, message):
+    layer = Standardization()
+    layer.build((None, 3))
+    with pytest.raises(DataError, match=message):
+        layer.adapt(x)
+
+
+def test_half_a_statistic_is_refused():
+    with pytest.raises(ValueError, match="both mean and variance"):
+        Standardization(mean=[1.0])
+    with pytest.raises(ValueError, match="same length"):
+        Standardization(mean=[1.0], variance=[1.0, 2.0])
+    with pytest.raises(ValueError, match="statistics of 2 features, input has 3"):
+        keras.Sequential([keras.Input((3,)), Standardization(mean=[1, 2], variance=[1, 1])])

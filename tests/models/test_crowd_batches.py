@@ -1,0 +1,99 @@
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.models import CrowdBatches
+
+DENSE = np.array([[0, -1, 2, -1], [-1, -1, -1, -1], [1, -1, -1, -1], [0, 1, 1, 2], [-1, 2, -1, -1]])
+X = np.arange(12, dtype="float32").reshape(6, 2)  # the sixth row belongs to no task
+ANNOTATIONS = Annotations.from_dense(DENSE)
+
+
+def pairs(inputs, labels):
+    """(instance, annotator, label) of every observed label of a batch."""
+    return {
+        (tuple(instance), annotator, label)
+        for instance, ids, said in zip(inputs["instances"].tolist(), inputs["annotators"], labels, strict=True)
+        for annotator, label in zip(ids.tolist(), said.tolist(), strict=True)
+        if annotator >= 0
+    }
+
+
+def test_an_epoch_holds_every_annotation_beside_its_instance_once():
+    batches = CrowdBatches(X, ANNOTATIONS, batch_size=3, seed=1)
+    batches.on_epoch_begin()
+    found = [pairs(*batches[index]) for index in range(len(batches))]
+    expected = {(tuple(X[i].tolist()), r, DENSE[i, r]) for i, r in np.argwhere(DENSE >= 0)}
+    assert set.union(*found) == expected
+    assert sum(map(len, found)) == len(expected)
+
+
+def test_padding_is_as_wide_as_the_batch_needs_in_powers_of_two():
+    batches = CrowdBatches(X, ANNOTATIONS, batch_size=2, shuffle=False)  # tasks 0 and 2, then 3 and 4; 1 has no labels
+    (first, labels), (second, _) = batches[0], batches[1]
+    np.testing.assert_array_equal(first["instances"], X[[0, 2]])
+    np.testing.assert_array_equal(first["annotators"], [[0, 2], [0, -1]])
+    np.testing.assert_array_equal(labels, [[0, 2], [1, -1]])
+    np.testing.assert_array_equal(second["annotators"], [[0, 1, 2, 3], [1, -1, -1, -1]])
+    three = CrowdBatches(X, Annotations.from_dense(DENSE[:, :3]), batch_size=9)
+    assert three[0][0]["annotators"].shape == (4, 3)  # not 4: nobody has more than 3
+
+
+def test_a_long_task_does_not_widen_the_other_batches():
+    dense = np.full((64, 100), -1)
+    dense[:, 0] = 0
+    dense[7] = 0
+    batches = CrowdBatches(np.zeros((64, 1)), Annotations.from_dense(dense), batch_size=8, shuffle=False)
+    assert sum(batches[i][1].size for i in range(len(batches))) == 8 * 100 + 7 * 8
+
+
+def test_the_order_hangs_on_seed_and_epoch_only():
+    def orders(seed, epochs=3):
+        batches = CrowdBatches(X, ANNOTATIONS, batch_size=4, seed=seed)
+        found = []
+        for _ in range(epochs):
+            batches.on_epoch_begin()
+            found.append(batches[0][0]["instances"][:, 0].tolist())
+        return found
+
+    np.random.seed(1)
+    first = orders(0)
+    np.random.seed(2)
+    assert orders(0) == first
+    assert len({tuple(order) for order in first}) > 1
+    assert orders(5) != first
+
+
+def test_regressions_are_padded_with_nan():
+    annotations = Annotations.from_dense([[0.5, np.nan], [1.0, 2.0]], kind="regression")
+    inputs, labels = CrowdBatches(X, annotations, shuffle=False)[0]
+    np.testing.assert_array_equal(inputs["annotators"], [[0, -1], [0, 1]])
+    np.testing.assert_array_equal(labels, [[0.5, np.nan], [1.0, 2.0]])
+
+
+def test_sequences_are_padded_to_the_instances_length():
+    annotations = Annotations.from_dense([[[0, -1], [1, -1]], [[1, 2], [-1, -1]]], kind="sequence")
+    inputs, labels = CrowdBatches(np.zeros((2, 3, 5)), annotations, shuffle=False)[0]
+    np.testing.assert_array_equal(inputs["annotators"], [[0, -1], [0, 1]])
+    np.testing.assert_array_equal(labels, [[[0, -1], [1, -1], [-1, -1]], [[1, 2], [-1, -1], [-1, -1]]])
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
+def test_the_tf_dataset_holds_the_same_batches():
+    text = np.array(["a", "b", "c", "d", "e"], dtype=object)
+    dataset = CrowdBatches(text, ANNOTATIONS, batch_size=2, seed=3).as_tf_dataset()
+    same = CrowdBatches(text, ANNOTATIONS, batch_size=2, seed=3)
+    assert int(dataset.cardinality()) == 2
+    for _ in range(2):
+        same.on_epoch_begin()
+        for index, (inputs, labels) in enumerate(dataset.as_numpy_iterator()):
+            expected, expected_labels = same[index]
+            assert [word.decode() for word in inputs["instances"]] == expected["instances"].tolist()
+            np.testing.assert_array_equal(inputs["annotators"], expected["annotators"])
+            np.testing.assert_array_equal(labels, expected_labels)
+
+
+def test_a_batch_size_below_one_is_refused():
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+        CrowdBatches(X, ANNOTATIONS, batch_size=0)

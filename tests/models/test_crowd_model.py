@@ -1,0 +1,323 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
+
+N, D, K, R, T = 240, 6, 3, 8, 4
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
+
+
+def a_crowd(kind="classification", seed=0):
+    """Features, truth and annotations; annotator 0 always slips to the next class, annotator 7 says nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, T, D) if kind == "sequence" else (N, D)).astype("float32")
+    truth = x[..., :K].argmax(axis=-1) if kind != "regression" else x[:, 0] - x[:, 1]
+    tokens = (T,) if kind == "sequence" else ()
+    dense = np.full((N, *tokens, R), np.nan if kind == "regression" else -1)
+    for i in range(N):
+        for r in rng.permutation(R - 1)[:3]:
+            if kind == "regression":
+                dense[i, r] = truth[i] + (r - 3) / 2 + rng.normal() / 10
+            elif r == 0:
+                dense[i, ..., r] = (truth[i] + 1) % K
+            else:
+                slips = rng.random(tokens) < 0.15
+                dense[i, ..., r] = np.where(slips, rng.integers(K, size=tokens), truth[i])
+    dense = dense if kind == "regression" else dense.astype("int64")
+    classes = None if kind == "regression" else np.arange(K)
+    return x, truth, Annotations.from_dense(dense, kind=kind, classes=classes)
+
+
+def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
+    keras.utils.set_random_seed(seed)
+    if kind == "classification":
+        base = FeatureClassifier(D, K, hidden=(16,), dropout=dropout)
+    elif kind == "sequence":
+        base = keras.Sequential([keras.Input((T, D)), keras.layers.Dense(K, activation="softmax")])
+    else:
+        base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(1)])
+    model = CrowdModel(base, CrowdsourcedLayer(R, connection or ("B" if kind == "regression" else "MW"), kind))
+    model.compile(keras.optimizers.Adam(0.02))
+    return model
+
+
+@pytest.mark.parametrize("kind", ["classification", "sequence"])
+def test_the_truth_is_learnt_from_unreliable_labels(kind):
+    x, truth, annotations = a_crowd(kind)
+    model = a_model(kind)
+    model.fit(x, annotations, epochs=12, batch_size=32, verbose=0)
+    estimate = model.predict(x, verbose=0)
+    assert estimate.shape == (*truth.shape, K)
+    np.testing.assert_allclose(estimate.sum(axis=-1), 1, rtol=1e-5)
+    votes = (annotations.to_dense()[..., None] == np.arange(K)).sum(axis=-2)
+    # a third of all tasks have the annotator who always slips among their three
+    assert (estimate.argmax(axis=-1) == truth).mean() > max((votes.argmax(axis=-1) == truth).mean(), 0.9)
+    confusions = model.annotator_confusions()
+    assert confusions.shape == (R, K, K)
+    np.testing.assert_array_equal(confusions[0].argmax(axis=1), [1, 2, 0])  # said, for true 0, 1, 2
+    np.testing.assert_array_equal(confusions[1:].argmax(axis=2), [[0, 1, 2]] * (R - 1))
+
+
+def test_biases_of_a_regression_are_learnt():
+    x, truth, annotations = a_crowd("regression")
+    model = a_model("regression")
+    model.fit(x, annotations, epochs=30, batch_size=32, verbose=0)
+    estimate = model.predict(x, verbose=0)
+    assert estimate.shape == (N, 1)
+    assert np.corrcoef(estimate[:, 0], truth)[0, 1] > 0.98
+    biases = model.annotator_biases()[: R - 1]
+    # only differences are determined
+    np.testing.assert_allclose(biases - biases.mean(), np.arange(-3, 4) / 2, atol=0.1)
+    np.testing.assert_array_equal(model.annotator_scales(), np.ones(R))
+
+
+def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
+    x, _, annotations = a_crowd()
+
+    def weights(seed):
+        model = a_model(dropout=0.5)
+        model.fit(x, annotations, epochs=2, seed=seed, verbose=0)
+        return model.get_weights()
+
+    for one, other in zip(weights(3), weights(3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(weights(3), weights(4), strict=True))
+
+
+def test_a_dense_matrix_trains_like_its_annotations():
+    x, _, annotations = a_crowd()
+    losses = [
+        a_model().fit(x, labels, epochs=2, verbose=0).history["loss"]
+        for labels in (annotations, annotations.to_dense())
+    ]
+    assert losses[0] == losses[1]
+
+
+@on_tensorflow
+def test_a_tf_dataset_trains_and_is_asked():
+    import tensorflow as tf
+
+    x, _, annotations = a_crowd()
+    ids, labels = annotations.padded()
+    dataset = tf.data.Dataset.from_tensor_slices(({"instances": x, "annotators": ids}, labels)).batch(32)
+    model, same = a_model(), a_model()
+    model.fit(dataset, epochs=5, verbose=0)
+    same.fit(x, annotations, epochs=5, batch_size=32, shuffle=False, verbose=0)
+    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    expected = model.predict(x, verbose=0)
+    assert expected.shape == (N, K)
+    np.testing.assert_allclose(model.predict(dataset, verbose=0), expected, atol=1e-6)
+    np.testing.assert_allclose(model.predict(dataset.map(lambda inputs, _: inputs), verbose=0), expected, atol=1e-6)
+    np.testing.assert_allclose(model.predict(dataset.map(lambda i, _: i["instances"]), verbose=0), expected, atol=1e-6)
+
+
+def test_batches_can_be_given_and_predict_ignores_annotators():
+    x, _, annotations = a_crowd()
+    model, same = a_model(), a_model()
+    model.fit(CrowdBatches(x, annotations, batch_size=64, shuffle=False), epochs=1, verbose=0)
+    same.fit(x, annotations, batch_size=64, shuffle=False, epochs=1, verbose=0)
+    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    ids = annotations.padded()[0]
+    np.testing.assert_array_equal(
+        model.predict({"instances": x, "annotators": ids}, verbose=0), model.predict(x, verbose=0)
+    )
+
+
+def test_calling_with_annotators_gives_their_answers():
+    x, _, annotations = a_crowd()
+    model = a_model()
+    ids = annotations.padded()[0].astype("int32")
+    answers = model({"instances": x, "annotators": ids})
+    assert tuple(answers.shape) == (N, 3, K)
+    p = ops.convert_to_numpy(model(x))
+    # the kernels are the identity still: everybody says what the base says
+    np.testing.assert_allclose(ops.convert_to_numpy(answers), np.repeat(p[:, None], 3, axis=1), rtol=1e-5)
+    one = model({"instances": x[:1], "annotators": ids[:1]})
+    assert tuple(one.shape) == (1, 3, K)
+
+
+@pytest.mark.parametrize("kind", ["classification", "sequence", "regression"])
+def test_a_saved_model_is_the_same_model(kind, tmp_path):
+    x, _, annotations = a_crowd(kind)
+    if kind == "classification":
+        x = x * 7 + 50  # so that a lost mean or variance shows
+    model = a_model(kind)
+    if kind == "classification":
+        model.base.adapt(x)
+    model.fit(x, annotations, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, CrowdModel)
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    if kind == "regression":
+        np.testing.assert_array_equal(loaded.annotator_biases(), model.annotator_biases())
+    else:
+        np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
+    assert loaded.evaluate(x, annotations, verbose=0) == pytest.approx(model.evaluate(x, annotations, verbose=0))
+    # training goes on where it stood: Adam's moments came along
+    more, same = (m.fit(x, annotations, epochs=2, verbose=0).history["loss"] for m in (loaded, model))
+    np.testing.assert_allclose(more, same, rtol=1e-5)
+
+
+class OwnBase(keras.Model):
+    """A subclassed base that has no weights before it sees data."""
+
+    def __init__(self, units=K, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.dense = keras.layers.Dense(units, activation="softmax")
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@pytest.mark.parametrize("make", [OwnBase, lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")])])
+def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, tmp_path):
+    x, _, annotations = a_crowd()
+    model = CrowdModel(make(), CrowdsourcedLayer(R))
+    model.fit(x, annotations, epochs=1, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", custom_objects={"OwnBase": OwnBase})
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
+
+
+def test_the_config_holds_what_was_passed():
+    model = a_model()
+    revived = CrowdModel.from_config(model.get_config())
+    assert revived.name == model.name
+    assert revived.base.get_config() == model.base.get_config()
+    assert revived.crowd.get_config() == model.crowd.get_config()
+    assert CrowdModel(FeatureClassifier(D, K)).get_config()["crowd"] is None
+
+
+def test_compile_chooses_the_right_loss():
+    def loss_of(model):
+        model.compile()
+        assert isinstance(model.optimizer, keras.optimizers.Adam)
+        return model.loss
+
+    assert isinstance(loss_of(a_model()), MaskedCrowdCrossentropy)
+    assert isinstance(loss_of(a_model("sequence")), MaskedCrowdCrossentropy)
+    assert isinstance(loss_of(a_model("regression")), MaskedCrowdMeanSquaredError)
+    assert isinstance(loss_of(CrowdModel(FeatureClassifier(D, K))), keras.losses.CategoricalCrossentropy)
+    one_output = keras.Sequential([keras.Input((D,)), keras.layers.Dense(1)])
+    assert isinstance(loss_of(CrowdModel(one_output)), keras.losses.MeanSquaredError)
+
+
+def test_a_base_alone_learns_from_given_distributions(tmp_path):
+    x, truth, annotations = a_crowd()
+    model = CrowdModel(FeatureClassifier(D, K, dropout=0))
+    model.compile(keras.optimizers.Adam(0.02))
+    model.fit(x, np.eye(K)[truth], epochs=8, verbose=0)
+    assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.9
+    with pytest.raises(ValueError, match="nothing was learnt about the annotators"):
+        model.annotator_confusions()
+    with pytest.raises(ValueError, match="annotators cannot be asked"):
+        model({"instances": x, "annotators": annotations.padded()[0]})
+    with pytest.raises(DataError, match="aggregate the annotations first"):
+        model.fit(x, annotations)
+    with pytest.raises(DataError, match="240 instances, but 239 targets"):
+        model.fit(x, np.eye(K)[truth[1:]])
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+
+
+def test_tasks_without_labels_and_annotators_without_labels_change_nothing():
+    x, _, annotations = a_crowd()
+    dense = annotations.to_dense()
+    model, same = a_model(), a_model()
+    before = model.crowd.get_weights()[0]
+    model.fit(x, Annotations.from_dense(dense), epochs=2, shuffle=False, verbose=0)
+    np.testing.assert_array_equal(model.crowd.get_weights()[0][7], before[7])
+    # unlabelled tasks in between are as if they were not there
+    gaps, instances = np.full((2 * N, R), -1), np.full((2 * N, D), 9.0, dtype="float32")
+    gaps[::2], instances[::2] = dense, x
+    same.fit(instances, Annotations.from_dense(gaps), epochs=2, shuffle=False, verbose=0)
+    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_validation_data_may_be_annotations():
+    x, _, annotations = a_crowd()
+    train, held_out = annotations.select_tasks(np.arange(200)), annotations.select_tasks(np.arange(200, N))
+    model = a_model()
+    history = model.fit(x[:200], train, epochs=2, validation_data=(x[200:], held_out), verbose=0).history
+    assert history["val_loss"][-1] == pytest.approx(model.evaluate(x[200:], held_out, verbose=0), rel=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
+    x, truth, annotations = a_crowd()
+    keras.config.set_dtype_policy(policy)
+    try:
+        model = a_model()
+        model.base.adapt(x * 1000)
+        # a mean of squares of 1e5 or more is infinite in float16
+        assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
+        losses = model.fit(x * 1000, annotations, epochs=8, verbose=0).history["loss"]
+        ids = annotations.padded()[0].astype("int32")
+        answers = model({"instances": x * 1000, "annotators": ids})
+        assert keras.backend.standardize_dtype(answers.dtype) == "float32"
+        assert keras.backend.standardize_dtype(model(x * 1000).dtype) == "float32"
+        assert keras.backend.standardize_dtype(model.base.get_layer("hidden_0").compute_dtype) == policy[6:]
+        assert np.isfinite(losses).all()
+        assert losses[-1] < losses[0]
+        assert (model.predict(x * 1000, verbose=0).argmax(axis=1) == truth).mean() > 0.8
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
+def test_xla_gives_the_same_training():
+    x, _, annotations = a_crowd()
+    losses = []
+    for jit_compile in (False, True):
+        model = a_model()
+        model.compile(keras.optimizers.Adam(0.02), jit_compile=jit_compile)
+        losses.append(model.fit(x, annotations, epochs=3, batch_size=60, verbose=0).history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def test_a_base_with_several_inputs_trains():
+    x, _, annotations = a_crowd()
+    left, right = keras.Input((2,), name="left"), keras.Input((4,), name="right")
+    joined = keras.layers.Concatenate()([left, right])
+    base = keras.Model({"left": left, "right": right}, keras.layers.Dense(K, activation="softmax")(joined))
+    model = CrowdModel(base, CrowdsourcedLayer(R))
+    parts = {"left": x[:, :2], "right": x[:, 2:]}
+    model.fit(parts, annotations, epochs=1, verbose=0)
+    assert model.predict(parts, verbose=0).shape == (N, K)
+
+
+def test_data_that_do_not_fit_are_refused():
+    x, _, annotations = a_crowd()
+    model = a_model()
+    with pytest.raises(DataError, match="about 240 tasks, but there are only 239 instances"):
+        model.fit(x[1:], annotations)
+    with pytest.raises(DataError, match="crowd layer is for classification, the annotations are of kind regression"):
+        model.fit(x, a_crowd("regression")[2])
+    more_annotators = np.full((N, R + 1), -1)
+    more_annotators[0, R] = 0
+    with pytest.raises(DataError, match=r"annotator codes must be 0 to 7 .* have codes 8 to 8"):
+        model.fit(x, more_annotators)
+    more_classes = np.full((N, R), -1)
+    more_classes[5, 0] = K
+    with pytest.raises(DataError, match=r"class codes 0 to 2 \(3 outputs of the base\), .* codes 3 to 3"):
+        model.fit(x, more_classes)
+    with pytest.raises(DataError, match="no annotation to learn from"):
+        model.fit(x, Annotations.from_dense(np.full((N, R), -1), classes=np.arange(K)))
+    with pytest.raises(DataError, match="position 3, but the instances have 2 tokens"):
+        a_model("sequence").fit(a_crowd("sequence")[0][:, :2], a_crowd("sequence")[2])
