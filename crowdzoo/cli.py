@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,7 @@ def _aggregate(arguments: argparse.Namespace) -> None:
     counts = dict(zip(*_class_counts(result), strict=True))
     rows = [
         ("annotations", f"{len(annotations):,}"),
+        *_rejected(annotations),
         ("tasks", f"{annotations.num_tasks:,}"),
         ("annotators", f"{annotations.num_annotators:,}"),
         *((f"label {name}", f"{count:,}") for name, count in counts.items()),
@@ -150,6 +152,11 @@ def _aggregate(arguments: argparse.Namespace) -> None:
         ("results", str(arguments.out)),
     ]
     print_table(arguments.method, ("", ""), rows)
+
+
+def _rejected(annotations: Any) -> list[tuple[str, str]]:
+    """A row of the table where rows of the file were left out: no vote disappears quietly."""
+    return [("rows left out", f"{annotations.num_rejected:,}")] if annotations.num_rejected else []
 
 
 def _class_counts(result: Any) -> tuple[list[str], list[int]]:
@@ -217,6 +224,7 @@ def _train(arguments: argparse.Namespace) -> None:
     rows = [
         ("tasks trained on", f"{used.num_tasks:,}"),
         ("annotations trained on", f"{len(used):,}"),
+        *_rejected(annotations),
         ("annotators", f"{used.num_annotators:,}"),
     ]
     for name, chosen in (("training", training), ("held-out", ~training)):
@@ -471,6 +479,8 @@ def _refuse_filled(folder: Path, flag: str) -> None:
 def _choose_backend(name: str | None = None) -> None:
     """Set Keras' backend before its first import, and quiet TensorFlow's start-up lines."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # TensorFlow imports Google's client libraries, which announce the end of Python 3.10 to whoever listens
+    warnings.filterwarnings("ignore", message="You are using a .*Python version", category=FutureWarning)
     if name:
         os.environ["KERAS_BACKEND"] = name
 

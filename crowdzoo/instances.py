@@ -62,8 +62,8 @@ class Instances:
             rows = []
             for row in unknown[:SHOWN]:
                 close = difflib.get_close_matches(str(self.gold[row]), names, n=1)
-                hint = f". Did you mean {close[0]!r}?" if close else ""
-                reason = f"(task {self.tasks[row]}) is not one of the classes {_shorten(names)}{hint}"
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                reason = f"(task {self.tasks[row]}) is not one of the classes {_shorten(names)}.{hint}"
                 rows.append(BadRow(file, None, "gold", str(self.gold[row]), reason))
             raise DataError("Gold names classes that are not among the annotations' classes.", rows, len(unknown))
         return codes
@@ -105,7 +105,7 @@ def read_instances(path: str | Path) -> Instances:
     split = _strings(table["split"]) if "split" in table.column_names else None
     if split is not None:
         wrong = np.flatnonzero(~np.isin(split, SPLITS))
-        _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'")
+        _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'.")
     return Instances(tasks, _features(path, table, first_row), gold, split)
 
 
@@ -130,10 +130,10 @@ def _check_columns(path: Path, table: pa.Table) -> None:
 
 def _tasks(path: Path, column: pa.ChunkedArray, first_row: int) -> np.ndarray:
     text = _strings(column)
-    _complain(path, np.flatnonzero(text == ""), first_row, "task", text, "is empty. Give every instance a task id")
+    _complain(path, np.flatnonzero(text == ""), first_row, "task", text, "is empty. Give every instance a task id.")
     order = np.argsort(text, kind="stable")
     repeated = np.sort(order[1:][text[order[1:]] == text[order[:-1]]])
-    _complain(path, repeated, first_row, "task", text, "stands here a second time. Keep one row for each task")
+    _complain(path, repeated, first_row, "task", text, "stands here a second time. Keep one row for each task.")
     try:
         numbers = text.astype(np.int64)
     except (ValueError, OverflowError):
@@ -148,7 +148,7 @@ def _features(path: Path, table: pa.Table, first_row: int) -> np.ndarray:
             raise DataError(f"{path}: column 'features' holds {column.type}; lists of numbers are wanted there.")
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         common = int(np.bincount(lengths).argmax())
-        reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features"
+        reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
         _complain(path, np.flatnonzero(lengths != common), first_row, "features", lengths, reason)
         values = pc.list_flatten(column).to_numpy(zero_copy_only=False).astype(np.float32)
         matrix = values.reshape(len(column), common)
@@ -165,7 +165,7 @@ def _features(path: Path, table: pa.Table, first_row: int) -> np.ndarray:
     if len(bad):
         rows = [
             BadRow(str(path), int(row) + first_row, names[column], float(matrix[row, column]),
-                   "is not a finite number. Give a number, or leave the task out")
+                   "is not a finite number. Give a number, or leave the task out.")
             for row, column in bad[:SHOWN]
         ]  # fmt: skip
         raise DataError("Some features cannot be used.", rows, len(bad))
@@ -176,7 +176,7 @@ def _complain_text(path: Path, column: pa.ChunkedArray, name: str, first_row: in
     """A feature column with text in it: point to the first cells that are no numbers."""
     text = _strings(column)
     numbers = np.array([_is_number(value) for value in text])
-    reason = f"is not a number. Columns other than task, gold and split are features; drop '{name}' or mend it"
+    reason = f"is not a number. Columns other than task, gold and split are features; drop '{name}' or mend it."
     _complain(path, np.flatnonzero(~numbers), first_row, name, text, reason)
     raise DataError(f"{path}: column '{name}' holds {column.type}; numbers are wanted there.")
 

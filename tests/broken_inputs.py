@@ -1,0 +1,175 @@
+"""Broken inputs and what a user sees: the cases of `test_broken_inputs.py`, and the page made from them.
+
+python tests/broken_inputs.py     # writes docs/broken-inputs.md
+"""
+
+import contextlib
+import gzip
+import io
+import os
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from crowdzoo import cli
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "broken-inputs.md"
+
+ANNOTATIONS = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
+INSTANCES = "task,f0,f1\n1,0.5,1.5\n2,2.5,3.5\n"
+CONFIG = """\
+name: pets
+data:
+  annotations: a.csv
+  instances: i.csv
+output:
+  root: out
+"""
+GOOD = {"a.csv": ANNOTATIONS, "i.csv": INSTANCES}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One broken input.
+
+    Attributes:
+        what: is broken, in a few words.
+        files: name -> content, written before the command runs.
+        command: words after `crowdzoo`.
+        exit_code: of the command.
+        says: parts that the message must have.
+    """
+
+    what: str
+    files: dict[str, str | bytes]
+    command: str
+    exit_code: int
+    says: tuple[str, ...]
+
+
+def aggregate(what: str, content: str | bytes, *says: str, name: str = "a.csv", options: str = "") -> Case:
+    """A broken file of annotations."""
+    return Case(what, {name: content}, f"aggregate {name} --out out {options}".strip(), 3, says)
+
+
+def train(what: str, instances: str, *says: str) -> Case:
+    """A broken file of instances, beside sound annotations."""
+    return Case(what, {**GOOD, "i.csv": instances}, "train a.csv i.csv --out model.keras", 3, says)
+
+
+def config(what: str, content: str, *says: str) -> Case:
+    """A broken configuration, beside sound files."""
+    return Case(what, {**GOOD, "pets.yaml": content}, "run pets.yaml --check", 4, says)
+
+
+FILES = [
+    aggregate("a misspelt column", "task,anotator,label\n1,2,cat\n", "'annotator'", "Did you mean 'anotator'"),
+    aggregate("a column is missing", "task,annotator\n1,2\n", "'label' is missing"),
+    aggregate("an empty file", "", "a.csv is empty"),
+    aggregate("only a header", "task,annotator,label\n", "no rows"),
+    aggregate("an annotator answers twice", ANNOTATIONS + "2,ann,cat\n", "row 6", "'ann'", "in row 4", "on_duplicate"),
+    aggregate("an empty id", ANNOTATIONS + "2,,cat\n", "row 6, column 'annotator'", "is empty"),
+    aggregate(
+        "a label outside the classes", ANNOTATIONS + "3,ann,catt\n", "row 6, column 'label'", "'catt'",
+        "Did you mean 'cat'?", options="--classes cat,dog",
+    ),
+    aggregate("a row with too many values", ANNOTATIONS + "3,ann,cat,9\n", "row 6", "4 values"),
+    aggregate("bytes that are not UTF-8", ANNOTATIONS.encode() + b"3,ann,c\xfft\n", "row 6, column 'label'", "UTF-8"),
+    aggregate("a confidence that is no number", "task,annotator,label,confidence\n1,2,cat,high\n", "row 2", "'high'"),
+    aggregate(
+        "thirty bad rows", "task,annotator,label\n" + "".join(f"{task},ann,\n" for task in range(30)), "30 bad rows",
+        "and 20 more",
+    ),
+    aggregate(
+        "a broken line of JSON", '{"task": 1, "annotator": 2, "label": "cat"}\n{"task": 1,\n', "row 2", "is not JSON",
+        name="a.jsonl",
+    ),
+    aggregate("a file cut off", b"PAR1 and no more", "not a whole Parquet file", name="a.parquet"),
+    aggregate("a gzip file cut off", gzip.compress(ANNOTATIONS.encode(), mtime=0)[:30], "gzip", name="a.csv.gz"),
+    aggregate("an unknown kind of file", "hello", "a.xlsx", ".parquet", name="a.xlsx"),
+    Case("no such file", {}, "aggregate nowhere.csv --out out", 3, ("nowhere.csv", "does not exist")),
+    train("instances without a task column", "id,f0\n1,2\n", "no column 'task'"),
+    train("a feature that is not finite", "task,f0,f1\n1,0.5,nan\n2,1,2\n", "row 2, column 'f1'", "finite"),
+    train("text among the features", "task,f0,f1\n1,0.5,red\n2,1,2\n", "row 2, column 'f1'", "'red' is not a number"),
+    train("an instance twice", INSTANCES + "1,3,4\n", "row 4, column 'task'", "second time"),
+    train("annotations of a task that has no instance", "task,f0,f1\n1,0.5,1.5\n", "row 4, column 'task'"),
+    train("gold that is no class", "task,f0,gold\n1,0.5,cat\n2,2.5,dgo\n", "'dgo'", "Did you mean 'dog'"),
+    train("an unknown split", "task,f0,split\n1,0.5,train\n2,2.5,test\n", "row 3, column 'split'", "'test'"),
+]  # fmt: skip
+
+CONFIGS = [
+    config("a misspelt key", CONFIG + "trainig:\n  epochs: 3\n", "trainig", "Did you mean 'training'"),
+    config("a value of the wrong kind", CONFIG + "training:\n  epochs: many\n", "training.epochs", "'many'"),
+    config("a value out of range", CONFIG + "model:\n  dropout: 1.5\n", "model.dropout", "1.5"),
+    config(
+        "an unknown connection", CONFIG + "method:\n  connection: MV\n", "method.connection", "'MV'", "VW+B"
+    ),
+    config(
+        "an unknown aggregation", CONFIG + "aggregation:\n  method: david-skene\n", "david-skene",
+        "Did you mean 'dawid-skene'",
+    ),
+    config("a setting that the aggregation lacks", CONFIG + "aggregation:\n  tolerance: 1\n", "'tolerance'", "'tol'"),
+    config("an input file that is not there", CONFIG.replace("a.csv", "b.csv"), "b.csv"),
+    config("a required section is missing", "name: pets\n", "data", "missing"),
+    config("no valid YAML", "name: [pets\n", "not valid YAML", "line"),
+    config("a key twice", CONFIG + "name: dogs\n", "'name' stands here a second time"),
+    config("an empty file", "", "is empty"),
+    Case("no such configuration", {}, "run nowhere.yaml", 4, ("nowhere.yaml", "no such file")),
+]  # fmt: skip
+
+MODELS = [
+    Case(
+        "a setting that the method lacks", GOOD, "aggregate a.csv --out out --method majority-vote --tol 1", 4, ("tol",)
+    ),
+    Case("results would overwrite", {**GOOD, "out/x": ""}, "aggregate a.csv --out out", 4, ("not empty",)),
+    Case("no model to export", {}, "export model.keras served", 3, ("model.keras", "no such file")),
+    Case("no served folder", {"i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
+    Case("a folder without a version", {"served/x": "", "i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
+    Case("a server that is not there", {"i.csv": INSTANCES}, "predict http://127.0.0.1:9 i.csv", 6, ("127.0.0.1:9",)),
+    Case("an unknown data set", {}, "datasets labelmee", 3, ("Did you mean 'labelme'",)),
+]
+
+SECTIONS = {"Files": FILES, "Configurations": CONFIGS, "Models and arguments": MODELS}
+
+
+def run(case: Case, folder: Path) -> tuple[int, str]:
+    """Write the files into the folder, run the command there, and return its exit code and error output."""
+    for name, content in case.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    errors = io.StringIO()
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            code = cli.main(shlex.split(case.command))
+    finally:
+        os.chdir(here)
+    return code, errors.getvalue().strip().replace(f"{folder.resolve()}/", "")
+
+
+def page() -> str:
+    """The page as Markdown."""
+    lines = [
+        "# Broken inputs, and what you see",
+        "",
+        "Made by `python tests/broken_inputs.py`, which runs every line of it, as a test does. Where an input is",
+        "refused, nothing is written. Broken requests to a served model are in [serving.md](serving.md).",
+    ]
+    for title, cases in SECTIONS.items():
+        lines += ["", f"## {title}"]
+        for case in cases:
+            with tempfile.TemporaryDirectory() as folder:
+                code, message = run(case, Path(folder))
+            lines += ["", f"**{case.what}** (exit code {code})", "", f"    $ crowdzoo {case.command}"]
+            lines += [f"    {line}" for line in message.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
