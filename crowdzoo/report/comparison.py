@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
@@ -193,7 +194,8 @@ def compare(
             started = time.perf_counter()
             model = train(chosen, dataset.instances[training], **labels)
             seconds[method].append(time.perf_counter() - started)
-            predicted = np.asarray(model.base(dataset.instances[held_out], training=False)).argmax(axis=1)
+            estimate = keras.ops.convert_to_numpy(model.base(dataset.instances[held_out], training=False))
+            predicted = estimate.argmax(axis=1)
             accuracies[method].append(accuracy(dataset.gold[held_out], predicted))
             if seed == seeds[0]:
                 curves[method] = {name: [float(value) for value in values] for name, values in _history(model).items()}
