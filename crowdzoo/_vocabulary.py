@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Vocabulary", "names_array", "sort_names"]
+__all__ = ["Vocabulary", "names_array", "sort_names", "text_as_integers"]
 
 # what an integer looks like when Python writes it, and always within int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -18,9 +18,9 @@ _MERGE_AT = 1 << 18
 class Vocabulary:
     """Codes for names that arrive in chunks.
 
-    Each chunk brings its own small dictionary; the dictionaries are merged when they hold as many
-    names as the vocabulary itself, so the work is linear in the rows (times a logarithm) and the
-    memory is 4 bytes a row, plus at most twice the names.
+    Integers are kept as they are and sorted at the end. Strings bring a small dictionary with each chunk; the
+    dictionaries are merged when they hold as many names as the vocabulary itself. So the work is linear in the
+    rows (times a logarithm), and the memory is 4 bytes a row plus at most twice the names.
 
     Args:
         given: names in code order, or None to take names as they come. Names are matched by their
@@ -30,9 +30,16 @@ class Vocabulary:
     def __init__(self, given: np.ndarray | None = None):
         self.given = given
         self.num_given = 0 if given is None else len(given)
+        self.takes_integers = given is None
         self._names = None if given is None else _arrow_names(given)
+        self._integers: list[np.ndarray] = []
         self._codes: list[np.ndarray] = []
         self._pending: list[pa.Array] = []
+
+    def add_integers(self, values: np.ndarray) -> None:
+        """Takes one chunk of integers, int64 [n]; only while `takes_integers`."""
+        small = len(values) == 0 or (values.min() >= -(2**31) and values.max() < 2**31)
+        self._integers.append(values.astype(np.int32) if small else values)
 
     def add(self, dictionary: pa.Array, codes: np.ndarray) -> None:
         """Takes one chunk.
@@ -41,6 +48,18 @@ class Vocabulary:
             dictionary: int64 or large_string, names of the chunk without null (repeats are legal).
             codes: int32 [n], codes into `dictionary`.
         """
+        self._leave_integers()
+        self._append(dictionary, codes)
+
+    def _leave_integers(self) -> None:
+        """Not all names are integers, so earlier ones get codes like all others."""
+        self.takes_integers = False
+        integers, self._integers = self._integers, []
+        for values in integers:
+            encoded = pa.array(values.astype(np.int64)).dictionary_encode()
+            self._append(encoded.dictionary, encoded.indices.to_numpy())
+
+    def _append(self, dictionary: pa.Array, codes: np.ndarray) -> None:
         self._pending.append(dictionary)
         self._codes.append(codes)
         waiting = sum(len(names) for names in self._pending)
@@ -54,24 +73,27 @@ class Vocabulary:
         if len({part.type for part in parts}) > 1:
             parts = [part.cast(pa.large_string()) for part in parts]
         merged = pa.chunked_array(parts).dictionary_encode()
-        indices = [chunk.indices.to_numpy() for chunk in merged.chunks if len(chunk)]
-        # chunks without rows may be dropped on the way, so they are counted out on both sides
-        filled = [number for number, part in enumerate(parts) if len(part)]
-        shift = len(parts) - len(self._pending)
-        first = len(self._codes) - len(self._pending)
-        for number, mapping in zip(filled, indices, strict=True):
-            if number >= shift:
-                place = first + number - shift
-                self._codes[place] = mapping[self._codes[place]]
+        # Arrow drops chunks without rows on the way
+        indices = iter([chunk.indices.to_numpy() for chunk in merged.chunks if len(chunk)])
+        mappings = [next(indices) if len(part) else np.empty(0, dtype=np.int32) for part in parts]
+        num_merged = len(self._codes) - len(self._pending)
+        for number, mapping in enumerate(mappings[-len(self._pending) :] if self._pending else []):
+            self._codes[num_merged + number] = mapping[self._codes[num_merged + number]]
         if merged.num_chunks:
             self._names = merged.chunk(0).dictionary
         self._pending = []
 
     def codes(self) -> np.ndarray:
-        """The codes of all rows so far, int32 [A], in order of first appearance (given names first).
+        """The codes of all rows, int32 or int64 [A]. Hands them over: call it once, after the last chunk.
 
-        A code of `num_given` or more is a name outside the given ones. Hands the codes over: call it once.
+        Given names come first, so a code of `num_given` or more is a name outside the given ones.
         """
+        if self._integers:
+            values = np.concatenate(self._integers)
+            self._integers = []
+            names, codes = _rank(values)
+            self._names = pa.array(names.astype(np.int64))
+            return codes
         self._merge()
         codes = np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int32)
         self._codes = []
@@ -89,7 +111,7 @@ class Vocabulary:
         """Settles the final codes and names.
 
         Args:
-            codes: int32 [A], rows that stay; only their names stay, unless names were given.
+            codes: rows that stay [A]; only their names stay, unless names were given.
             text: the names come from a text file, so names that are all integers become integers.
 
         Returns:
@@ -105,6 +127,50 @@ class Vocabulary:
         place = np.full(len(self._names), -1, dtype=np.int64)
         place[used[order]] = np.arange(len(used))
         return place[codes], sorted_names
+
+
+def text_as_integers(values: pa.Array) -> np.ndarray | None:
+    """Integers that are written as Python writes them (7, not 07 or +7), or None where one value is not.
+
+    Args:
+        values: large_string [n].
+
+    Returns:
+        int64 [n] or None.
+    """
+    if values.null_count:
+        return None
+    try:
+        numbers = values.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        return None
+    # every other way to write an integer is longer, so the total length tells
+    shortest = len(numbers) + int(np.count_nonzero(numbers < 0))
+    size, power = np.abs(numbers), 10
+    largest = int(size.max(initial=0))
+    if largest >= 10**18 or int(size.min(initial=0)) < 0:
+        return None
+    while power <= largest:
+        shortest += int(np.count_nonzero(size >= power))
+        power *= 10
+    return numbers if pc.sum(pc.binary_length(values)).as_py() in (shortest, None) else None
+
+
+def _rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct values, sorted, and the place of each value among them; without a sort where they lie close."""
+    if not len(values):
+        return values, np.empty(0, dtype=np.int32)
+    low = int(values.min())
+    span = int(values.max()) - low + 1
+    if span > 4 * len(values) + 1024:
+        return np.unique(values, return_inverse=True)
+    # a negative start may leave int32 on the way
+    shifted: np.ndarray = np.subtract(values, low, dtype=np.int64 if low < 0 else values.dtype)
+    present = np.zeros(span, dtype=bool)
+    present[shifted] = True
+    place = np.cumsum(present, dtype=np.int32 if span < 2**31 else np.int64)
+    place -= 1
+    return np.flatnonzero(present) + low, place[shifted]
 
 
 def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray]:
