@@ -337,7 +337,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     shown = "" if isinstance(value, dict) else f"{value!r} "
     if kind == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
-        near = difflib.get_close_matches(str(value), choices, 1, 0.5)
+        spelt = {choice.lower(): choice for choice in choices}
+        near = [spelt[match] for match in difflib.get_close_matches(str(value).lower(), spelt, 1)]
         return f"{key}: {shown}is not one of {', '.join(choices)}." + _did_you_mean(near)
     if kind in _WANTED:
         return f"{key}: {shown}should be {_WANTED[kind]}."

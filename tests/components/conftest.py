@@ -1,0 +1,116 @@
+import csv
+import json
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from tfx.types import standard_artifacts
+
+from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
+from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
+from crowdzoo.components.crowd_aggregator import CrowdAggregator
+
+
+def new_pipeline():
+    return beam.Pipeline(argv=["--runner=FnApiRunner"])
+
+
+def artifact(kind, folder):
+    folder.mkdir(parents=True)
+    made = kind()
+    made.uri = str(folder)
+    return made
+
+
+def records(examples, split):
+    """The tf.Examples of a split as dictionaries of lists, in the files' order."""
+    found = []
+    for file in sorted(tf.io.gfile.glob(f"{examples.uri}/Split-{split}/*")):
+        for record in tf.data.TFRecordDataset(file, "GZIP").as_numpy_iterator():
+            feature = tf.train.Example.FromString(record).features.feature
+            found.append({key: list(getattr(value, value.WhichOneof("kind")).value) for key, value in feature.items()})
+    return found
+
+
+class Folder:
+    """A folder of inputs, and the components run on it by `test_call`."""
+
+    def __init__(self, path):
+        self.path = path
+        self.count = 0
+
+    def write(self, annotations, instances):
+        """Writes annotations, rows of (task, annotator, label), and instances, a dictionary of columns."""
+        with open(self.path / "answers.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("task", "annotator", "label"), *annotations])
+        pyarrow.parquet.write_table(pa.table(instances), self.path / "instances.parquet")
+
+    def generate(self, **options):
+        """Runs AnnotationExampleGen; returns its artifacts (examples, annotations)."""
+        self.count += 1
+        outputs = {
+            "examples": artifact(standard_artifacts.Examples, self.path / f"examples{self.count}"),
+            "annotations": artifact(AnnotationsArtifact, self.path / f"annotations{self.count}"),
+        }
+        settings = {
+            "annotations": str(self.path / "answers.csv"),
+            "instances": str(self.path / "instances.parquet"),
+            "classes": None,
+            "on_bad_rows": "error",
+            "on_duplicate": "error",
+            "eval_fraction": 0.25,
+            "seed": 0,
+            **options,
+        }
+        AnnotationExampleGen.test_call(
+            **outputs, settings=json.dumps(settings), fingerprint="", code_version="", beam_pipeline=new_pipeline()
+        )
+        return outputs["examples"], outputs["annotations"]
+
+    def aggregate(self, examples, annotations, method="dawid-skene", **arguments):
+        """Runs CrowdAggregator; returns its artifacts (examples, report)."""
+        self.count += 1
+        outputs = {
+            "aggregated_examples": artifact(standard_artifacts.Examples, self.path / f"aggregated{self.count}"),
+            "report": artifact(AnnotatorReport, self.path / f"report{self.count}"),
+        }
+        CrowdAggregator.test_call(
+            examples=examples,
+            annotations=annotations,
+            **outputs,
+            settings=json.dumps({"method": method, "arguments": arguments, "seed": 0}),
+            code_version="",
+            beam_pipeline=new_pipeline(),
+        )
+        return outputs["aggregated_examples"], outputs["report"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def crowd_folder(folder):
+    """Forty tasks, thirty of them for training, each labelled by three of five annotators."""
+    generator = np.random.default_rng(0)
+    gold = generator.integers(0, 3, 40)
+    rows = []
+    for task in range(40):
+        for annotator in generator.choice(5, 3, replace=False):
+            right = generator.random() < 0.4 + 0.12 * annotator
+            rows.append((f"t{task}", f"a{annotator}", "xyz"[gold[task] if right else generator.integers(0, 3)]))
+    features = np.eye(3)[gold] * 2 + generator.normal(size=(40, 3))
+    folder.write(
+        rows,
+        {
+            "task": [f"t{task}" for task in range(40)],
+            "features": pa.array(features.astype(np.float32).tolist()),
+            "gold": ["xyz"[code] for code in gold],
+            "split": ["train"] * 30 + ["eval"] * 10,
+        },
+    )
+    return folder

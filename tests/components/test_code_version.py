@@ -1,0 +1,60 @@
+import sys
+
+import pytest
+
+from crowdzoo.components import code_version as module
+from crowdzoo.components.code_version import code_version
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package made for the test, `crowdzoo.zz_test`: `a` imports `b` inside a function, nobody imports `c`."""
+    folder = tmp_path / "zz_test"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "a.py").write_text("def f():\n    from crowdzoo.zz_test.b import g\n    return g()\n")
+    (folder / "b.py").write_text("def g():\n    return 1\n")
+    (folder / "c.py").write_text("x = 1\n")
+    import crowdzoo
+
+    monkeypatch.setattr(crowdzoo, "__path__", [*crowdzoo.__path__, str(tmp_path)])
+    yield folder
+    for name in [name for name in sys.modules if name.startswith("crowdzoo.zz_test")]:
+        del sys.modules[name]
+
+
+def test_a_change_in_what_a_module_imports_changes_its_version(package):
+    before = code_version("crowdzoo.zz_test.a")
+    assert before == code_version("crowdzoo.zz_test.a")
+    (package / "b.py").write_text("def g():\n    return 2\n")
+    assert code_version("crowdzoo.zz_test.a") != before
+
+
+def test_a_change_elsewhere_does_not(package):
+    before = code_version("crowdzoo.zz_test.a")
+    (package / "c.py").write_text("x = 2\n")
+    assert code_version("crowdzoo.zz_test.a") == before
+
+
+def test_importing_a_package_by_name_counts_all_its_modules(package):
+    (package / "a.py").write_text("import crowdzoo.zz_test\n")
+    before = code_version("crowdzoo.zz_test.a")
+    (package / "c.py").write_text("x = 2\n")
+    assert code_version("crowdzoo.zz_test.a") != before
+
+
+def test_the_trainer_hangs_on_the_layers_and_the_example_gen_does_not():
+    def sources(name):
+        seen = set()
+        waiting = [name]
+        while waiting:
+            current = waiting.pop()
+            path = module._source(current)
+            if current not in seen and path is not None:
+                seen.add(current)
+                waiting += module._imports(path)
+        return seen
+
+    assert "crowdzoo.layers.crowdsourced_layer" in sources("crowdzoo.components.trainer")
+    assert "crowdzoo.layers.crowdsourced_layer" not in sources("crowdzoo.components.annotation_example_gen")
+    assert "crowdzoo.annotations" in sources("crowdzoo.components.annotation_example_gen")

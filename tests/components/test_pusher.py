@@ -1,0 +1,91 @@
+import shutil
+
+import pytest
+from google.protobuf import json_format
+from tfx import v1 as tfx
+from tfx.types import standard_artifacts
+
+from crowdzoo.components import pusher
+from crowdzoo.components.pusher import PusherExecutor
+
+
+@pytest.fixture
+def model(tmp_path):
+    artifact = standard_artifacts.Model()
+    artifact.uri = str(tmp_path / "model")
+    folder = tmp_path / "model" / "Format-Serving"
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_text("graph")
+    (folder / "variables" / "data").write_text("weights")
+    return artifact
+
+
+def push(tmp_path, model, blessed=True):
+    blessing = standard_artifacts.ModelBlessing()
+    blessing.set_int_custom_property("blessed", int(blessed))
+    pushed = standard_artifacts.PushedModel()
+    pushed.uri = str(tmp_path / "pushed")
+    destination = tfx.proto.PushDestination(
+        filesystem=tfx.proto.PushDestination.Filesystem(base_directory=str(tmp_path / "serving"))
+    )
+    PusherExecutor().Do(
+        {"model": [model], "model_blessing": [blessing]},
+        {"pushed_model": [pushed]},
+        {"push_destination": json_format.MessageToJson(destination)},
+    )
+    return pushed
+
+
+def visible(tmp_path):
+    folder = tmp_path / "serving"
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else []
+
+
+def test_a_blessed_model_is_pushed_whole(tmp_path, model):
+    pushed = push(tmp_path, model)
+    (version,) = visible(tmp_path)
+    assert pushed.get_int_custom_property("pushed") == 1
+    assert pushed.get_string_custom_property("pushed_destination") == str(tmp_path / "serving" / version)
+    assert pushed.get_string_custom_property("pushed_version") == version
+    for folder in (tmp_path / "serving" / version, tmp_path / "pushed"):
+        assert (folder / "saved_model.pb").read_text() == "graph"
+        assert (folder / "variables" / "data").read_text() == "weights"
+
+
+def test_a_model_without_blessing_is_not_pushed(tmp_path, model):
+    pushed = push(tmp_path, model, blessed=False)
+    assert visible(tmp_path) == []
+    assert pushed.get_int_custom_property("pushed") == 0
+
+
+def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_next(tmp_path, model, monkeypatch):
+    def interrupted(source, target):
+        (source / "variables" / "data").unlink()  # half a copy
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pusher.Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            push(tmp_path, model)
+    assert visible(tmp_path) == []
+    push(tmp_path, model)
+    (version,) = visible(tmp_path)
+    assert (tmp_path / "serving" / version / "variables" / "data").read_text() == "weights"
+    assert [path.name for path in (tmp_path / "serving").iterdir()] == [version], "the hidden folder is gone"
+
+
+def test_the_same_model_is_not_copied_a_second_time(tmp_path, model):
+    first = push(tmp_path, model)
+    shutil.rmtree(tmp_path / "pushed")
+    second = push(tmp_path, model)
+    assert len(visible(tmp_path)) == 1
+    assert second.get_string_custom_property("pushed_version") == first.get_string_custom_property("pushed_version")
+
+
+def test_versions_rise_even_if_the_clock_goes_back(tmp_path, model, monkeypatch):
+    times = iter([2000.0, 1000.0])
+    monkeypatch.setattr(pusher.time, "time", lambda: next(times))
+    push(tmp_path, model)
+    (tmp_path / "model" / "Format-Serving" / "variables" / "data").write_text("other weights")
+    push(tmp_path, model)
+    assert visible(tmp_path) == ["2000", "2001"]

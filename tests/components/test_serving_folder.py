@@ -1,0 +1,40 @@
+import shutil
+
+from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
+
+
+def model(folder, content="weights", complete=True):
+    (folder / "variables").mkdir(parents=True)
+    (folder / "variables" / "data").write_text(content)
+    if complete:
+        (folder / "saved_model.pb").write_text("graph")
+    return folder
+
+
+def test_versions_are_ordered_by_number_and_incomplete_or_hidden_ones_do_not_count(tmp_path):
+    for name in ("10", "9", ".pushing", "notes"):
+        model(tmp_path / name)
+    model(tmp_path / "11", complete=False)
+    assert [path.name for path in versions(tmp_path)] == ["9", "10"]
+    assert versions(tmp_path / "not there") == []
+
+
+def test_a_copy_has_the_same_fingerprint_and_any_change_another(tmp_path):
+    first = model(tmp_path / "a")
+    shutil.copytree(first, tmp_path / "b")
+    assert fingerprint(first) == fingerprint(tmp_path / "b")
+    (tmp_path / "b" / "variables" / "data").rename(tmp_path / "b" / "variables" / "other")
+    assert fingerprint(first) != fingerprint(tmp_path / "b")
+    assert fingerprint(first) != fingerprint(model(tmp_path / "c", "other weights"))
+
+
+def test_the_baseline_is_the_newest_version_that_is_not_the_candidate(tmp_path):
+    serving = tmp_path / "serving"
+    candidate = model(tmp_path / "candidate", "new")
+    assert baseline_of(candidate, serving) is None
+    old = model(serving / "1", "old")
+    assert baseline_of(candidate, serving) == old
+    shutil.copytree(candidate, serving / "2")  # pushed: its baseline stays what it was
+    assert baseline_of(candidate, serving) == old
+    newer = model(serving / "3", "newer")
+    assert baseline_of(candidate, serving) == newer

@@ -1,0 +1,48 @@
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+CLASSES = ("cat", "dog", "eel")
+
+
+def write_inputs(folder: Path, num_tasks: int = 60, seed: int = 0) -> None:
+    """Six annotators from poor to good, three labels a task, and five features that tell the classes apart."""
+    generator = np.random.default_rng(seed)
+    gold = generator.integers(0, 3, num_tasks)
+    features = np.eye(3)[gold] @ generator.normal(size=(3, 5)) * 2 + generator.normal(size=(num_tasks, 5)) * 0.5
+    with open(folder / "answers.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["task", "annotator", "label"])
+        for task in range(num_tasks):
+            for annotator in generator.choice(6, 3, replace=False):
+                right = generator.random() < 0.5 + 0.08 * annotator
+                label = gold[task] if right else generator.integers(0, 3)
+                writer.writerow([f"t{task:02}", f"a{annotator}", CLASSES[label]])
+    table = {
+        "task": [f"t{task:02}" for task in range(num_tasks)],
+        "features": pa.array(features.tolist(), pa.list_(pa.float32())),
+        "gold": [CLASSES[code] for code in gold],
+        "split": ["eval" if task % 4 == 3 else "train" for task in range(num_tasks)],
+    }
+    pyarrow.parquet.write_table(pa.table(table), folder / "instances.parquet")
+
+
+CONFIG = """\
+name: tiny
+data: {annotations: answers.csv, instances: instances.parquet}
+model: {hidden: [8], dropout: 0.2}
+training: {epochs: 8, batch_size: 16, learning_rate: 0.01}
+output: {root: out}
+"""
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """A folder with answers.csv, instances.parquet and tiny.yaml."""
+    write_inputs(tmp_path)
+    (tmp_path / "tiny.yaml").write_text(CONFIG)
+    return tmp_path

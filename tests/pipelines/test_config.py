@@ -1,0 +1,269 @@
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.pipelines.config import load_config
+
+DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
+
+
+def refused(folder, text, **overrides):
+    path = folder / "bad.yaml"
+    path.write_text(text) if isinstance(text, str) else path.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, overrides)
+    assert str(caught.value).startswith(str(path)), "the message begins with the file"
+    return str(caught.value).removeprefix(str(path))
+
+
+def test_paths_are_relative_to_the_file_but_those_in_overrides_to_the_current_folder(inputs, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    config = load_config(inputs / "tiny.yaml")
+    assert config.data.annotations == inputs / "answers.csv"
+    assert config.output.root == inputs / "out"
+    assert config.output.serving == inputs / "out" / "serving"
+    moved = load_config(inputs / "tiny.yaml", {"output.root": "here"})
+    assert moved.output.root == tmp_path / "elsewhere" / "here"
+    assert moved.output.serving == tmp_path / "elsewhere" / "here" / "serving"
+
+
+def test_defaults_fill_what_is_not_said(inputs, monkeypatch):
+    monkeypatch.chdir(inputs)
+    (inputs / "short.yaml").write_text("name: short\n" + DATA + "training:\n")
+    config = load_config(inputs / "short.yaml")
+    assert config.output.root == inputs / "runs" / "short"
+    assert config.method.name == "crowdsourced-layer"
+    assert config.aggregation.method == "dawid-skene"
+    assert config.training.epochs == 60
+
+
+def test_overrides_win_by_dotted_key(inputs):
+    config = load_config(inputs / "tiny.yaml", {"training.epochs": 5, "aggregation.max_iter": 7, "seed": 3})
+    assert config.training.epochs == 5
+    assert config.training.batch_size == 16
+    assert config.aggregation.arguments == {"max_iter": 7}
+    assert config.seed == 3
+
+
+def test_numbers_may_be_written_with_an_exponent(inputs):
+    # to YAML 1.1, `1e-3` without a dot is text
+    (inputs / "e.yaml").write_text("name: e\n" + DATA + "training: {learning_rate: 1e-3}\n")
+    assert load_config(inputs / "e.yaml").training.learning_rate == 0.001
+
+
+def test_integer_class_names_become_text(inputs):
+    (inputs / "c.yaml").write_text("name: c\n" + DATA.replace("}", ", classes: [0, 1, 2]}"))
+    assert load_config(inputs / "c.yaml").data.classes == ("0", "1", "2")
+
+
+BROKEN = {
+    "unknown key": (
+        "name: x\n" + DATA + "trainning: {epochs: 1}\n",
+        ", trainning: no such key. Did you mean 'training'?",
+    ),
+    "unknown key below": (
+        "name: x\n" + DATA + "training: {epoch: 1}\n",
+        ", training.epoch: no such key. Did you mean 'epochs'?",
+    ),
+    "strange key": (
+        "name: x\n" + DATA + "beam: {zebra: 1}\n",
+        ", beam.zebra: no such key. Known here: runner, options.",
+    ),
+    "missing section": ("name: x\n", ", data: is missing."),
+    "missing name": (DATA, ", name: is missing."),
+    "no instances": (
+        "name: x\ndata: {annotations: answers.csv}\n",
+        ", data: needs 'annotations' and 'instances' (two files), or 'dataset' (the name of a shipped set).",
+    ),
+    "both sources": (
+        "name: x\n" + DATA.replace("}", ", dataset: labelme}"),
+        ", data: 'dataset' takes the place of 'annotations' and 'instances': give the one or the others.",
+    ),
+    "unknown dataset": (
+        "name: x\ndata: {dataset: labelmee}\n",
+        ", data.dataset: 'labelmee' is not one of labelme. Did you mean 'labelme'?",
+    ),
+    "zero epochs": (
+        "name: x\n" + DATA + "training: {epochs: 0}\n",
+        ", training.epochs: 0 should be greater than or equal to 1.",
+    ),
+    "text for a number": (
+        "name: x\n" + DATA + "training: {epochs: many}\n",
+        ", training.epochs: 'many' should be a valid integer, unable to parse string as an integer.",
+    ),
+    "fraction for an integer": (
+        "name: x\n" + DATA + "training: {epochs: 1.5}\n",
+        ", training.epochs: 1.5 should be a valid integer, got a number with a fractional part.",
+    ),
+    "boolean for a number": (
+        "name: x\n" + DATA + "training: {epochs: true}\n",
+        ", training.epochs: True should be a number, not true or false.",
+    ),
+    "not a number": (
+        "name: x\n" + DATA + "training: {learning_rate: .nan}\n",
+        ", training.learning_rate: nan should be a finite number.",
+    ),
+    "section is a value": (
+        "name: x\n" + DATA + "training: 5\n",
+        ", training: 5 should be a section: lines of 'key: value', indented.",
+    ),
+    "list is a value": (
+        "name: x\n" + DATA + "model: {hidden: 128}\n",
+        ", model.hidden: 128 should be a list, such as [128].",
+    ),
+    "layer without units": (
+        "name: x\n" + DATA + "model: {hidden: [128, 0]}\n",
+        ", model.hidden.1: 0 should be greater than or equal to 1.",
+    ),
+    "dropout of one": (
+        "name: x\n" + DATA + "model: {dropout: 1.0}\n",
+        ", model.dropout: 1.0 should be less than 1.",
+    ),
+    "share of one and a half": (
+        "name: x\n" + DATA.replace("}", ", eval_fraction: 1.5}"),
+        ", data.eval_fraction: 1.5 should be less than 1.",
+    ),
+    "unknown method": (
+        "name: x\n" + DATA + "method: {name: crowdsourced_layer}\n",
+        ", method.name: 'crowdsourced_layer' is not one of crowdsourced-layer, aggregated. "
+        "Did you mean 'crowdsourced-layer'?",
+    ),
+    "unknown connection": (
+        "name: x\n" + DATA + "method: {connection: mw}\n",
+        ", method.connection: 'mw' is not one of MW, VW, VB, VW+B, S. Did you mean 'MW'?",
+    ),
+    "unknown aggregation": (
+        "name: x\n" + DATA + "aggregation: {method: dawid-sken}\n",
+        ", aggregation: 'dawid-sken' is no aggregation method; there are 'majority-vote', 'dawid-skene'. "
+        "Did you mean 'dawid-skene'?",
+    ),
+    "aggregation argument out of range": (
+        "name: x\n" + DATA + "aggregation: {max_iter: -3}\n",
+        ", aggregation: max_iter is an integer of at least 1. Received: max_iter=-3.",
+    ),
+    "name with a space": (
+        "name: my run\n" + DATA,
+        ", name: 'my run' should begin with a letter and hold letters, digits, - and _ only (63 at most).",
+    ),
+    "name is a number": ("name: 5\n" + DATA, ", name: 5 should be text; put quotes round it."),
+    "a class twice": (
+        "name: x\n" + DATA.replace("}", ", classes: [a, b, a]}"),
+        ", data: 'classes' names a class twice.",
+    ),
+    "output is a pattern": (
+        "name: x\n" + DATA + "output: {root: '/runs/[1]', serving: /served}\n",
+        ", output.root: '/runs/[1]' should not hold any of * ? [, which Beam takes for patterns.",
+    ),
+    "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: -1 should be greater than or equal to 0."),
+    "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
+    "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
+    "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: 'name' stands here a second time."),
+    "an open bracket": (
+        "name: [x\n",
+        ", line 2, column 1: not valid YAML: expected ',' or ']', but got '<stream end>'.",
+    ),
+    "not UTF-8": (b"name: caf\xe9\n", ": not UTF-8 at byte 9; save the file as UTF-8."),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, case):
+    text, message = BROKEN[case]
+    assert refused(inputs, text) == message
+
+
+def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
+    message = refused(inputs, "name: x\n" + DATA + "aggregation: {max_itr: 3}\n")
+    assert message.startswith(", aggregation: 'max_itr' is no setting of dawid-skene")
+    assert message.endswith("Did you mean 'max_iter'?")
+
+
+def test_yes_and_no_as_classes_are_recognised_as_yaml_booleans(inputs):
+    message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [yes, no]}"))
+    assert message.splitlines() == [
+        ": 2 settings cannot be used.",
+        "  data.classes.0: True is a boolean to YAML; put quotes round yes, no, true, false, on and off.",
+        "  data.classes.1: False is a boolean to YAML; put quotes round yes, no, true, false, on and off.",
+    ]
+
+
+def test_all_problems_come_at_once_and_ten_are_shown(inputs):
+    keys = "".join(f"zz{number}: 1\n" for number in range(12))
+    lines = refused(inputs, "name: x\n" + DATA + keys).splitlines()
+    assert lines[0] == ": 12 settings cannot be used."
+    assert len(lines) == 12
+    assert lines[-1] == "  ... and 2 more"
+
+
+def test_a_missing_configuration_names_a_similar_one(inputs):
+    with pytest.raises(ConfigError, match=r"tinny.yaml: no such file. Did you mean 'tiny.yaml'\?"):
+        load_config(inputs / "tinny.yaml")
+    with pytest.raises(ConfigError, match="is a folder; give the YAML file in it"):
+        load_config(inputs)
+
+
+def test_an_override_below_a_value_is_refused(inputs):
+    with pytest.raises(ConfigError, match=r"seed.x: 'seed' holds a value, not a section"):
+        load_config(inputs / "tiny.yaml", {"seed": 1, "seed.x": 2})
+
+
+def test_a_missing_input_file_names_a_similar_one(inputs):
+    message = refused(inputs, "name: x\n" + DATA.replace("answers", "answer"))
+    assert message == f", data.annotations: {inputs / 'answer.csv'} does not exist. Did you mean 'answers.csv'?"
+    message = refused(inputs, "name: x\n" + DATA.replace("answers", "gone/answers"))
+    assert message.endswith(f"does not exist. Nor is there a folder {inputs / 'gone'}.")
+
+
+def test_a_missing_column_names_a_similar_one(inputs):
+    (inputs / "answers.csv").write_text("task,anotator,label\nt01,a1,cat\n")
+    message = refused(inputs, "name: x\n" + DATA)
+    assert message.endswith("has no column 'annotator' among 'task', 'anotator', 'label'. Did you mean 'anotator'?")
+
+
+def test_the_column_worker_passes_for_annotator(inputs):
+    text = (inputs / "answers.csv").read_text().replace("annotator", "worker", 1)
+    (inputs / "answers.csv").write_text(text)
+    load_config(inputs / "tiny.yaml")
+
+
+def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together(inputs):
+    pyarrow.parquet.write_table(pa.table({"id": ["a"], "x": [1.0]}), inputs / "instances.parquet")
+    (inputs / "answers.csv").write_text("")
+    lines = refused(inputs, "name: x\n" + DATA).splitlines()
+    assert lines[1].endswith("answers.csv is empty.")
+    assert lines[2].endswith("has no column 'task' among 'id', 'x'.")
+    (inputs / "instances.parquet").write_bytes(b"nonsense")
+    assert "cannot be read" in refused(inputs, "name: x\n" + DATA)
+
+
+def test_an_unknown_ending_is_refused(inputs):
+    (inputs / "answers.xlsx").write_text("x")
+    message = refused(inputs, "name: x\n" + DATA.replace("csv", "xlsx"))
+    assert "has an ending that is not known; use one of .csv, .tsv" in message
+
+
+def test_reading_a_configuration_loads_no_tensorflow(inputs):
+    code = (
+        "import sys; from crowdzoo.pipelines.config import load_config; load_config(sys.argv[1]); "
+        "print(sorted({'tensorflow', 'tfx', 'apache_beam', 'keras'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, inputs / "tiny.yaml"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_shipped_configuration_is_valid(tmp_path, monkeypatch):
+    from pathlib import Path
+
+    from crowdzoo.pipelines import config
+
+    monkeypatch.chdir(tmp_path)
+    loaded = load_config(Path(config.__file__).parent / "configs" / "labelme.yaml")
+    assert loaded.data.dataset == "labelme"
+    assert loaded.output.root == tmp_path / "runs" / "labelme"
