@@ -62,7 +62,9 @@ class Block:
             raise DataError("The tasks of a block are ascending codes from 0, each once.")
         if self.gold is not None and self.gold.shape != self.tasks.shape:
             raise DataError(f"gold has one class per task, {self.tasks.shape}. Received: {self.gold.shape}.")
-        if self.task_ids.size and not np.array_equal(self.tasks.take(self.index, mode="clip"), self.task_ids):
+        if self.task_ids.size and (
+            not self.tasks.size or not np.array_equal(self.tasks.take(self.index, mode="clip"), self.task_ids)
+        ):
             raise DataError("A block has annotations of a task that is not among its tasks.")
 
     def __getstate__(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def test_said_numbers_annotator_and_label():
         (([0], [0], [-1]), "Received: -1 in labels"),
         (([0], [-1], [0]), "Received: -1 in annotator_ids"),
         (([0, 3], [0, 0], [0, 0], [0, 1]), "not among its tasks"),
+        (([0], [0], [0], []), "not among its tasks"),
         (([0], [0], [0], [1, 0]), "ascending"),
         (([0], [0], [0], [0, 0]), "ascending"),
         (([0], [0], [0], None, [0, 1]), "one class per task"),
