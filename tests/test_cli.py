@@ -144,8 +144,6 @@ def test_training_twice_with_one_seed_gives_one_model(files, tmp_path):
         assert run(*words, "--epochs", 3, "--seed", 11, "--method", "dawid-skene") == 0
         import keras
 
-
-
         features = np.stack(pq.read_table(files / "instances.parquet")["features"].to_pylist()).astype(np.float32)
         predictions.append(keras.saving.load_model(tmp_path / f"{name}.keras").predict(features, verbose=0))
     np.testing.assert_array_equal(*predictions)
