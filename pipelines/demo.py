@@ -106,8 +106,8 @@ def _draw(comparison: Any, dataset: CrowdDataset, folder: Path) -> list[Path]:
     return [
         plot_accuracies(comparison, folder / "accuracies.png"),
         plot_confusions(
-            true, comparison.confusions["MW"], counts, dataset.annotations.classes, folder / "confusions.png",
-            annotators=dataset.annotations.annotators, learned_name="learned by MW",
+            true, comparison.confusions["MW"], counts, list(dataset.annotations.classes), folder / "confusions.png",
+            annotators=list(dataset.annotations.annotators), learned_name="learned by MW",
         ),
         plot_em_history(comparison.aggregation_history, folder / "dawid_skene.png"),
         plot_training_curves(comparison.curves, folder / "training.png"),
