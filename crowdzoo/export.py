@@ -81,8 +81,8 @@ def export_model(
         `path`.
 
     Raises:
-        ConfigError: another backend, a base that is no classifier, a folder that is there already and not empty, names that do not fit the
-            model, or warm-up instances that do not fit the base.
+        ConfigError: another backend, a base that is no classifier, a folder that is there already and not empty,
+            names that do not fit the model, or warm-up instances that do not fit the base.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):

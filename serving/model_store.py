@@ -59,6 +59,7 @@ class ModelStore:
         self._statuses: dict[int, VersionStatus] = {}
         self._broken: dict[int, Contents] = {}
         self._seen: dict[int, tuple[Contents, float]] = {}
+        self._moving = False  # is a version being written?
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -75,7 +76,7 @@ class ModelStore:
             self._check_folder()
         # a version that is being written right now gets the time to come to rest
         deadline = time.monotonic() + 2 * self._settle_seconds
-        while not self.refresh() and self._seen and time.monotonic() < deadline:
+        while (not self.refresh() or self._moving) and self._seen and time.monotonic() < deadline:
             time.sleep(self._settle_seconds / 4)
         if self._latest is None and not wait:
             raise ServingError(self._why_none())
@@ -199,6 +200,7 @@ class ModelStore:
         now = time.monotonic()
         seen: dict[int, tuple[Contents, float]] = {}
         complete: dict[int, tuple[Contents, Path]] = {}
+        self._moving = False
         for version, folder in self._version_folders().items():
             contents, last_change = _contents(folder)
             before = self._seen.get(version)
@@ -206,7 +208,9 @@ class ModelStore:
             seen[version] = (contents, since)
             # the file system's time of change cannot be set back by a copy, unlike the time of modification
             at_rest = now - since >= self._settle_seconds or time.time() - last_change >= self._settle_seconds
-            if (at_rest or version in self._models) and _has_all_files(contents):
+            if not at_rest and version not in self._models:
+                self._moving = True
+            elif _has_all_files(contents):
                 complete[version] = (contents, folder)
         self._seen = seen
         return complete

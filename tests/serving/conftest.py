@@ -1,0 +1,73 @@
+"""A small crowd model, exported twice, and a server of it for tests that only ask."""
+
+# ruff: noqa: E402
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+keras = pytest.importorskip("keras")
+for needed in ("tensorflow_serving.apis", "grpc", "httpx", "starlette", "uvicorn"):
+    pytest.importorskip(needed)
+
+from crowdzoo.export import export_model
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.feature_classifier import FeatureClassifier
+from crowdzoo.serving import Client, Server
+
+CLASSES = ["cat", "dog", "ünïcorn"]
+ANNOTATORS = ["ann", "bob", "chloé"]
+NUM_FEATURES = 4
+
+
+def make_model(seed):
+    keras.utils.set_random_seed(seed)
+    layer = CrowdsourcedLayer(len(ANNOTATORS))
+    layer.build((None, len(CLASSES)))
+    random = np.random.default_rng(seed)
+    layer.set_weights([random.normal(size=weight.shape).astype("float32") for weight in layer.get_weights()])
+    return CrowdModel(FeatureClassifier(NUM_FEATURES, len(CLASSES), hidden=(6,)), layer)
+
+
+@pytest.fixture(scope="session")
+def instances():
+    return np.random.default_rng(5).normal(size=(6, NUM_FEATURES)).astype("float32")
+
+
+@pytest.fixture(scope="session")
+def export_version(instances):
+    """Writes a model with weights from a seed to a folder, and returns the model."""
+
+    def export(path, seed=1):
+        model = make_model(seed)
+        export_model(model, path, classes=CLASSES, annotators=ANNOTATORS, name="pets", warmup_instances=instances)
+        return model
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def pets(tmp_path_factory, export_version):
+    """The served folder with versions 1 and 2, and their models."""
+    folder = tmp_path_factory.mktemp("pets")
+    models = {version: export_version(folder / str(version), seed=version) for version in (1, 2)}
+    return SimpleNamespace(folder=folder, models=models, classes=CLASSES, annotators=ANNOTATORS)
+
+
+@pytest.fixture(scope="session")
+def server(pets):
+    with Server(
+        pets.folder, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1}, max_request_bytes=250_000
+    ) as running:
+        running.url = f"http://127.0.0.1:{running.rest_port}"
+        running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+        yield running
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request, server):
+    with Client(server.url if request.param == "rest" else server.grpc_url, model="pets") as connected:
+        yield connected

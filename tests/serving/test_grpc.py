@@ -1,0 +1,142 @@
+"""The gRPC API, with the stubs of tensorflow-serving-api."""
+
+# ruff: noqa: E501
+
+import grpc
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
+from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, ModelVersionStatus
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+
+@pytest.fixture(scope="module")
+def channel(server):
+    address = f"127.0.0.1:{server.grpc_port}"
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def stub(channel):
+    return prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+
+def request(inputs, signature="", outputs=(), **spec):
+    message = PredictRequest(model_spec={"name": "pets", "signature_name": signature, **spec}, output_filter=outputs)
+    for name, value in inputs.items():
+        message.inputs[name].CopyFrom(value if isinstance(value, TensorProto)
+                                      else tf.make_tensor_proto(value))  # fmt: skip
+    return message
+
+
+def test_predict_answers_tensors_and_says_which_model_answered(stub, pets, instances):
+    answer = stub.Predict(request({"instances": instances}))
+    expected = pets.models[2].predict(instances, verbose=0)
+    np.testing.assert_allclose(tf.make_ndarray(answer.outputs["probabilities"]), expected, atol=1e-6)
+    np.testing.assert_array_equal(tf.make_ndarray(answer.outputs["label"]), expected.argmax(axis=1))
+    spec = answer.model_spec
+    assert (spec.name, spec.version.value, spec.signature_name) == ("pets", 2, "serving_default")
+
+
+@pytest.mark.parametrize("spec", [{"version": {"value": 1}}, {"version_label": "stable"}])
+def test_a_version_is_asked_by_number_or_label(stub, pets, instances, spec):
+    answer = stub.Predict(request({"instances": instances}, **spec))
+    expected = pets.models[1].predict(instances, verbose=0)
+    np.testing.assert_allclose(tf.make_ndarray(answer.outputs["probabilities"]), expected, atol=1e-6)
+    assert answer.model_spec.version.value == 1
+
+
+def test_output_filter_leaves_only_what_was_asked(stub, instances):
+    answer = stub.Predict(request({"instances": instances}, outputs=["label"]))
+    assert list(answer.outputs) == ["label"]
+
+
+def test_metadata_holds_the_signatures(stub):
+    answer = stub.GetModelMetadata(
+        GetModelMetadataRequest(model_spec={"name": "pets"}, metadata_field=["signature_def"])
+    )
+    definitions = SignatureDefMap()
+    assert answer.metadata["signature_def"].Unpack(definitions)
+    assert {"serving_default", "annotators"} <= set(definitions.signature_def)
+    assert answer.model_spec.version.value == 2
+
+
+def test_status_lists_the_versions(channel):
+    stub = model_service_pb2_grpc.ModelServiceStub(channel)
+    answer = stub.GetModelStatus(GetModelStatusRequest(model_spec={"name": "pets"}))
+    states = [(one.version, ModelVersionStatus.State.Name(one.state)) for one in answer.model_version_status]
+    assert states == [(2, "AVAILABLE"), (1, "AVAILABLE")]
+
+
+def lying_proto(**fields):
+    proto = tf.make_tensor_proto(np.zeros((1, 4), "float32"))
+    for name, value in fields.items():
+        if name == "sizes":
+            del proto.tensor_shape.dim[:]
+            for size in value:
+                proto.tensor_shape.dim.add(size=size)
+        else:
+            setattr(proto, name, value)
+    return proto
+
+
+GOOD = np.zeros((1, 4), "float32")
+NAN = np.array([[0, np.nan, 0, 0]], "float32")
+BROKEN = {
+    "NaN": ({"instances": NAN}, {}, "INVALID_ARGUMENT", "input 'instances': NaN at [0, 1] is not a finite number"),
+    "infinity": ({"instances": GOOD + np.inf}, {}, "INVALID_ARGUMENT", "Infinity at [0, 0]"),
+    "wrong shape": ({"instances": GOOD[:, :3]}, {}, "INVALID_ARGUMENT", "input 'instances': shape [1, 3] does not fit"),
+    "wrong rank": ({"instances": GOOD[0]}, {}, "INVALID_ARGUMENT", "(rank 1 where 2 is due)"),
+    "wrong dtype": ({"instances": GOOD.astype("float64")}, {}, "INVALID_ARGUMENT", "is float64, not float32"),
+    "text": ({"instances": [["a"] * 4]}, {}, "INVALID_ARGUMENT", "input 'instances': is string, not float32"),
+    "no rows": ({"instances": GOOD[:0]}, {}, "INVALID_ARGUMENT", "input 'instances': is empty"),
+    "missing input": ({}, {}, "INVALID_ARGUMENT", "missing input 'instances'"),
+    "unknown input": ({"instance": GOOD}, {}, "INVALID_ARGUMENT", "unknown input 'instance'"),
+    "unknown dtype": ({"instances": lying_proto(dtype=0)}, {}, "INVALID_ARGUMENT", "input 'instances': dtype 0"),
+    "fewer values than its shape": (
+        {"instances": lying_proto(tensor_content=b"\0" * 8)}, {}, "INVALID_ARGUMENT", "do not fill shape [1, 4] of float32",
+    ),
+    "one value for a huge shape": (
+        {"instances": lying_proto(sizes=[10**9, 4])}, {}, "INVALID_ARGUMENT", "takes more than 250,000 bytes",
+    ),
+    "negative size": ({"instances": lying_proto(sizes=[-1, 4])}, {}, "INVALID_ARGUMENT", "must be known"),
+    "unknown signature": ({"instances": GOOD}, {"signature": "x"}, "INVALID_ARGUMENT", "signature 'x' is not in the model"),
+    "unknown output": ({"instances": GOOD}, {"outputs": ["x"]}, "INVALID_ARGUMENT", "output_filter: 'x' is not an output"),
+    "unknown model": ({"instances": GOOD}, {"name": "cats"}, "NOT_FOUND", "model 'cats' is not served here"),
+    "unknown version": ({"instances": GOOD}, {"version": {"value": 9}}, "NOT_FOUND", "does not serve version 9"),
+    "unknown label": ({"instances": GOOD}, {"version_label": "x"}, "NOT_FOUND", "no version label 'x'"),
+    "unknown annotator": (
+        {"instances": GOOD, "annotator": ["zoe"]}, {"signature": "annotators"}, "INVALID_ARGUMENT", "this model: zoe",
+    ),
+    "longer than the server takes": (
+        {"instances": np.zeros((20_000, 4), "float32")}, {}, "RESOURCE_EXHAUSTED", "larger than max",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_request_gets_its_status_and_a_reason(stub, case):
+    inputs, options, code, reason = BROKEN[case]
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Predict(request(inputs, **options))
+    assert caught.value.code().name == code
+    assert reason in caught.value.details()
+    assert stub.Predict(request({"instances": GOOD})).outputs
+
+
+def test_metadata_knows_signatures_only(stub):
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.GetModelMetadata(GetModelMetadataRequest(model_spec={"name": "pets"}, metadata_field=["other"]))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+def test_classify_is_not_implemented_and_says_so(stub):
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Classify(ClassificationRequest(model_spec={"name": "pets"}))
+    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "use Predict" in caught.value.details()

@@ -1,0 +1,240 @@
+"""What is served while versions come, go and break."""
+
+import logging
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving import model_store
+from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.request_error import RequestError
+
+
+@pytest.fixture
+def folder(tmp_path, pets):
+    """A served folder with version 1."""
+    shutil.copytree(pets.folder / "1", tmp_path / "pets" / "1")
+    return tmp_path / "pets"
+
+
+@pytest.fixture
+def store(folder):
+    """A store that never looks by itself, and takes files as complete once they are 0.1 s old."""
+    made = ModelStore(folder, name="pets", poll_seconds=3600, labels={"stable": 1})
+    made._settle_seconds = 0.1
+    made.start()
+    yield made
+    made.stop()
+
+
+def settle():
+    time.sleep(0.15)
+
+
+def put(source, target):
+    """Copies as the pipeline's Pusher does: complete at once."""
+    hidden = target.with_name(".pushing")
+    shutil.copytree(source, hidden)
+    hidden.rename(target)
+    settle()
+
+
+def answer(model, instances):
+    return model.signature("")({"instances": instances})["probabilities"]
+
+
+def state(store, version):
+    return next((one.state, one.error) for one in store.statuses() if one.version == version)
+
+
+def test_the_highest_number_is_served_not_the_last_name(folder, pets, store, instances):
+    put(pets.folder / "2", folder / "9")
+    put(pets.folder / "1", folder / "10")
+    store.refresh()
+    assert store.get().version == 10
+    np.testing.assert_allclose(answer(store.get(), instances), pets.models[1].predict(instances, verbose=0), atol=1e-6)
+
+
+def test_a_new_version_takes_over_and_requests_under_way_finish_on_the_old(folder, pets, store, instances):
+    store._labels.clear()
+    under_way = store.get()
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    assert store.get().version == 2
+    np.testing.assert_allclose(answer(store.get(), instances), pets.models[2].predict(instances, verbose=0), atol=1e-6)
+    np.testing.assert_allclose(answer(under_way, instances), pets.models[1].predict(instances, verbose=0), atol=1e-6)
+    assert state(store, 1) == ("END", "")
+    with pytest.raises(RequestError, match="does not serve version 1, only 2"):
+        store.get(version=1)
+
+
+def test_a_labelled_version_stays_beside_the_newest(folder, pets, store):
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    assert store.get(label="stable").version == 1
+    assert store.get(version=1).version == 1
+    assert store.get().version == 2
+
+
+def test_warm_up_requests_are_answered_before_the_switch(folder, pets, store):
+    assert store.get().num_warmup_requests == 4
+
+
+@pytest.mark.parametrize("damage", ["graph", "variables", "warm-up"])
+def test_a_version_that_does_not_load_is_logged_and_the_old_one_stays(folder, pets, store, caplog, damage):
+    broken = folder.parent / "broken"
+    shutil.copytree(pets.folder / "2", broken)
+    if damage == "graph":
+        (broken / "saved_model.pb").write_bytes(b"no protobuf")
+    elif damage == "variables":
+        data = broken / "variables" / "variables.data-00000-of-00001"
+        data.write_bytes(data.read_bytes()[:40])
+    else:
+        (broken / "assets.extra" / "tf_serving_warmup_requests").write_bytes(b"no records, only some text")
+    put(broken, folder / "2")
+    with caplog.at_level(logging.ERROR, logger="crowdzoo.serving"):
+        store.refresh()
+        store.refresh()
+    assert store.get().version == 1
+    assert state(store, 2)[0] == "END"
+    assert state(store, 2)[1]
+    errors = [record for record in caplog.records if "cannot be loaded" in record.message]
+    assert len(errors) == 1, "a broken version is tried once, until its files change"
+
+    shutil.rmtree(folder / "2")
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    assert store.get().version == 2
+    assert state(store, 2) == ("AVAILABLE", "")
+
+
+@pytest.mark.parametrize(
+    "missing", ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"]
+)
+def test_a_half_written_version_is_not_touched_until_it_is_complete(folder, pets, store, caplog, missing):
+    half = folder / "2"
+    shutil.copytree(pets.folder / "2", half)
+    (half / missing).unlink()
+    settle()
+    with caplog.at_level(logging.ERROR, logger="crowdzoo.serving"):
+        store.refresh()
+    assert store.get().version == 1
+    assert not caplog.records
+    shutil.copy(pets.folder / "2" / missing, half / missing)
+    settle()
+    store.refresh()
+    assert store.get().version == 2
+
+
+def test_a_version_whose_files_still_change_waits(folder, pets, store, monkeypatch):
+    store._settle_seconds = 3600
+    shutil.copytree(pets.folder / "2", folder / "2")
+    os.utime(folder / "2" / "saved_model.pb", (0, 0))  # a copy that keeps old times is no proof of age
+    store.refresh()
+    assert store.get().version == 1
+    store._settle_seconds = 0.0
+    store.refresh()
+    assert store.get().version == 2
+
+
+def test_taking_the_newest_away_goes_back_to_the_one_before(folder, pets, store):
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    shutil.rmtree(folder / "2")
+    store.refresh()
+    assert store.get().version == 1
+
+
+def test_an_emptied_folder_leaves_what_is_served(folder, store, instances):
+    shutil.rmtree(folder)
+    store.refresh()
+    assert store.get().version == 1
+    assert answer(store.get(), instances).shape == (6, 3)
+
+
+def test_other_files_and_folders_are_ignored(folder, pets, store):
+    shutil.copytree(pets.folder / "2", folder / ".2.tmp")
+    shutil.copytree(pets.folder / "2", folder / "v3")
+    (folder / "4").write_text("a file")
+    settle()
+    store.refresh()
+    assert [one.version for one in store.statuses()] == [1]
+
+
+def test_a_broken_newest_version_at_the_start_leaves_the_one_before(folder, pets):
+    put(pets.folder / "2", folder / "2")
+    (folder / "2" / "saved_model.pb").write_bytes(b"no protobuf")
+    store = ModelStore(folder, name="pets", poll_seconds=0.1)
+    store.start()
+    store.stop()
+    assert store.get().version == 1
+
+
+def test_the_folder_is_followed_in_the_background(folder, pets):
+    store = ModelStore(folder, name="pets", poll_seconds=0.1)
+    store.start()
+    put(pets.folder / "2", folder / "2")
+    deadline = time.monotonic() + 20
+    while store.get().version != 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    store.stop()
+    assert store.get().version == 2
+
+
+def test_a_failing_look_does_not_end_the_following(folder, pets, monkeypatch, caplog):
+    store = ModelStore(folder, name="pets", poll_seconds=0.05)
+    store.start()
+    looks = iter([OSError("stale file handle")])
+    contents = model_store._contents
+
+    def fails_once(path):
+        for error in looks:
+            raise error
+        return contents(path)
+
+    monkeypatch.setattr(model_store, "_contents", fails_once)
+    put(pets.folder / "2", folder / "2")
+    deadline = time.monotonic() + 20
+    while store.get().version != 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    store.stop()
+    assert store.get().version == 2
+    assert "looking for new versions" in caplog.text
+
+
+def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
+    def start(folder):
+        ModelStore(folder, name="pets", poll_seconds=0.1).start()
+
+    with pytest.raises(ServingError, match="nowhere: there is no such folder"):
+        start(tmp_path / "nowhere")
+    with pytest.raises(ServingError, match=r"holds no complete model.*crowdzoo export.*--wait"):
+        start(tmp_path)
+    with pytest.raises(ServingError, match=r"is one version of a model\. Serve the folder above it"):
+        start(pets.folder / "1")
+    (tmp_path / "3").mkdir()
+    with pytest.raises(ServingError, match="holds no complete model"):
+        start(tmp_path)
+    (tmp_path / "3" / "saved_model.pb").write_bytes(b"no protobuf")
+    with pytest.raises(ServingError, match="no version can be loaded\n  version 3: "):
+        start(tmp_path)
+
+
+def test_waiting_starts_without_a_version_and_serves_the_first(tmp_path, pets):
+    store = ModelStore(tmp_path / "later", name="pets", poll_seconds=0.1)
+    store.start(wait=True)
+    with pytest.raises(RequestError, match="has no version yet") as caught:
+        store.get()
+    assert caught.value.http_status == 503
+    (tmp_path / "later").mkdir()
+    put(pets.folder / "1", tmp_path / "later" / "1")
+    deadline = time.monotonic() + 20
+    while not store.statuses() or state(store, 1)[0] != "AVAILABLE":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    store.stop()
+    assert store.get().version == 1

@@ -1,0 +1,254 @@
+"""The server as a process: start, stop, ports, and requests at the same time."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving import Client, Server, curl_example
+from crowdzoo.serving.signature import Signature
+
+SERVE = """
+import sys
+from crowdzoo.serving import serve
+serve(sys.argv[1], name="pets", rest_port=0, grpc_port=0, poll_seconds=0.2)
+"""
+
+
+def start_process(folder):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    lines = []
+    for line in process.stdout:
+        lines.append(line.rstrip())
+        if line.startswith("Ctrl-C"):
+            return process, "\n".join(lines)
+    raise AssertionError(process.stderr.read())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_prints_a_curl_line_that_works_and_stops_cleanly(pets, number, instances):
+    process, printed = start_process(pets.folder)
+    try:
+        line = re.search(r"^try +(curl .*)$", printed, re.MULTILINE).group(1)
+        answer = subprocess.run(line + " -sS --noproxy '*'", shell=True, capture_output=True, text=True, check=True)
+        expected = pets.models[2].predict(instances[:1], verbose=0)
+        row = json.loads(answer.stdout)["predictions"][0]
+        np.testing.assert_allclose(row["probabilities"], expected[0], atol=1e-6)
+        port = re.search(r"^gRPC +127\.0\.0\.1:(\d+)$", printed, re.MULTILINE).group(1)
+        with Client(f"grpc://127.0.0.1:{port}", model="pets") as client:
+            assert client.metadata()["version"] == 2
+    finally:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out.strip() == "stopped"
+    assert "Traceback" not in err
+    assert "version 2 loaded" in err
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Every prediction waits for `release`; `arrived` is set when one is under way."""
+
+    class Held:
+        arrived = threading.Event()
+        release = threading.Event()
+
+    predict = Signature.__call__
+
+    def slow(self, inputs):
+        Held.arrived.set()
+        assert Held.release.wait(30)
+        return predict(self, inputs)
+
+    def hold():
+        Held.arrived.clear()
+        Held.release.clear()
+        monkeypatch.setattr(Signature, "__call__", slow)
+
+    Held.hold = staticmethod(hold)
+    yield Held
+    Held.release.set()
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_a_request_under_way_is_finished_when_the_server_stops(pets, instances, held, protocol):
+    server = Server(pets.folder, name="pets", rest_port=0, grpc_port=0)
+    server.start()
+    url = f"http://127.0.0.1:{server.rest_port}" if protocol == "rest" else f"grpc://127.0.0.1:{server.grpc_port}"
+    answers = []
+    with Client(url, model="pets") as client:
+        client.metadata()
+        held.hold()
+        asking = threading.Thread(target=lambda: answers.append(client.predict(instances)))
+        asking.start()
+        assert held.arrived.wait(30)
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        with Client(url, model="pets", timeout=5) as late:
+            deadline = time.monotonic() + 20
+            while True:  # no new requests while the old one is finished
+                try:
+                    late.status()
+                except ServingError:
+                    break
+                assert time.monotonic() < deadline
+        assert stopping.is_alive()
+        held.release.set()
+        asking.join(30)
+        stopping.join(30)
+    assert not stopping.is_alive()
+    np.testing.assert_allclose(answers[0]["probabilities"], pets.models[2].predict(instances, verbose=0), atol=1e-6)
+
+
+def test_a_slow_prediction_holds_up_no_other_request(server, instances, held):
+    held.hold()
+    with Client(server.url, model="pets") as client:
+        asking = threading.Thread(target=client.predict, args=(instances,))
+        asking.start()
+        assert held.arrived.wait(30)
+        assert httpx.get(f"{server.url}/v1/models/pets", trust_env=False, timeout=20).status_code == 200
+        held.release.set()
+        asking.join(30)
+
+
+def test_many_clients_at_once_get_their_own_answers(server, pets, instances):
+    expected = pets.models[2].predict(instances, verbose=0)
+    wrong = []
+
+    def ask(row, url):
+        with Client(url, model="pets") as client:
+            for _ in range(10):
+                got = client.predict(instances[row : row + 1])["probabilities"]
+                if not np.allclose(got, expected[row : row + 1], atol=1e-6):
+                    wrong.append((row, got))
+
+    threads = [
+        threading.Thread(target=ask, args=(row, url)) for row in range(6) for url in (server.url, server.grpc_url)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_client_that_goes_away_does_no_harm(server, instances):
+    for sent in (
+        b"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{",
+        b"\x00\xff\r\n\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", server.rest_port)) as connection:
+            connection.sendall(sent)
+    assert httpx.get(f"{server.url}/v1/models/pets", trust_env=False).status_code == 200
+
+
+def test_a_chunked_body_is_measured_too(server):
+    def chunks():
+        for _ in range(100):
+            yield b" " * 10_000
+
+    answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=chunks(), trust_env=False)
+    assert answer.status_code == 413
+
+
+def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(server, instances, monkeypatch):
+    def fails(self, inputs):
+        raise ZeroDivisionError("not foreseen")
+
+    request = json.dumps({"instances": instances.tolist()})
+    with monkeypatch.context() as patched:
+        patched.setattr(Signature, "__call__", fails)
+        answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=request, trust_env=False)
+        assert answer.status_code == 500
+        assert answer.json() == {"error": "internal error, see the log of the server"}
+        with (
+            Client(server.grpc_url, model="pets") as client,
+            pytest.raises(ServingError, match="INTERNAL: internal error"),
+        ):
+            client.predict(instances)
+    assert httpx.post(f"{server.url}/v1/models/pets:predict", content=request, trust_env=False).status_code == 200
+
+
+@pytest.mark.parametrize("option", ["rest_port", "grpc_port"])
+def test_a_port_in_use_is_an_error_with_a_way_out(pets, option):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = {"rest_port": 0, "grpc_port": 0, option: taken.getsockname()[1]}
+        with pytest.raises(ServingError, match=f"{option}: cannot listen on port .* --{option.replace('_', '-')} 0"):
+            Server(pets.folder, name="pets", **ports).start()
+
+
+def test_a_failed_start_leaves_no_port_bound(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(ServingError, match="holds no complete model"):
+        Server(tmp_path, rest_port=port, grpc_port=0).start()
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "a/b"}, "name: 'a/b' cannot stand in a URL"),
+        ({"poll_seconds": 0}, "poll_seconds: must be more than 0"),
+        ({"threads": 0}, "at least 1"),
+        ({"host": "no.such.host.invalid"}, "host: 'no.such.host.invalid'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(pets, options, message):
+    with pytest.raises(ServingError, match=message):
+        Server(pets.folder, rest_port=0, grpc_port=0, **options).start()
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "annotators"])
+@pytest.mark.parametrize("inline", [True, False])
+def test_the_curl_line_works_as_pasted(server, pets, instances, signature, inline, monkeypatch):
+    if not inline:  # as for an instance of hundreds of features
+        monkeypatch.setattr("crowdzoo.serving.curl.INLINE_CHARACTERS", 10)
+    line = curl_example(pets.folder, name="pets", port=server.rest_port, signature=signature)
+    assert ("-d @/" in line) != inline
+    answer = subprocess.run(line + " -sS --noproxy '*'", shell=True, capture_output=True, text=True, check=True)
+    named = {"annotator": "ann"} if signature == "annotators" else {}
+    with Client(server.url, model="pets") as client:
+        expected = client.predict(instances[:1], signature=signature, **named)
+    row = json.loads(answer.stdout)["predictions"][0]
+    np.testing.assert_array_equal(np.array(row["probabilities"], dtype="float32"), expected["probabilities"][0])
+    assert row["class"] == expected["class"][0]
+
+
+def test_the_curl_line_quotes_what_a_shell_would_change(pets, tmp_path, export_version, monkeypatch):
+    monkeypatch.setattr("crowdzoo.serving.curl.INLINE_CHARACTERS", 10)
+    export_version(tmp_path / "it's here" / "1")
+    line = curl_example(tmp_path / "it's here", host="0.0.0.0", port=1)
+    words = subprocess.run(f"printf '%s\\n' {line}", shell=True, capture_output=True, text=True, check=True).stdout
+    file = tmp_path / "it's here" / "1" / "assets.extra" / "request.json"
+    assert words.splitlines() == ["curl", "-d", f"@{file}", "http://127.0.0.1:1/v1/models/model:predict"]
+
+
+def test_a_curl_line_needs_a_request_that_crowdzoo_wrote(tmp_path):
+    with pytest.raises(ServingError, match="holds no model"):
+        curl_example(tmp_path)
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "saved_model.pb").touch()
+    with pytest.raises(ServingError, match=r"request\.json: is not there"):
+        curl_example(tmp_path)
+    with pytest.raises(ServingError, match="signature 'x': there are requests for serving_default, annotators"):
+        curl_example(tmp_path, signature="x")
