@@ -87,7 +87,7 @@ def _compared(dataset: CrowdDataset, settings: TrainingSettings, seeds: tuple[in
     summary = {
         **comparison.to_dict(),
         "key": key,
-        "title": f"{comparison.num_train} training images, {comparison.num_eval} held out, {len(seeds)} seeds",
+        "title": f"{comparison.num_train} training images, {comparison.num_eval} held out, {len(seeds)} training{'s' * (len(seeds) > 1)} each",
         "header": comparison.header(),
         "rows": comparison.rows(),
         "plots": [path.name for path in _draw(comparison, dataset, folder)],
@@ -102,6 +102,7 @@ def _draw(comparison: Any, dataset: CrowdDataset, folder: Path) -> list[Path]:
     from crowdzoo.metrics import annotator_confusions_from_gold
     from crowdzoo.report.plots import plot_accuracies, plot_confusions, plot_em_history, plot_training_curves
 
+    assert dataset.annotations.classes is not None  # only ratings have none
     true, counts = annotator_confusions_from_gold(dataset.annotations, dataset.gold)
     return [
         plot_accuracies(comparison, folder / "accuracies.png"),
