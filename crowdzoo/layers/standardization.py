@@ -51,8 +51,10 @@ class Standardization(keras.layers.Layer):
         features = input_shape[-1]
         if self.initial_mean is not None and len(self.initial_mean) != features:
             raise ValueError(f"Standardization: statistics of {len(self.initial_mean)} features, input has {features}")
-        self.mean = self.add_weight(shape=(features,), initializer="zeros", trainable=False, name="mean")
-        self.variance = self.add_weight(shape=(features,), initializer="ones", trainable=False, name="variance")
+        # a variance of 1e5 is infinite in float16: never cast
+        fixed: dict[str, Any] = {"shape": (features,), "trainable": False, "autocast": False}
+        self.mean = self.add_weight(initializer="zeros", name="mean", **fixed)
+        self.variance = self.add_weight(initializer="ones", name="variance", **fixed)
         if self.initial_mean is not None:
             self.mean.assign(np.asarray(self.initial_mean))
             self.variance.assign(np.asarray(self.initial_variance))

@@ -76,6 +76,7 @@ class FeatureClassifier(keras.Model):
         for layer in layers:
             outputs = layer(outputs)
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.autocast = False  # features are standardised before anything rounds them
 
         # === Config ===
         self.standardize = standardize

@@ -40,6 +40,13 @@ def test_a_tiny_feature_that_varies_is_still_brought_to_variance_one():
     np.testing.assert_allclose(out, [[-np.sqrt(1.5)], [np.sqrt(1.5)]], rtol=1e-4)
 
 
+def test_features_too_large_for_half_precision_are_standardised_in_float32():
+    x = X * 1e5  # variances of 1e11
+    layer = Standardization(dtype="mixed_float16")
+    layer.adapt(x)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(x)).std(axis=0), [1, 0, 1], rtol=1e-4)
+
+
 def test_statistics_can_be_given():
     layer = Standardization(mean=[1, 2, 3], variance=[4, 1, 0.25])
     out = ops.convert_to_numpy(layer(np.array([[3.0, 2.0, 4.0]], dtype="float32")))

@@ -11,8 +11,9 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(loc=20, scale=[1, 2, 3, 4, 5], size=(N, D)).astype("float32")
 TRUTH = (X - X.mean(axis=0))[:, :K].argmax(axis=1)
 DENSE = np.where(RNG.random((N, R)) < 0.5, -1, np.where(RNG.random((N, R)) < 0.8, TRUTH[:, None], 0))
+DENSE[:, 0] = TRUTH  # every task has a label, so every batch has the same shape: JAX compiles once
 ANNOTATIONS = Annotations.from_dense(DENSE)
-QUICK = TrainingSettings(hidden=(16,), dropout=0.2, epochs=15, learning_rate=0.01)
+QUICK = TrainingSettings(hidden=(16,), dropout=0.2, epochs=15, batch_size=50, learning_rate=0.01)
 
 
 def replaced(**changes):
@@ -57,8 +58,7 @@ def test_epochs_batches_and_callbacks_are_those_asked_for():
 
     count = Count()
     train(replaced(epochs=3, batch_size=70), X, annotations=ANNOTATIONS, callbacks=[count])
-    labelled = int((ANNOTATIONS.redundancy > 0).sum())
-    assert (count.epochs, count.batches) == (3, 3 * -(-labelled // 70))
+    assert (count.epochs, count.batches) == (3, 3 * 3)
 
 
 @pytest.mark.parametrize(
