@@ -14,33 +14,35 @@ from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 
 
-def new_pipeline():
-    return beam.Pipeline(argv=["--runner=FnApiRunner"])
-
-
-def artifact(kind, folder):
-    folder.mkdir(parents=True)
-    made = kind()
-    made.uri = str(folder)
-    return made
-
-
-def records(examples, split):
-    """The tf.Examples of a split as dictionaries of lists, in the files' order."""
-    found = []
-    for file in sorted(tf.io.gfile.glob(f"{examples.uri}/Split-{split}/*")):
-        for record in tf.data.TFRecordDataset(file, "GZIP").as_numpy_iterator():
-            feature = tf.train.Example.FromString(record).features.feature
-            found.append({key: list(getattr(value, value.WhichOneof("kind")).value) for key, value in feature.items()})
-    return found
-
-
 class Folder:
     """A folder of inputs, and the components run on it by `test_call`."""
 
     def __init__(self, path):
         self.path = path
         self.count = 0
+
+    @staticmethod
+    def pipeline():
+        return beam.Pipeline(argv=["--runner=FnApiRunner"])
+
+    @staticmethod
+    def artifact(kind, folder):
+        folder.mkdir(parents=True)
+        made = kind()
+        made.uri = str(folder)
+        return made
+
+    @staticmethod
+    def records(examples, split):
+        """The tf.Examples of a split as dictionaries of lists, in the files' order."""
+        found = []
+        for file in sorted(tf.io.gfile.glob(f"{examples.uri}/Split-{split}/*")):
+            for record in tf.data.TFRecordDataset(file, "GZIP").as_numpy_iterator():
+                feature = tf.train.Example.FromString(record).features.feature
+                found.append(
+                    {key: list(getattr(value, value.WhichOneof("kind")).value) for key, value in feature.items()}
+                )
+        return found
 
     def write(self, annotations, instances):
         """Writes annotations, rows of (task, annotator, label), and instances, a dictionary of columns."""
@@ -52,8 +54,8 @@ class Folder:
         """Runs AnnotationExampleGen; returns its artifacts (examples, annotations)."""
         self.count += 1
         outputs = {
-            "examples": artifact(standard_artifacts.Examples, self.path / f"examples{self.count}"),
-            "annotations": artifact(AnnotationsArtifact, self.path / f"annotations{self.count}"),
+            "examples": self.artifact(standard_artifacts.Examples, self.path / f"examples{self.count}"),
+            "annotations": self.artifact(AnnotationsArtifact, self.path / f"annotations{self.count}"),
         }
         settings = {
             "annotations": str(self.path / "answers.csv"),
@@ -66,16 +68,16 @@ class Folder:
             **options,
         }
         AnnotationExampleGen.test_call(
-            **outputs, settings=json.dumps(settings), fingerprint="", code_version="", beam_pipeline=new_pipeline()
+            **outputs, settings=json.dumps(settings), fingerprint="", code_version="", beam_pipeline=self.pipeline()
         )
         return outputs["examples"], outputs["annotations"]
 
-    def aggregate(self, examples, annotations, method="dawid-skene", **arguments):
+    def aggregate(self, examples, annotations, method="majority-vote", **arguments):
         """Runs CrowdAggregator; returns its artifacts (examples, report)."""
         self.count += 1
         outputs = {
-            "aggregated_examples": artifact(standard_artifacts.Examples, self.path / f"aggregated{self.count}"),
-            "report": artifact(AnnotatorReport, self.path / f"report{self.count}"),
+            "aggregated_examples": self.artifact(standard_artifacts.Examples, self.path / f"aggregated{self.count}"),
+            "report": self.artifact(AnnotatorReport, self.path / f"report{self.count}"),
         }
         CrowdAggregator.test_call(
             examples=examples,
@@ -83,7 +85,7 @@ class Folder:
             **outputs,
             settings=json.dumps({"method": method, "arguments": arguments, "seed": 0}),
             code_version="",
-            beam_pipeline=new_pipeline(),
+            beam_pipeline=self.pipeline(),
         )
         return outputs["aggregated_examples"], outputs["report"]
 

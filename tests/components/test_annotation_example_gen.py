@@ -1,11 +1,170 @@
 import pathlib
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.errors import DataError
 
-from .conftest import records
+ROWS = [("p", "ann", "cat"), ("p", "bob", "dog"), ("q", "ann", "dog"), ("r", "cid", "cat"), ("s", "ann", "cat")]
+COLUMNS = {
+    "task": ["p", "q", "r", "s", "u", "v"],
+    "features": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [9.0, 10.0], [11.0, 12.0]],
+    "gold": ["cat", "dog", None, "cat", "dog", "dog"],
+    "split": ["train", "train", "train", "eval", "eval", "train"],
+}
+
+
+def by_task(records):
+    return {record["task"][0].decode(): record for record in records}
+
+
+def content(examples):
+    root = pathlib.Path(examples.uri)
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_examples_hold_features_codes_and_gold_of_their_task(folder):
+    folder.write(ROWS, COLUMNS)
+    examples, _ = folder.generate()
+    train = by_task(folder.records(examples, "train"))
+    assert train.keys() == {"p", "q", "r"}, "v has no annotations and is left out"
+    assert train["p"] == {
+        "task": [b"p"],
+        "instances": [1.0, 2.0],
+        "annotator_ids": [0, 1],
+        "annotator_labels": [0, 1],
+        "gold": [0],
+    }
+    assert "gold" not in train["r"]
+    assert train["r"]["annotator_ids"] == [2]
+    evaluation = by_task(folder.records(examples, "eval"))
+    assert evaluation.keys() == {"s", "u"}, "a task of eval stays, annotated or not"
+    assert evaluation["u"]["annotator_ids"] == []
+    assert read_dataset_info(examples.uri) == {
+        "classes": ["cat", "dog"],
+        "annotators": ["ann", "bob", "cid"],
+        "num_features": 2,
+        "num_tasks": {"train": 3, "eval": 2},
+        "num_gold": {"train": 3, "eval": 2},
+    }
+
+
+def test_annotations_and_tasks_are_kept_as_an_artifact(folder):
+    folder.write(ROWS, COLUMNS)
+    _, annotations = folder.generate()
+    crowd = Annotations.from_parquet(pathlib.Path(annotations.uri, "annotations.parquet"))
+    assert crowd == Annotations.read(folder.path / "answers.csv", kind="classification")
+    tasks = pyarrow.parquet.read_table(pathlib.Path(annotations.uri, "tasks.parquet")).to_pydict()
+    assert tasks == {key: COLUMNS[key] for key in ("task", "split", "gold")}
+
+
+def test_the_order_of_rows_in_the_files_changes_no_byte(folder):
+    folder.write(ROWS, COLUMNS)
+    first, _ = folder.generate()
+    folder.write(sorted(ROWS), {key: values[::-1] for key, values in COLUMNS.items()})
+    second, _ = folder.generate()
+    assert len(content(first)) == 3
+    assert content(first) == content(second)
+
+
+def test_gold_may_be_given_as_codes_with_minus_one_for_unknown(folder):
+    folder.write(ROWS, COLUMNS | {"gold": [0, 1, -1, 0, 1, 1]})
+    examples, _ = folder.generate()
+    train = by_task(folder.records(examples, "train"))
+    assert [train[task].get("gold") for task in "pqr"] == [[0], [1], None]
+
+
+def test_numbers_that_are_class_names_are_names_and_not_codes(folder):
+    folder.write([("p", "ann", 1), ("q", "ann", 2), ("s", "ann", 1)], COLUMNS | {"gold": [1, 2, None, 1, 2, 2]})
+    examples, _ = folder.generate()
+    train = by_task(folder.records(examples, "train"))
+    assert [train[task].get("gold") for task in "pq"] == [[0], [1]]
+
+
+def test_the_order_of_declared_classes_is_the_order_of_codes(folder):
+    folder.write(ROWS, COLUMNS)
+    examples, _ = folder.generate(classes=["dog", "cat", "eel"])
+    assert by_task(folder.records(examples, "train"))["p"]["annotator_labels"] == [1, 0]
+    assert read_dataset_info(examples.uri)["classes"] == ["dog", "cat", "eel"]
+
+
+def test_without_a_split_column_a_task_keeps_its_side_when_others_go(folder):
+    tasks = [f"t{number}" for number in range(200)]
+    columns = {"task": tasks, "x": [float(number) for number in range(200)]}
+    rows = [(task, "ann", "ab"[number % 2]) for number, task in enumerate(tasks)]
+    folder.write(rows, columns)
+    first = by_task(folder.records(folder.generate()[0], "eval"))
+    assert 30 <= len(first) <= 70, "a quarter of 200, give or take three standard deviations"
+    folder.write(rows[:150], {key: values[:150] for key, values in columns.items()})
+    second = by_task(folder.records(folder.generate()[0], "eval"))
+    assert second.keys() == first.keys() & set(tasks[:150])
+    other_seed = by_task(folder.records(folder.generate(seed=1)[0], "eval"))
+    assert other_seed.keys() != second.keys()
+
+
+def test_csv_instances_have_one_column_a_feature(folder):
+    folder.write(ROWS, COLUMNS)
+    table = pa.table({"task": COLUMNS["task"], "a": [1, 2, 3, 4, 5, 6], "b": [0.5] * 6, "split": COLUMNS["split"]})
+    pyarrow.csv.write_csv(table, folder.path / "instances.csv")
+    examples, _ = folder.generate(instances=str(folder.path / "instances.csv"))
+    assert by_task(folder.records(examples, "train"))["q"]["instances"] == [2.0, 0.5]
+
+
+def test_rejected_rows_are_kept_beside_the_annotations(folder):
+    folder.write([*ROWS, ("q", "bob", "cow"), ("", "bob", "cat")], COLUMNS)
+    _, annotations = folder.generate(classes=["cat", "dog"], on_bad_rows="reject")
+    rejects = pathlib.Path(annotations.uri, "rejects.csv").read_text()
+    assert "cow" in rejects
+    assert len(rejects.splitlines()) == 3, "a header and two rows"
+    with pytest.raises(DataError, match="cow"):
+        folder.generate(classes=["cat", "dog"])
+
+
+WRONG = {
+    "annotations of unknown tasks": (
+        [*ROWS, ("x1", "ann", "cat"), ("x2", "ann", "cat")],
+        {},
+        r"2 of the 6 tasks have no row in .*instances.parquet: 'x1', 'x2'. Tasks there look like 'p'.",
+    ),
+    "gold outside the classes": (
+        ROWS,
+        {"gold": ["cat", "dgo", None, None, None, None]},
+        r"'dgo'.*Did you mean 'dog'\?",
+    ),
+    "no task of eval": (ROWS, {"split": ["train"] * 6}, "no task falls into the eval split. Mind its column 'split'."),
+    "no annotated task of train": (
+        ROWS,
+        {"split": ["eval"] * 5 + ["train"]},
+        "no annotated task falls into the train split",
+    ),
+    "nothing to evaluate with": (
+        ROWS,
+        {"split": ["train", "train", "train", "train", "eval", "eval"], "gold": ["cat"] * 4 + [None, None]},
+        "no task of the eval split has gold or annotations",
+    ),
+    "only one class": ([("p", "ann", "cat"), ("s", "bob", "cat")], {"gold": [None] * 6}, "only one class, 'cat'"),
+    "a task twice": (ROWS, {"task": ["p", "q", "r", "s", "u", "p"]}, "'p' stands here a second time"),
+    "a feature that is not a number": (
+        ROWS,
+        {"features": [[1.0, 2.0], [3.0, float("nan")], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]},
+        "nan is not a finite number",
+    ),
+    "features of different length": (
+        ROWS,
+        {"features": [[1.0, 2.0], [3.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]},
+        "where most rows have 2",
+    ),
+    "an unknown split": (ROWS, {"split": ["train", "test"] * 3}, "'test' is neither 'train' nor 'eval'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_data_that_cannot_be_used_is_refused_before_beam_runs(folder, case):
+    rows, columns, message = WRONG[case]
+    folder.write(rows, COLUMNS | columns)
+    with pytest.raises(DataError, match=message):
+        folder.generate()

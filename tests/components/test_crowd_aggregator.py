@@ -1,0 +1,116 @@
+import csv
+import json
+import pathlib
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.annotations import Annotations
+from crowdzoo.components.example_files import read_dataset_info
+
+
+def posteriors(folder, examples, split):
+    found = folder.records(examples, split)
+    return {record["task"][0].decode(): record["posterior"] for record in found}
+
+
+def train_annotations(crowd_folder, annotations):
+    crowd = Annotations.from_parquet(pathlib.Path(annotations.uri, "annotations.parquet"))
+    return crowd.select_tasks(np.array([int(task[1:]) < 30 for task in crowd.tasks]))
+
+
+EM = {"prior": 0.5, "tol": 0.01}  # few iterations: each costs a tenth of a second on Beam
+METHODS = {"dawid-skene": DawidSkene(**EM), "majority-vote": MajorityVote()}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_train_posteriors_are_those_of_the_local_engine_on_the_train_split(crowd_folder, name):
+    examples, annotations = crowd_folder.generate()
+    aggregated, _ = crowd_folder.aggregate(examples, annotations, name, **(EM if name == "dawid-skene" else {}))
+    expected = METHODS[name].fit(train_annotations(crowd_folder, annotations))
+    found = posteriors(crowd_folder, aggregated, "train")
+    assert len(found) == 30
+    for task, row in zip(expected.tasks, expected.posteriors, strict=True):
+        np.testing.assert_allclose(found[task], row, atol=1e-6)
+
+
+def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters(crowd_folder):
+    examples, annotations = crowd_folder.generate()
+    aggregated, _ = crowd_folder.aggregate(examples, annotations, "dawid-skene", **EM)
+    fitted = DawidSkene(**EM).fit(train_annotations(crowd_folder, annotations))
+    for record in crowd_folder.records(aggregated, "eval"):
+        expected = fitted.class_prior.copy()
+        for annotator, label in zip(record["annotator_ids"], record["annotator_labels"], strict=True):
+            expected *= fitted.confusions[annotator, :, label]
+        np.testing.assert_allclose(record["posterior"], expected / expected.sum(), atol=1e-5)
+        assert record["aggregated_label"] == [int(np.argmax(expected))]
+
+
+def test_annotations_of_eval_tasks_change_nothing_for_train(crowd_folder):
+    before, _ = crowd_folder.aggregate(*crowd_folder.generate(), "dawid-skene", **EM)
+    with open(crowd_folder.path / "answers.csv") as file:
+        rows = [tuple(row) for row in csv.reader(file)]
+    changed = [(task, annotator, "x" if int(task[1:]) >= 30 else label) for task, annotator, label in rows[1:]]
+    assert changed != rows[1:]
+    with open(crowd_folder.path / "answers.csv", "w", newline="") as file:
+        csv.writer(file).writerows([rows[0], *changed])
+    after, _ = crowd_folder.aggregate(*crowd_folder.generate(), "dawid-skene", **EM)
+    assert posteriors(crowd_folder, before, "train") == posteriors(crowd_folder, after, "train")
+    assert posteriors(crowd_folder, before, "eval") != posteriors(crowd_folder, after, "eval")
+
+
+def test_evaluation_uses_gold_where_eval_has_any_and_leaves_out_the_rest(crowd_folder):
+    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
+    table["gold"] = [gold if number != 35 else None for number, gold in enumerate(table["gold"])]
+    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
+    found = {record["task"][0].decode(): record for record in crowd_folder.records(aggregated, "eval")}
+    assert read_dataset_info(aggregated.uri)["truth"] == "gold"
+    for number in range(30, 40):
+        record = found[f"t{number}"]
+        if number == 35:
+            assert record["evaluation_weight"] == [0.0]
+        else:
+            assert record["evaluation_weight"] == [1.0]
+            assert record["evaluation_label"] == ["xyz".index(table["gold"][number])]
+
+
+def test_without_gold_evaluation_uses_aggregated_labels_of_annotated_tasks(crowd_folder):
+    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
+    del table["gold"]
+    table["task"].append("silent")
+    table["features"].append([0.0, 0.0, 0.0])
+    table["split"].append("eval")
+    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
+    found = {record["task"][0].decode(): record for record in crowd_folder.records(aggregated, "eval")}
+    assert read_dataset_info(aggregated.uri)["truth"] == "aggregated"
+    assert found["silent"]["evaluation_weight"] == [0.0]
+    del found["silent"]
+    assert all(record["evaluation_label"] == record["aggregated_label"] for record in found.values())
+    assert all(record["evaluation_weight"] == [1.0] for record in found.values())
+
+
+def test_the_report_counts_the_train_annotations_of_every_annotator(crowd_folder):
+    examples, annotations = crowd_folder.generate()
+    _, report = crowd_folder.aggregate(examples, annotations, "dawid-skene", **EM)
+    crowd = train_annotations(crowd_folder, annotations)
+    with open(f"{report.uri}/annotators.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["annotator"] for row in rows] == [f"a{number}" for number in range(5)]
+    assert [int(row["annotations"]) for row in rows] == np.bincount(crowd.annotator_ids, minlength=5).tolist()
+    summary = json.loads(pathlib.Path(report.uri, "summary.json").read_text())
+    assert summary["method"] == "dawid-skene"
+    assert all(
+        later >= earlier - 1e-9 for earlier, later in zip(summary["history"], summary["history"][1:], strict=False)
+    )
+    confusion = pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet")["confusion"].to_pylist()
+    np.testing.assert_allclose(np.sum(confusion, axis=2), 1)
+    assert sorted(path.name for path in pathlib.Path(report.uri).iterdir()) == [
+        "annotators.csv",
+        "annotators.parquet",
+        "summary.json",
+        "tasks.parquet",
+    ]

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from crowdzoo.components.crowd_dataset import CrowdDataset
+
+
+@pytest.fixture
+def data(crowd_folder):
+    """The train split of the crowd folder as a dataset, and its records."""
+    aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
+    return CrowdDataset([f"{aggregated.uri}/Split-train/*"], 3, 3), crowd_folder.records(aggregated, "train")
+
+
+def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(data):
+    dataset, records = data
+    found = {}
+    for inputs, labels in dataset.labelled(batch_size=8, seed=0).as_numpy_iterator():
+        assert inputs["annotators"].shape == labels.shape
+        for instance, annotators, said in zip(inputs["instances"], inputs["annotators"], labels, strict=True):
+            assert np.array_equal(annotators == -1, said == -1)
+            found[tuple(instance)] = (annotators[annotators >= 0].tolist(), said[said >= 0].tolist())
+    expected = {
+        tuple(np.float32(record["instances"])): (record["annotator_ids"], record["annotator_labels"])
+        for record in records
+    }
+    assert found == expected
+
+
+def test_posteriors_stay_with_their_instances(data):
+    dataset, records = data
+    found = {}
+    for instances, posteriors in dataset.aggregated(batch_size=7, seed=0).as_numpy_iterator():
+        found |= {tuple(instance): tuple(row) for instance, row in zip(instances, posteriors, strict=True)}
+    assert found == {tuple(np.float32(r["instances"])): tuple(np.float32(r["posterior"])) for r in records}
+
+
+def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
+    dataset, _ = data
+
+    def epochs(seed):
+        batches = dataset.labelled(batch_size=30, seed=seed)
+        return [[inputs["instances"].tolist() for inputs, _ in batches.as_numpy_iterator()] for _ in range(2)]
+
+    first = epochs(0)
+    assert first == epochs(0)
+    assert first[0] != first[1]
+    assert first != epochs(1)
+
+
+def test_moments_are_those_of_all_rows_however_they_are_batched(data, monkeypatch):
+    dataset, records = data
+    rows = np.array([record["instances"] for record in records], np.float64)
+    whole = dataset.instances
+    for size in (1, 7, 1000):
+        monkeypatch.setattr(dataset, "instances", lambda size=size: whole(size))
+        mean, variance, count = dataset.moments()
+        np.testing.assert_allclose(mean, rows.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(variance, rows.var(axis=0), rtol=1e-12)
+        assert count == 30
+
+
+def test_a_pattern_without_files_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
+        CrowdDataset([f"{tmp_path}/Split-train/*"], 3, 3)

@@ -1,0 +1,152 @@
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from tfx.types import standard_artifacts
+
+from crowdzoo.components.evaluator import Evaluator, _verdict
+
+
+def linear_model(folder, weights):
+    """A served model of three features: softmax of `instances @ weights`."""
+
+    class Linear(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
+        def __call__(self, instances):
+            probabilities = tf.nn.softmax(instances @ tf.constant(weights, tf.float32))
+            label = tf.argmax(probabilities, axis=1)
+            return {"probabilities": probabilities, "label": label, "class": tf.gather(["x", "y", "z"], label)}
+
+    module = Linear()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+    return folder
+
+
+GOOD, BAD = np.eye(3), -np.eye(3)
+
+
+def write_card(folder, card):
+    (folder / "assets.extra").mkdir()
+    (folder / "assets.extra" / "model_card.json").write_text(json.dumps(card))
+
+
+@pytest.fixture
+def evaluate_on():
+    """Makes a function that evaluates a model of given weights; it returns summary, blessing and its files."""
+
+    def prepare(folder):
+        examples, _ = folder.aggregate(*folder.generate())
+
+        def evaluate(weights, tolerance=0.0, minimum_accuracy=0.0, card=None):
+            folder.count += 1
+            base = folder.path / f"evaluator{folder.count}"
+            kinds = {
+                "model": standard_artifacts.Model,
+                "evaluation": standard_artifacts.ModelEvaluation,
+                "blessing": standard_artifacts.ModelBlessing,
+            }
+            artifacts = {name: folder.artifact(kind, base / name) for name, kind in kinds.items()}
+            model = linear_model(base / "model" / "Format-Serving", weights)
+            if card:
+                write_card(model, card)
+            settings = {
+                "tolerance": tolerance,
+                "minimum_accuracy": minimum_accuracy,
+                "serving": str(folder.path / "serving"),
+            }
+            Evaluator.test_call(
+                examples=examples,
+                **artifacts,
+                settings=json.dumps(settings),
+                code_version="",
+                beam_pipeline=folder.pipeline(),
+            )
+            summary = json.loads((base / "evaluation" / "evaluation.json").read_text())
+            return summary, artifacts["blessing"], [path.name for path in (base / "blessing").iterdir()]
+
+        evaluate.records = folder.records(examples, "eval")
+        evaluate.serving = folder.path / "serving"
+        return evaluate
+
+    return prepare
+
+
+@pytest.fixture
+def evaluate(crowd_folder, evaluate_on):
+    return evaluate_on(crowd_folder)
+
+
+def expected(records, weights):
+    logits = np.float32([record["instances"] for record in records]) @ weights
+    labels = np.array([record["evaluation_label"][0] for record in records])
+    log_probabilities = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    return np.mean(logits.argmax(axis=1) == labels), -np.mean(log_probabilities[np.arange(len(labels)), labels])
+
+
+def test_accuracy_and_cross_entropy_are_those_of_numpy_and_a_first_model_is_blessed(evaluate):
+    summary, blessing, files = evaluate(GOOD)
+    accuracy, cross_entropy = expected(evaluate.records, GOOD)
+    assert summary["candidate"]["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+    assert summary["candidate"]["cross_entropy"] == pytest.approx(cross_entropy, abs=1e-5)
+    assert summary["candidate"]["tasks"] == 10
+    assert summary["truth"] == "gold"
+    assert summary["baseline"] is None
+    assert summary["blessed"] is True
+    assert files == ["BLESSED"]
+    assert blessing.get_int_custom_property("blessed") == 1
+
+
+def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate):
+    linear_model(evaluate.serving / "7", GOOD)
+    summary, blessing, files = evaluate(BAD)
+    assert summary["baseline"]["accuracy"] == pytest.approx(expected(evaluate.records, GOOD)[0], abs=1e-6)
+    assert summary["candidate"]["accuracy"] == pytest.approx(expected(evaluate.records, BAD)[0], abs=1e-6)
+    assert summary["candidate"]["accuracy"] < summary["baseline"]["accuracy"]
+    assert files == ["NOT_BLESSED"]
+    assert blessing.get_int_custom_property("blessed") == 0
+    assert "of version 7" in summary["reason"]
+
+
+def test_tasks_without_truth_do_not_count(crowd_folder, evaluate_on):
+    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
+    table["gold"][34:] = [None] * 6
+    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    evaluate = evaluate_on(crowd_folder)
+    summary, _, _ = evaluate(GOOD)
+    weighted = [record for record in evaluate.records if record["evaluation_weight"] == [1.0]]
+    assert len(weighted) == 4
+    assert summary["candidate"]["tasks"] == 4
+    assert summary["candidate"]["accuracy"] == pytest.approx(expected(weighted, GOOD)[0], abs=1e-6)
+
+
+def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate):
+    card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
+    write_card(linear_model(evaluate.serving / "7", GOOD), card)
+    summary, _, files = evaluate(BAD, card={**card, "classes": ["x", "y", "z"]})
+    assert summary["baseline"] is None
+    assert files == ["BLESSED"]
+
+
+VERDICTS = {
+    # candidate, baseline, tolerance, minimum: blessed
+    "first": (0.4, None, 0.0, 0.0, True),
+    "first but too bad": (0.4, None, 0.0, 0.5, False),
+    "equal": (0.7, 0.7, 0.0, 0.0, True),
+    "better": (0.8, 0.7, 0.0, 0.0, True),
+    "worse": (0.69, 0.7, 0.0, 0.0, False),
+    "worse within tolerance": (0.69, 0.7, 0.02, 0.0, True),
+    "worse beyond tolerance": (0.69, 0.72, 0.02, 0.0, False),
+    "better but below the minimum": (0.8, 0.7, 0.0, 0.9, False),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_verdict(case):
+    accuracy, last, tolerance, minimum, blessed = VERDICTS[case]
+    baseline = None if last is None else {"model": "/serving/7", "accuracy": last}
+    summary = {"candidate": {"accuracy": accuracy}, "baseline": baseline}
+    found, reason = _verdict(summary, tolerance, minimum)
+    assert found is blessed
+    assert reason

@@ -1,0 +1,78 @@
+import json
+
+import keras
+import numpy as np
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from tfx import v1 as tfx
+
+from crowdzoo.components.trainer import run_fn
+
+
+@pytest.fixture
+def train(crowd_folder, tmp_path):
+    """Runs the trainer in a new folder; returns the folder, with `serving` and `run` in it."""
+    aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
+
+    def run(name, method, seed=0):
+        folder = tmp_path / name
+        run_fn(
+            tfx.components.FnArgs(
+                train_files=[f"{aggregated.uri}/Split-train/*"],
+                serving_model_dir=str(folder / "serving"),
+                model_run_dir=str(folder / "run"),
+                custom_config={
+                    "name": "tiny",
+                    "seed": seed,
+                    "model": {"base": "feature-classifier", "hidden": [8], "dropout": 0.2},
+                    "method": method,
+                    "training": {"epochs": 15, "batch_size": 8, "learning_rate": 0.01},
+                },
+            )
+        )
+        return folder
+
+    return run
+
+
+INSTANCES = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+CROWD = {"name": "crowdsourced-layer", "connection": "MW", "scale": 1.0}
+
+
+def served(folder, **more):
+    model = tf.saved_model.load(str(folder / "serving"))
+    signature = "annotators" if more else "serving_default"
+    return model.signatures[signature](instances=tf.constant(INSTANCES), **more)["probabilities"].numpy()
+
+
+def test_the_same_seed_gives_the_same_predictions_and_another_seed_others(train):
+    first, second, other = train("a", CROWD), train("b", CROWD), train("c", CROWD, seed=1)
+    np.testing.assert_array_equal(served(first), served(second))
+    assert not np.array_equal(served(first), served(other))
+
+
+def test_the_exported_model_says_what_the_kept_keras_model_says(train):
+    folder = train("a", CROWD)
+    model = keras.saving.load_model(folder / "run" / "model.keras")
+    np.testing.assert_allclose(served(folder), model.predict(INSTANCES, verbose=0), atol=1e-6)
+    annotators = tf.constant(["a3"] * 5)
+    assert served(folder, annotator=annotators).shape == (5, 3)
+    history = json.loads((folder / "run" / "history.json").read_text())
+    assert len(history["loss"]) == 15
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_standardisation_comes_from_the_train_split(train, crowd_folder):
+    folder = train("a", CROWD)
+    model = keras.saving.load_model(folder / "run" / "model.keras")
+    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
+    rows = np.float32([row for row, split in zip(table["features"], table["split"], strict=True) if split == "train"])
+    np.testing.assert_allclose(model.base.standardize.mean, rows.mean(axis=0, dtype="float64"), rtol=1e-5)
+    np.testing.assert_allclose(model.base.standardize.variance, rows.var(axis=0, dtype="float64"), rtol=1e-5)
+
+
+def test_training_on_aggregated_labels_exports_a_model_without_annotators(train):
+    folder = train("a", {"name": "aggregated", "connection": "MW", "scale": 1.0})
+    assert served(folder).shape == (5, 3)
+    assert list(tf.saved_model.load(str(folder / "serving")).signatures) == ["serving_default"]
