@@ -154,17 +154,16 @@ class TextSource(Source):
         _check_file(self.path, self.name)
         with _open(self.path) as stream:
             blocks = self._blocks(stream)
-            head = next(blocks, b"")
-            head = self._check_encoding(head)
-            start, line, any_rows = 0, 1, False
+            head, start, line, any_rows = self._check_encoding(next(blocks, b"")), 0, 1, False
             while True:
-                # blank lines at the top count, but hold nothing
                 end = head.find(b"\n", start)
-                first = head[start:end] if end >= 0 else head[start:]
-                if first.strip() or end < 0:
+                if end < 0 and len(head) <= LONGEST_LINE and (block := next(blocks, b"")):
+                    head += block
+                elif end >= 0 and not head[start:end].strip():
+                    start, line = end + 1, line + 1  # a blank line at the top counts, but holds nothing
+                else:
                     break
-                start, line = end + 1, line + 1
-            if not first.strip():
+            if not head[start:].strip():
                 raise DataError(f"{self.name} is empty.")
             start, line = self._begin(head, start, line)
             tail = head[start:]

@@ -168,9 +168,8 @@ def _rank(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     shifted: np.ndarray = np.subtract(values, low, dtype=np.int64 if low < 0 else values.dtype)
     present = np.zeros(span, dtype=bool)
     present[shifted] = True
-    place = np.cumsum(present, dtype=np.int32 if span < 2**31 else np.int64)
-    place -= 1
-    return np.flatnonzero(present) + low, place[shifted]
+    place: np.ndarray = np.cumsum(present, dtype=np.int32 if span < 2**31 else np.int64)
+    return np.flatnonzero(present) + low, place[shifted] - 1
 
 
 def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndarray]:

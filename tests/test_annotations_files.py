@@ -1,0 +1,667 @@
+"""Annotations from files: formats, places of errors, rejected rows, and what comes back from Parquet."""
+
+import csv
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdzoo import _sources, _vocabulary
+from crowdzoo.annotations import KINDS, Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.testing.strategies import annotations, names
+
+# the files of a property test may share a folder: each is written anew
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Errors name files as they were passed, so short names make short expectations."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=[None, 32], ids=["whole", "chunks of 32 bytes"])
+def chunks(request, monkeypatch):
+    """Chunks so small that lines, quotes and vocabularies fall across their edges."""
+    if request.param is not None:
+        monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
+        monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
+        monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
+        monkeypatch.setattr(_vocabulary, "_MERGE_AT", 1)
+
+
+def write(name, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    with open(name, "wb") as file:
+        file.write(gzip.compress(data) if name.endswith(".gz") else data)
+    return name
+
+
+def rows_of(ann):
+    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
+    return list(
+        zip(ann.tasks[ann.task_ids].tolist(), ann.annotators[ann.annotator_ids].tolist(), label.tolist(), strict=True)
+    )
+
+
+def message_of(name, **options):
+    with pytest.raises(DataError) as error:
+        Annotations.read(name, **options)
+    return str(error.value)
+
+
+# === Formats ===
+
+CONTENT = {
+    "a.csv": "task,annotator,label\n7,ann,cat\n7,bob,dog\n12,ann,dog\n",
+    "a.tsv": "task\tannotator\tlabel\n7\tann\tcat\n7\tbob\tdog\n12\tann\tdog\n",
+    "a.jsonl": '{"task": 7, "annotator": "ann", "label": "cat"}\n{"task": 7, "annotator": "bob", "label": "dog"}\n'
+    '{"label": "dog", "task": 12, "annotator": "ann"}\n',
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.usefixtures("chunks")
+def test_every_text_format_reads_alike(name, suffix):
+    ann = Annotations.read(write(name + suffix, CONTENT[name]))
+    assert rows_of(ann) == [(7, "ann", "cat"), (7, "bob", "dog"), (12, "ann", "dog")]
+    assert ann.tasks.tolist() == [7, 12]
+    assert ann.classes.tolist() == ["cat", "dog"]
+    assert ann.tasks.dtype == np.int64
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_parquet_file_of_others_reads_with_its_types():
+    table = pa.table(
+        {
+            "task": pa.array(["7", "12", "7"]).dictionary_encode(),
+            "worker": pa.array([3, 1, 1], pa.uint8()),
+            "label": pa.array(["b", "a", "a"], pa.large_string()),
+            "confidence": pa.array([1, None, 0], pa.float32()),
+            "timestamp": pa.array([0, 1, None], pa.timestamp("s", "Europe/Paris")),
+            "comment": pa.array([None, None, None]),
+        }
+    )
+    pq.write_table(table, "a.parquet")
+    ann = Annotations.read("a.parquet")
+    assert rows_of(ann) == [("7", 3, "b"), ("12", 1, "a"), ("7", 1, "a")]
+    np.testing.assert_array_equal(ann.confidence, [1, np.nan, 0])
+    np.testing.assert_array_equal(ann.timestamp, [0, 1, np.nan])
+
+
+def test_a_path_may_be_a_path_object(here):
+    write("a.csv", CONTENT["a.csv"])
+    assert len(Annotations.from_csv(here / "a.csv")) == 3
+
+
+READINGS = {
+    "carriage returns": "task,annotator,label\r\na,x,1\r\nb,x,2\r\n",
+    "no last line end": "task,annotator,label\na,x,1\nb,x,2",
+    "byte order mark": b"\xef\xbb\xbftask,annotator,label\na,x,1\nb,x,2\n",
+    "blank lines": "\n\ntask,annotator,label\n\na,x,1\n   \nb,x,2\n\n",
+    "white space": "task, annotator ,label\n a , x,1\nb\t,x , 2\n",
+    "quotes": '"task","annotator","label"\n"a","x","1"\n"b","x",2\n',
+    "worker": "worker,task,label\nx,a,1\nx,b,2\n",
+    "other columns": "id,task,id,annotator,label,text\n1,a,1,x,1,\n2,b,1,x,2,ü\n",
+    "line breaks in quotes": 'task,annotator,label,text\na,x,1,"two\nlines, and a ""quote"""\nb,x,2,"\n\n"\n',
+    "a quote in the middle": 'task,annotator,label,text\na,x,1,5" screen\nb,x,2,no\n',
+}
+
+
+@pytest.mark.parametrize("content", READINGS.values(), ids=READINGS)
+@pytest.mark.usefixtures("chunks")
+def test_what_csv_files_come_like(content):
+    assert rows_of(Annotations.read(write("a.csv", content))) == [("a", "x", 1), ("b", "x", 2)]
+
+
+def test_ids_are_integers_only_where_all_of_them_are_written_as_python_writes_them():
+    header = "task,annotator,label\n"
+    for ids, expected in [
+        (["10", "9"], [9, 10]),
+        (["-1", "0"], [-1, 0]),
+        (["10", "09"], ["09", "10"]),
+        (["10", "-0"], ["-0", "10"]),
+        (["10", "+9"], ["+9", "10"]),
+        (["10", "9.0"], ["10", "9.0"]),
+        (["10", "t9"], ["10", "t9"]),
+        (["99999999999999999999", "1"], ["1", "99999999999999999999"]),
+    ]:
+        ann = Annotations.read(write("a.csv", header + "".join(f"{task},x,1\n" for task in ids)))
+        assert ann.tasks.tolist() == expected
+
+
+@pytest.mark.usefixtures("chunks")
+def test_integers_that_turn_out_to_be_strings_later_are_strings():
+    lines = "".join(f"{task},x,1\n" for task in [5, 40, 300, -2, "t", 6])
+    ann = Annotations.read(write("a.csv", "task,annotator,label\n" + lines))
+    assert [row[0] for row in rows_of(ann)] == ["5", "40", "300", "-2", "t", "6"]
+    assert ann.tasks.tolist() == ["-2", "300", "40", "5", "6", "t"]
+
+
+def test_json_ids_are_compared_as_text():
+    lines = '{"task": 7, "worker": "a", "label": 1}\n{"task": "7", "worker": "b", "label": "1"}\n'
+    assert rows_of(Annotations.read(write("a.jsonl", lines))) == [(7, "a", 1), (7, "b", 1)]
+
+
+def test_json_keys_may_come_late_and_dates_stay_text():
+    lines = '{"task": "2024-01-01", "worker": 1, "label": 1}\n{"task": 1, "worker": 2, "label": 0, "confidence": 0.5}\n'
+    ann = Annotations.read(write("a.jsonl", lines))
+    assert ann.tasks[ann.task_ids].tolist() == ["2024-01-01", "1"]
+    np.testing.assert_array_equal(ann.confidence, [np.nan, 0.5])
+    assert Annotations.read(write("a.jsonl", CONTENT["a.jsonl"])).confidence is None
+
+
+def test_confidence_and_timestamp_are_read():
+    content = "task,annotator,label,confidence,timestamp\na,x,1,0.5,1970-01-02T00:00:00Z\na,y,1,,3.5\na,z,1, 1 ,\n"
+    ann = Annotations.read(write("a.csv", content))
+    np.testing.assert_array_equal(ann.confidence, [0.5, np.nan, 1])
+    np.testing.assert_array_equal(ann.timestamp, [86400, 3.5, np.nan])
+    with_zone = "task,annotator,label,timestamp\na,x,1,1970-01-01T01:00:00+01:00\nb,x,1,1970-01-01 00:00:01\n"
+    assert Annotations.read(write("a.csv", with_zone)).timestamp.tolist() == [0, 1]
+
+
+def test_ratings_and_sequences_are_read():
+    ratings = Annotations.read(write("a.csv", "task,annotator,label\na,x,1.5\nb,x,-1e3\n"), kind="regression")
+    assert (ratings.labels.tolist(), ratings.classes) == ([1.5, -1000], None)
+    lines = "".join(json.dumps({"task": "s", "worker": 1, "position": p, "label": "BIO"[p]}) + "\n" for p in (2, 0, 1))
+    tags = Annotations.read(write("a.jsonl", lines), kind="sequence")
+    assert tags.to_dense().tolist() == [[[0], [1], [2]]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_what_is_written_is_what_is_read(kind, data):
+    ann = data.draw(annotations(kind, named=True))
+    delimiter, end = data.draw(st.sampled_from(",\t")), data.draw(st.sampled_from(["\n", "\r\n"]))
+    buffer = io.StringIO(newline="")
+    quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    position = [0] * len(ann) if ann.positions is None else ann.positions.tolist()
+    writer.writerow(["task", "annotator", "label", "position"])
+    writer.writerows((*row, place) for row, place in zip(rows_of(ann), position, strict=True))
+    name = write("a.csv" if delimiter == "," else "a.tsv", buffer.getvalue())
+    again = Annotations.read(name, kind=kind)
+    # a file cannot tell 7 from "7", so names are compared by their text
+    assert [tuple(map(str, row)) for row in rows_of(again)] == [tuple(map(str, row)) for row in rows_of(ann)]
+    same = Annotations.read(name, kind=kind, tasks=ann.tasks, annotators=ann.annotators, classes=ann.classes)
+    assert same == ann
+
+
+# === Errors that name the place ===
+
+HEADER = "task,annotator,label\n"
+WAY_OUT = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
+BAD_ROWS = {
+    "empty task": (HEADER + "a,x,1\n,x,1\n", "row 3, column 'task': '' is empty. Fill it in, or remove the row."),
+    "blank annotator": (
+        HEADER + "a,  ,1\n",
+        "row 2, column 'annotator': '  ' is empty. Fill it in, or remove the row.",
+    ),
+    "empty label": (HEADER + "a,x,\n", "row 2, column 'label': '' is empty. Fill it in, or remove the row."),
+    "worker is called worker": (
+        "task,worker,label\na,,1\n",
+        "row 2, column 'worker': '' is empty. Fill it in, or remove the row.",
+    ),
+    "after blank lines": (
+        "\n" + HEADER + "\n\na,x,1\n\n,x,1\n",
+        "row 7, column 'task': '' is empty. Fill it in, or remove the row.",
+    ),
+    "after a quoted line break": (
+        'task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n',
+        "row 5, column 'task': '' is empty. Fill it in, or remove the row.",
+    ),
+    "too few values": (
+        HEADER + "a,x\nb,x,1\n",
+        "row 2: 'a,x' has 2 values where the header has 3. Put quotes (\") around a value that holds the separator.",
+    ),
+    "too many values": (
+        HEADER + "b,x,1\na,x,1,2\n",
+        "row 3: 'a,x,1,2' has 4 values where the header has 3. "
+        'Put quotes (") around a value that holds the separator.',
+    ),
+    "repeated": (
+        HEADER + "a,x,1\nb,x,1\na,x,1\n",
+        "row 4, column 'annotator': 'x' has labelled task 'a' before, in row 2. "
+        "Remove one, or pass on_duplicate='first' or 'last'.",
+    ),
+    "not UTF-8": (
+        b"task,annotator,label\na,x,caf\xe9\n",
+        "row 2, column 'label': 'caf\\\\xe9' is not UTF-8. Save the file as UTF-8.",
+    ),
+    "open quote": (
+        HEADER + 'b,x,1\n"a,x,1\nc,x,1\n',
+        "row 3: '\"a,x,1' opens a quote that nothing closes.",
+    ),
+    "carriage return within a line": (
+        HEADER + "a,x\ry,1\n",
+        "row 2: 'a,x\\ry,1' holds a carriage return within the line. Save the file with \\n line ends.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), BAD_ROWS.values(), ids=BAD_ROWS)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_row_of_a_csv_file_is_named(content, expected):
+    assert message_of(write("a.csv", content)) == f"a.csv: 1 bad row. {WAY_OUT}\n  a.csv, {expected}"
+
+
+BAD_NUMBERS = {
+    "no number": ("good", "'good' is not a number."),
+    "underscore": ("1_000", "'1_000' is not a number."),
+    "infinite": ("inf", "is not a finite number."),
+    "nan": ("nan", "is not a finite number."),
+    "overflow": ("1e999", "is not a finite number."),
+    "empty": ("", "is empty. Fill it in, or remove the row."),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), BAD_NUMBERS.values(), ids=BAD_NUMBERS)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_rating_is_named(value, expected):
+    message = message_of(write("a.csv", f"task,annotator,label\na,x,1\nb,x,{value}\nc,x,2\n"), kind="regression")
+    line = message.splitlines()[1]
+    assert len(message.splitlines()) == 2
+    assert line.startswith("  a.csv, row 3, column 'label': ")
+    assert line.endswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("b,x,1,high,0", "row 3, column 'confidence': 'high' is not a number."),
+        ("b,x,1,inf,0", "row 3, column 'confidence': inf is not a finite number. Leave it empty where it is unknown."),
+        ("b,x,1,1,soon", "row 3, column 'timestamp': 'soon' is not a number of seconds or an ISO 8601 date."),
+    ],
+)
+def test_a_bad_confidence_or_timestamp_is_named(row, expected):
+    name = write("a.csv", f"task,annotator,label,confidence,timestamp\na,x,1,0.5,0\n{row}\n")
+    assert message_of(name).splitlines()[1] == f"  a.csv, {expected}"
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        ("x", "'x' is not an integer."),
+        ("-1", "'-1' is not a position: positions are integers from 0."),
+        ("0.5", "'0.5' is not a position: positions are integers from 0."),
+        ("", "'' is empty. Fill it in, or remove the row."),
+        ("3", "'3' belongs to annotator"),
+    ],
+)
+def test_a_bad_position_is_named(position, expected):
+    name = write("a.csv", f"task,annotator,label,position\nb,x,O,0\na,x,O,{position}\n")
+    line = message_of(name, kind="sequence").splitlines()[1]
+    assert line.startswith(f"  a.csv, row 3, column 'position': {expected}".replace("'3'", "3"))
+
+
+def test_annotators_who_cover_different_positions_are_named():
+    name = write("a.csv", "task,annotator,label,position\ns,x,O,0\ns,x,O,1\ns,y,O,0\n")
+    assert message_of(name, kind="sequence").splitlines()[1] == (
+        "  a.csv, row 4, column 'position': 0 belongs to annotator 'y', who labels 1 positions of task 's' where "
+        "another annotator labels 2."
+    )
+
+
+BAD_LINES = {
+    "broken": ('{"task": 1,}', "row 2: '{\"task\": 1,}' is not JSON: "),
+    "no object": ("[1, 2]", "row 2: '[1, 2]' is not a JSON object."),
+    "no key": ('{"task": 1, "label": 1}', "row 2, column 'worker': None is empty. Fill it in, or remove the row."),
+    "list": ('{"task": [1], "worker": 1, "label": 1}', "row 2, column 'task': [1] is not a string or an integer."),
+    "fraction": ('{"task": 1, "worker": 1, "label": 0.5}', "row 2, column 'label': 0.5 is not a string or an integer."),
+    "bool": ('{"task": 1, "worker": 1, "label": true}', "row 2, column 'label': True is not a string or an integer."),
+    "half a character": (
+        '{"task": "\\ud800", "worker": 1, "label": 1}',
+        "row 2, column 'task': '?' holds half a character.",
+    ),
+    "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8. Save the file as UTF-8.'),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), BAD_LINES.values(), ids=BAD_LINES)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_line_of_json_is_named(line, expected):
+    good = '{"task": %d, "worker": "a", "label": "x"}\n'
+    data = line if isinstance(line, bytes) else line.encode()
+    message = message_of(write("a.jsonl", (good % 8).encode() + data + b"\n" + (good % 9).encode()))
+    assert message.startswith(f"a.jsonl: 1 bad row. {WAY_OUT}\n  a.jsonl, {expected}")
+    assert len(message.splitlines()) == 2
+
+
+def test_a_bad_row_of_a_parquet_file_is_named():
+    pq.write_table(
+        pa.table({"task": [1.0, 1.5, None], "worker": ["x", "y", "z"], "label": ["a", "b", ""]}), "a.parquet"
+    )
+    assert message_of("a.parquet").splitlines()[1:] == [
+        "  a.parquet, row 1, column 'task': 1.5 is not an id. Use strings or integers.",
+        "  a.parquet, row 2, column 'task': None is empty. Fill it in, or remove the row.",
+    ]
+
+
+def test_a_label_outside_the_classes_is_named_with_the_nearest():
+    name = write("a.csv", HEADER + "a,x,cat\nb,x,Dog\n")
+    assert message_of(name, classes=["cat", "dog"]).splitlines()[1] == (
+        "  a.csv, row 3, column 'label': 'Dog' is not one of the classes ['cat', 'dog']. Did you mean 'dog'?"
+    )
+
+
+@pytest.mark.usefixtures("chunks")
+def test_classes_that_are_numbers_are_matched_by_their_text():
+    ann = Annotations.read(write("a.csv", HEADER + "a,x,1\nb,x,0\n"), classes=[2, 1, 0], tasks=["b", "a"])
+    assert (ann.classes.tolist(), ann.labels.tolist(), ann.task_ids.tolist()) == ([2, 1, 0], [1, 2], [1, 0])
+
+
+@pytest.mark.usefixtures("chunks")
+def test_bad_rows_are_listed_by_line_and_counted():
+    lines = ["a,x,cat"] + ["b,x", ",x,cat", "c,x,cow"] * 5 + ["a,x,dog"]
+    message = message_of(write("a.csv", HEADER + "\n".join(lines)), classes=["cat", "dog"])
+    assert message.startswith("a.csv: 16 bad rows. ")
+    places = [int(line.split("row ")[1].split(",")[0].split(":")[0]) for line in message.splitlines()[1:-1]]
+    assert places == list(range(3, 13))
+    assert message.endswith("... and 6 more")
+
+
+BAD_FILES = {
+    "empty": ("a.csv", b"", "a.csv is empty."),
+    "blank": ("a.csv", b"\n \n", "a.csv is empty."),
+    "only a header": ("a.csv", HEADER, "a.csv has a header but no rows."),
+    "empty gzip": ("a.csv.gz", b"", "a.csv.gz is empty."),
+    "missing column": (
+        "a.csv",
+        "task,anotator,label\na,x,1\n",
+        "a.csv: column 'annotator' (or 'worker') is missing. Did you mean 'anotator'? "
+        "Rename that column to 'annotator'.",
+    ),
+    "no header": ("a.csv", "a,x,1\nb,x,1\n", "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'."),
+    "semicolons": (
+        "a.csv",
+        "task;annotator;label\na;x;1\n",
+        "a.csv: column 'task' is missing. The whole header is one column, 'task;annotator;label', so the values seem "
+        "to be separated by ';': .csv files are separated by commas, .tsv files by tabs.",
+    ),
+    "two of one column": (
+        "a.csv",
+        "task,task,annotator,label\na,a,x,1\n",
+        "a.csv: column 'task' is there 2 times. Keep one.",
+    ),
+    "UTF-16": ("a.csv", HEADER.encode("utf-16"), "a.csv: the file is UTF-16; save it as UTF-8."),
+    "header not UTF-8": (
+        "a.csv",
+        b"task,annotator,label,\xe9\n",
+        "a.csv, row 1: the header is not UTF-8 (unexpected end of data); save as UTF-8.",
+    ),
+    "only carriage returns": (
+        "a.csv",
+        "task,annotator,label\ra,x,1\r",
+        "a.csv, row 1: lines end in a carriage return alone; save with \\n line ends.",
+    ),
+    "gzip without the name": (
+        "a.csv",
+        gzip.compress(b"task"),
+        "a.csv: the file is compressed with gzip; let its name end in .gz.",
+    ),
+    "spreadsheet": (
+        "a.csv",
+        b"PK\x03\x04",
+        "a.csv: the file is a zip archive or a spreadsheet; export it as CSV.",
+    ),
+    "Parquet as CSV": (
+        "a.csv",
+        b"PAR1....",
+        "a.csv: the file is Parquet; let its name end in .parquet, or use from_parquet().",
+    ),
+    "JSON list": ("a.jsonl", "[\n{}]", "a.jsonl: a JSON list; write one JSON object a line instead."),
+    "JSON keys": (
+        "a.jsonl",
+        '{"task": 1, "worker": 1, "lable": 1}',
+        "a.jsonl: column 'label' is missing. Did you mean 'lable'? Rename that column to 'label'.",
+    ),
+    "suffix": (
+        "a.cvs",
+        HEADER,
+        "a.cvs: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, not in '.cvs'. "
+        "Did you mean '.csv'?",
+    ),
+    "empty Parquet": ("a.parquet", b"", "a.parquet is empty."),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_cannot_be_read_says_why(name, content, expected):
+    assert message_of(write(name, content)) == expected
+
+
+def test_a_gzip_file_that_is_cut_off_says_so():
+    data = gzip.compress("".join(f"task{i},x,{i % 7}\n" for i in range(1000)).join([HEADER, ""]).encode())
+    with open("a.csv.gz", "wb") as file:
+        file.write(data[: len(data) // 2])
+    assert message_of("a.csv.gz") == "a.csv.gz: the gzip file is cut off; copy or download it again."
+    with open("a.csv.gz", "wb") as file:
+        file.write(b"task,annotator,label\n")
+    assert message_of("a.csv.gz").startswith("a.csv.gz: not a sound gzip file (")
+    with open("a.csv.gz", "wb") as file:
+        file.write(data[:200] + bytes([data[200] ^ 255]) + data[201:])
+    assert message_of("a.csv.gz").startswith("a.csv.gz: not a sound gzip file (")
+
+
+def test_a_missing_file_is_named_with_its_neighbour(here):
+    write("answers.csv", HEADER)
+    assert message_of("anwsers.csv") == "anwsers.csv does not exist. Did you mean 'answers.csv'?"
+    assert message_of("nowhere/answers.parquet") == "nowhere/answers.parquet does not exist."
+    (here / "folder.csv").mkdir()
+    assert message_of("folder.csv") == "folder.csv is a folder. Name a file in it."
+
+
+def test_a_parquet_file_that_is_cut_off_says_so():
+    Annotations.from_arrays([1, 2], [1, 1], [0, 1]).to_parquet("a.parquet")
+    with open("a.parquet", "rb") as file:
+        data = file.read()
+    with open("a.parquet", "wb") as file:
+        file.write(data[:-20])
+    assert message_of("a.parquet").startswith("a.parquet: not a whole Parquet file. Write or copy it again.")
+
+
+def test_a_parquet_column_of_another_type_is_named():
+    pq.write_table(pa.table({"task": [[1]], "worker": [1], "label": [1]}), "a.parquet")
+    assert message_of("a.parquet").startswith("a.parquet: column 'task' has the type list<")
+
+
+# === Rows kept apart ===
+
+
+def read_rejects(name):
+    with open(name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.usefixtures("chunks")
+def test_rejected_rows_are_kept_with_reason_and_text():
+    lines = ["a,x,cat", "b,x", "b,x,cow", "a,x,dog", '"b",y,cat', ",y,cat"]
+    name = write("a.csv", HEADER + "\n".join(lines) + "\n")
+    ann = Annotations.read(name, classes=["cat", "dog"], on_bad_rows="reject", rejects="rejects.csv")
+    assert rows_of(ann) == [("a", "x", "cat"), ("b", "y", "cat")]
+    assert ann.num_rejected == 4
+    rejects = sorted(read_rejects("rejects.csv"), key=lambda reject: int(reject["row"]))
+    assert [list(reject.values()) for reject in rejects] == [
+        [
+            "a.csv",
+            "3",
+            "",
+            "b,x",
+            'has 2 values where the header has 3. Put quotes (") around a value that holds the separator.',
+            "b,x",
+        ],
+        ["a.csv", "4", "label", "cow", "is not one of the classes ['cat', 'dog'].", "b,x,cow"],
+        [
+            "a.csv",
+            "5",
+            "annotator",
+            "x",
+            "has labelled task 'a' before, in row 2. Remove one, or pass on_duplicate='first' or 'last'.",
+            "a,x,dog",
+        ],
+        ["a.csv", "7", "task", "", "is empty. Fill it in, or remove the row.", ",y,cat"],
+    ]
+
+
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_every_row_is_either_kept_or_rejected(data):
+    """Good and bad rows in any mixture; which are bad is known from how they were made."""
+    num_rows = data.draw(st.integers(1, 12))
+    spoiled = data.draw(st.lists(st.sampled_from(["", "task", "label", "short", "repeat"]), min_size=num_rows + 1))
+    lines, good, bad = ["0,a,no"], [("0", "a", "no")], {}
+    for number, how in enumerate(spoiled[:num_rows], start=1):
+        line = {"task": ",a,no", "label": f"{number},a,maybe", "short": f"{number},a", "repeat": "0,a,yes"}.get(
+            how, f"{number},a,yes"
+        )
+        lines.append(line)
+        if how:
+            bad[number + 2] = line
+        else:
+            good.append((str(number), "a", "yes"))
+    name = write("a.csv", HEADER + "\n".join(lines))
+    ann = Annotations.read(name, classes=["no", "yes"], on_bad_rows="reject", rejects="rejects.csv")
+    assert [tuple(map(str, row)) for row in rows_of(ann)] == good
+    assert {int(reject["row"]): reject["original"] for reject in read_rejects("rejects.csv")} == bad
+    assert ann.num_rejected == len(bad) == len(lines) - len(ann)
+
+
+@pytest.mark.parametrize(("policy", "kept", "dropped"), [("first", "cat", "4"), ("last", "dog", "2")])
+@pytest.mark.usefixtures("chunks")
+def test_what_a_policy_drops_is_kept_apart_too(policy, kept, dropped):
+    name = write("a.csv", HEADER + "a,x,cat\nb,x,cat\na,x,dog\n")
+    ann = Annotations.read(name, on_duplicate=policy, rejects="rejects.csv")
+    assert ("a", "x", kept) in rows_of(ann)
+    assert [reject["row"] for reject in read_rejects("rejects.csv")] == [dropped]
+
+
+def test_rows_of_a_ragged_sequence_are_all_rejected():
+    name = write("a.csv", "task,annotator,label,position\ns,x,O,0\ns,x,B,1\ns,x,O,2\ns,y,O,0\ns,y,O,1\n")
+    ann = Annotations.read(name, kind="sequence", on_bad_rows="reject", rejects="rejects.csv")
+    assert (len(ann), ann.num_rejected) == (3, 2)
+    assert [reject["original"] for reject in read_rejects("rejects.csv")] == ["s,y,O,0", "s,y,O,1"]
+
+
+@pytest.mark.usefixtures("chunks")
+def test_unknown_tasks_of_other_formats_are_rejected_with_their_text():
+    line = '{"task": "%s", "worker": 1, "label": 1}\n'
+    write("a.jsonl", line % "a" + line % "b")
+    ann = Annotations.read("a.jsonl", tasks=["a"], on_bad_rows="reject", rejects="rejects.csv")
+    assert len(ann) == 1
+    assert [reject["original"] for reject in read_rejects("rejects.csv")] == [(line % "b").strip()]
+    pq.write_table(pa.table({"task": ["b", "a"], "worker": [1, 1], "label": [0, 1]}), "a.parquet")
+    Annotations.read("a.parquet", tasks=["a"], on_bad_rows="reject", rejects="rejects.csv")
+    (reject,) = read_rejects("rejects.csv")
+    assert (reject["row"], reject["original"]) == ("0", '{"task": "b", "annotator": 1, "label": 0}')
+
+
+def test_rejecting_without_a_file_warns_with_the_count_and_an_example():
+    name = write("a.csv", HEADER + "a,x,cat\n,x,cat\nb,x\n")
+    with pytest.warns(UserWarning, match=r"2 rows were left out, e\.g\. a\.csv, row 3, column 'task': '' is empty"):
+        assert Annotations.read(name, on_bad_rows="reject").num_rejected == 2
+
+
+def test_a_file_without_a_single_good_row_is_an_error_all_the_same():
+    name = write("a.csv", HEADER + ",x,cat\n,y,cat\n")
+    assert message_of(name, on_bad_rows="reject", rejects="rejects.csv").startswith("a.csv: all 2 rows are bad.\n")
+    assert os.listdir() == ["a.csv"]
+
+
+def test_an_error_leaves_no_file_behind_and_an_old_one_alone():
+    write("rejects.csv", "old")
+    message_of(write("a.csv", HEADER + "a,x\n"), rejects="rejects.csv")
+    assert sorted(os.listdir()) == ["a.csv", "rejects.csv"]
+    assert Path("rejects.csv").read_text() == "old"
+
+
+def test_a_clean_file_empties_old_rejects():
+    write("rejects.csv", "old")
+    Annotations.read(write("a.csv", HEADER + "a,x,cat\n"), on_bad_rows="reject", rejects="rejects.csv")
+    assert read_rejects("rejects.csv") == []
+
+
+# === To Parquet and back ===
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_parquet_gives_back_what_was_written(kind, data):
+    ann = data.draw(annotations(kind, named=True, optional=True))
+    ann.to_parquet("a.parquet")
+    assert Annotations.from_parquet("a.parquet") == ann
+    assert Annotations.read("a.parquet") == ann
+    sorted_ann = Annotations.from_frame(ann.to_frame(), kind=kind)
+    sorted_ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet") == sorted_ann
+
+
+def test_annotations_without_rows_come_back_too():
+    ann = Annotations.from_arrays([1], [1], [1]).select_tasks([])
+    ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet") == ann
+
+
+def test_a_written_file_holds_names_for_others_to_read():
+    Annotations.from_arrays(["b", "a"], [3, 4], ["no", "yes"]).to_parquet("a.parquet")
+    frame = pd.read_parquet("a.parquet")
+    assert frame.to_dict("list") == {"task": ["b", "a"], "annotator": [3, 4], "label": ["no", "yes"]}
+
+
+def test_names_passed_on_reading_take_the_place_of_the_files_own():
+    ann = Annotations.from_arrays(["b", "a"], [3, 4], ["no", "yes"], classes=["yes", "no"])
+    ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet", classes=["no", "yes"]).labels.tolist() == [0, 1]
+    assert Annotations.read("a.parquet").labels.tolist() == [1, 0]
+
+
+def test_a_written_file_knows_its_kind():
+    Annotations.from_arrays([1], [1], [1], kind="regression").to_parquet("a.parquet")
+    assert Annotations.read("a.parquet").kind == "regression"
+    message = message_of("a.parquet", kind="classification")
+    assert message == "a.parquet was written with kind='regression'. Received: kind='classification'"
+
+
+def test_a_file_of_a_later_version_is_refused():
+    metadata = {"crowdzoo.annotations": json.dumps({"version": 2})}
+    pq.write_table(pa.table({"task": [1]}).replace_schema_metadata(metadata), "a.parquet")
+    assert message_of("a.parquet") == "a.parquet: written by a later crowdzoo (format 2). Update crowdzoo."
+
+
+def test_names_that_no_file_can_hold_are_refused_and_nothing_is_left():
+    with pytest.raises(DataError, match=r"tasks holds \(1, 2\), of type tuple"):
+        Annotations.from_arrays([(1, 2)], [1], [1]).to_parquet("a.parquet")
+    assert os.listdir() == []
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(monkeypatch):
+    ann = Annotations.from_arrays([1], [1], [1])
+    write("a.parquet", "old")
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        ann.to_parquet("a.parquet")
+    assert os.listdir() == ["a.parquet"]
+    assert Path("a.parquet").read_text() == "old"
+
+
+@given(st.integers(1, 6).flatmap(names))
+def test_drawn_names_are_what_the_strategy_promises(drawn):
+    assert len({str(name) for name in drawn}) == len(drawn)
+    assert all(isinstance(name, type(drawn[0])) for name in drawn)
+    assert all(str(name).strip() == str(name) != "" for name in drawn)
