@@ -148,8 +148,10 @@ class CrowdModel(keras.Model):
         """Trains on annotations.
 
         Args:
-            x: instances `[N, ...]`, row i is task code i; or, with y None, a `tf.data.Dataset` or
-                `keras.utils.PyDataset` of `({"instances": ..., "annotators": ids}, labels)`.
+            x: instances `[N, ...]`, row i is task code i; or `{"instances": ..., "annotators": ids}` with ids int
+                `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
+                y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of
+                `({"instances": ..., "annotators": ids}, labels)`.
             y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
                 sequences `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets,
                 `[N, K]`.
@@ -217,10 +219,41 @@ class CrowdModel(keras.Model):
                     "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
                 )
             return _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
-        annotations = y if isinstance(y, Annotations) else Annotations.from_dense(y, kind=self._kind())
+        if _has_annotators(x):
+            annotations = self._from_padded(x["annotators"], y)
+            x = x["instances"]
+        else:
+            annotations = y if isinstance(y, Annotations) else Annotations.from_dense(y, kind=self._kind())
         self._check(annotations)
         batches = CrowdBatches(x, annotations, batch_size=batch_size, seed=seed, shuffle=shuffle)
         return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
+
+    def _from_padded(self, ids: Any, labels: Any) -> Annotations:
+        """Annotations out of the sparse form's arrays."""
+        ids, labels, kind = np.asarray(ids), np.asarray(labels), self._kind()
+        tokens = labels.shape[1:2] if kind == "sequence" else ()
+        if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
+            written = "[tasks, tokens, M]" if kind == "sequence" else "[tasks, M]"
+            raise DataError(
+                f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
+            )
+        cells = np.nonzero(~np.isnan(labels) if kind == "regression" else labels >= 0)
+        task, said = cells[0], labels[cells]
+        annotator = ids[task, cells[-1]]
+        if (annotator < 0).any():
+            row = task[annotator < 0][0]
+            raise DataError(f"row {row} of annotators has padding (-1) where a label stands in row {row} of the labels")
+        highest = int(annotator.max(initial=-1))
+        return Annotations(
+            kind,
+            task,
+            annotator,
+            said,
+            tasks=np.arange(len(ids)),
+            annotators=np.arange(max(highest + 1, getattr(self.crowd, "num_annotators", 1))),
+            classes=None if kind == "regression" else np.arange(int(said.max(initial=0)) + 1),
+            positions=cells[1] if kind == "sequence" else None,
+        )
 
     def _kind(self) -> str:
         return getattr(self.crowd, "task", "classification")

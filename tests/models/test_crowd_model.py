@@ -132,6 +132,29 @@ def test_batches_can_be_given_and_predict_ignores_annotators():
     )
 
 
+@pytest.mark.parametrize("kind", ["classification", "sequence", "regression"])
+def test_padded_arrays_train_like_their_annotations(kind):
+    x, _, annotations = a_crowd(kind)
+    ids, labels = annotations.padded()
+    losses = a_model(kind).fit(x, annotations, epochs=2, verbose=0).history["loss"]
+    padded = {"instances": x, "annotators": ids}
+    np.testing.assert_allclose(
+        a_model(kind).fit(padded, labels, epochs=2, verbose=0).history["loss"], losses, rtol=1e-5
+    )
+
+
+def test_padded_arrays_that_do_not_fit_are_refused():
+    x, _, annotations = a_crowd()
+    ids, labels = annotations.padded()
+    model = a_model()
+    with pytest.raises(DataError, match=r"labels \[tasks, M\], got \(256, 3\) and \(256, 2\)"):
+        model.fit({"instances": x, "annotators": ids}, labels[:, :2])
+    with pytest.raises(DataError, match="row 5 of annotators has padding"):
+        model.fit({"instances": x, "annotators": np.where(np.arange(N)[:, None] == 5, -1, ids)}, labels)
+    with pytest.raises(DataError, match=r"annotator codes must be 0 to 7 .* codes 0 to 9"):
+        model.fit({"instances": x, "annotators": np.where(ids == 6, 9, ids)}, labels)
+
+
 def test_calling_with_annotators_gives_their_answers():
     x, _, annotations = a_crowd()
     model = a_model()
