@@ -87,7 +87,7 @@ def _compared(dataset: CrowdDataset, settings: TrainingSettings, seeds: tuple[in
     summary = {
         **comparison.to_dict(),
         "key": key,
-        "title": f"{comparison.num_train} training images, {comparison.num_eval} held out, {len(seeds)} training{'s' * (len(seeds) > 1)} each",
+        "title": f"{comparison.num_train} training images, {comparison.num_eval} held out; mean ± std over seeds",
         "header": comparison.header(),
         "rows": comparison.rows(),
         "plots": [path.name for path in _draw(comparison, dataset, folder)],
