@@ -269,5 +269,4 @@ def _has_all_files(contents: Contents) -> bool:
     shards = [name for name in names if name.startswith("variables/variables.data-")]
     if not shards:
         return "variables/variables.index" not in names
-    expected = int(shards[0].rsplit("-of-", 1)[1])
-    return "variables/variables.index" in names and len(shards) == expected
+    return "variables/variables.index" in names and shards[0].endswith(f"-of-{len(shards):05d}")
