@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo._sources import Batch, Source, did_you_mean
-from crowdzoo._vocabulary import Vocabulary
+from crowdzoo._vocabulary import Vocabulary, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
 __all__ = ["Rules", "collect"]
@@ -147,8 +147,12 @@ class _Collector:
         num_found = 0
         good = np.ones(batch.num_rows, dtype=bool)
         encoded: dict[str, tuple[pa.Array, np.ndarray]] = {}
+        whole: dict[str, np.ndarray] = {}
         numbers: dict[str, np.ndarray] = {}
         for column, values in batch.columns.items():
+            if (integers := self._integers(column, values)) is not None:
+                whole[column] = integers
+                continue
             if column in self.vocabularies:
                 dictionary, codes, problems = self._names(column, values)
                 encoded[column] = dictionary, codes
@@ -168,11 +172,15 @@ class _Collector:
         if num_found:
             lines = batch.line_numbers()[good]
             encoded = {name: (dictionary, codes[good]) for name, (dictionary, codes) in encoded.items()}
+            whole = {name: values[good] for name, values in whole.items()}
             numbers = {name: values[good] for name, values in numbers.items()}
         self.lines.append(lines)
         self.counts.append(int(good.sum()))
         for name, (dictionary, codes) in encoded.items():
             self.vocabularies[name].add(dictionary, codes)
+        for name, integers in whole.items():
+            are_strings = not self.source.text and pa.types.is_large_string(batch.columns[name].type)
+            self.vocabularies[name].add_integers(integers, are_strings)
         for name, values in numbers.items():
             self.numbers.setdefault(name, []).append(values)
 
@@ -211,6 +219,14 @@ class _Collector:
 
     def _column(self, column: str) -> str:
         return getattr(self.source, "found", {}).get(column, column)
+
+    def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
+        """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
+        if column not in self.vocabularies or not self.vocabularies[column].takes_integers:
+            return None
+        if pa.types.is_integer(values.type) and not values.null_count:
+            return values.to_numpy()
+        return text_as_integers(values) if pa.types.is_large_string(values.type) else None
 
     def _names(
         self, column: str, values: pa.Array

@@ -32,6 +32,7 @@ __all__ = ["Batch", "CsvSource", "JsonlSource", "ParquetSource", "Source", "Tabl
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 BATCH_ROWS = 1 << 17
+JSON_BLOCK = 1 << 20
 # the csv module's own limit on a field; a line can be longer
 LONGEST_LINE = 64 << 20
 
@@ -390,9 +391,10 @@ class JsonlSource(TextSource):
 
     def _fast(self, chunk: bytes) -> pa.Table:
         chunk.decode("utf-8")  # Arrow's JSON parser does not look
+        # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
         table = pyarrow.json.read_json(
             pa.BufferReader(chunk),
-            read_options=pyarrow.json.ReadOptions(block_size=len(chunk) + 1),
+            read_options=pyarrow.json.ReadOptions(block_size=JSON_BLOCK),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=pa.schema(list(self.types.items())), unexpected_field_behavior="ignore"
             ),

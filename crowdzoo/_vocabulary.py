@@ -31,13 +31,18 @@ class Vocabulary:
         self.given = given
         self.num_given = 0 if given is None else len(given)
         self.takes_integers = given is None
+        self.integers_are_strings = False
         self._names = None if given is None else _arrow_names(given)
         self._integers: list[np.ndarray] = []
         self._codes: list[np.ndarray] = []
         self._pending: list[pa.Array] = []
 
-    def add_integers(self, values: np.ndarray) -> None:
-        """Takes one chunk of integers, int64 [n]; only while `takes_integers`."""
+    def add_integers(self, values: np.ndarray, are_strings: bool = False) -> None:
+        """Takes one chunk of integers, int64 [n]; only while `takes_integers`.
+
+        With `are_strings` they stand for strings, and `name` and `finish` give strings back.
+        """
+        self.integers_are_strings |= are_strings
         small = len(values) == 0 or (values.min() >= -(2**31) and values.max() < 2**31)
         self._integers.append(values.astype(np.int32) if small else values)
 
@@ -93,6 +98,8 @@ class Vocabulary:
             self._integers = []
             names, codes = _rank(values)
             self._names = pa.array(names.astype(np.int64))
+            if self.integers_are_strings:
+                self._names = self._names.cast(pa.large_string())
             return codes
         self._merge()
         codes = np.concatenate(self._codes) if self._codes else np.empty(0, dtype=np.int32)

@@ -61,6 +61,8 @@ def message_of(name, **options):
     return str(error.value)
 
 
+HEADER = "task,annotator,label\n"
+
 # === Formats ===
 
 CONTENT = {
@@ -201,9 +203,26 @@ def test_what_is_written_is_what_is_read(kind, data):
     assert same == ann
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_clean_file_costs_no_python_per_row(name, monkeypatch):
+    """More rows than Arrow's JSON parser takes in a block, in more than one chunk."""
+
+    def slow(*_):
+        raise AssertionError("a clean file was read line by line")
+
+    monkeypatch.setattr(_sources.CsvSource, "_slow", slow)
+    monkeypatch.setattr(_sources.JsonlSource, "_slow", slow)
+    monkeypatch.setattr(_sources, "CHUNK_BYTES", 1 << 20)
+    num_rows = 120_000
+    line = "{},w{},{}\n" if name == "a.csv" else '{{"task":{},"worker":"w{}","label":{}}}\n'
+    rows = "".join(line.format(number // 3, number % 3, number % 2) for number in range(num_rows))
+    ann = Annotations.read(write(name, (HEADER if name == "a.csv" else "") + rows))
+    np.testing.assert_array_equal(ann.task_ids, np.arange(num_rows) // 3)
+    np.testing.assert_array_equal(ann.labels, np.arange(num_rows) % 2)
+
+
 # === Errors that name the place ===
 
-HEADER = "task,annotator,label\n"
 WAY_OUT = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
 BAD_ROWS = {
     "empty task": (HEADER + "a,x,1\n,x,1\n", "row 3, column 'task': '' is empty. Fill it in, or remove the row."),
