@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
+    _quiet_libraries()
     try:
         return arguments.command_function(arguments) or 0
     except CrowdzooError as error:
@@ -190,7 +191,6 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    _choose_backend()
     import numpy as np
 
     from crowdzoo.aggregation import create
@@ -267,7 +267,7 @@ def _describe_export(command: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    _choose_backend("tensorflow")
+    _use_tensorflow()
     import keras
 
     import crowdzoo.layers
@@ -368,7 +368,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         print(f"{arguments.config}: fine")
         return 0
-    _choose_backend("tensorflow")
+    _use_tensorflow()
     from crowdzoo.pipelines.local import run
 
     result = run(config)
@@ -385,7 +385,7 @@ def _describe_demo(command: argparse.ArgumentParser) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    _choose_backend("tensorflow")
+    _use_tensorflow()
     from crowdzoo.pipelines.demo import run_demo
 
     run_demo(arguments.out, seeds=range(arguments.seeds))
@@ -404,7 +404,7 @@ def _describe_serve(command: argparse.ArgumentParser) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> None:
-    _choose_backend("tensorflow")
+    _use_tensorflow()
     from crowdzoo.serving.server import serve
 
     named = {"name": arguments.name} if arguments.name else {}
@@ -476,13 +476,15 @@ def _refuse_filled(folder: Path, flag: str) -> None:
         raise ConfigError(f"{flag} {folder}: is there already and not empty. Name a new folder.")
 
 
-def _choose_backend(name: str | None = None) -> None:
-    """Set Keras' backend before its first import, and quiet TensorFlow's start-up lines."""
+def _quiet_libraries() -> None:
+    """Leave the terminal to crowdzoo: TensorFlow's start-up lines, and a library's notice about Python 3.10."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # TensorFlow imports Google's client libraries, which announce the end of Python 3.10 to whoever listens
     warnings.filterwarnings("ignore", message="You are using a .*Python version", category=FutureWarning)
-    if name:
-        os.environ["KERAS_BACKEND"] = name
+
+
+def _use_tensorflow() -> None:
+    """Choose Keras' backend before its first import: the SavedModel, the pipeline and the server need this one."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
 @contextlib.contextmanager

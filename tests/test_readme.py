@@ -1,0 +1,48 @@
+"""What the README says is run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from crowdzoo.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_examples_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert float(re.search(r"accuracy against the truth: ([\d.]+)", printed).group(1)) > 0.75
+    assert "(2, 3)" in printed
+    assert "(30, 3, 3)" in printed
+    assert (tmp_path / "model.keras").is_file()
+
+
+def test_the_configuration_is_accepted(tmp_path):
+    pytest.importorskip("tfx")
+    from crowdzoo import datasets
+    from crowdzoo.pipelines.config import load_config
+
+    (text,) = re.findall(r"```yaml\n(.*?)```", README, flags=re.S)
+    (tmp_path / "pets.yaml").write_text(text)
+    datasets.write_files(datasets.load("labelme"), tmp_path / "data")
+    config = load_config(tmp_path / "pets.yaml")
+    assert config.output.serving == tmp_path / "served" / "pets"
+
+
+def test_the_commands_and_files_named_are_there():
+    for command in re.findall(r"^    crowdzoo ([a-z]+)", README, flags=re.M):
+        assert command in COMMANDS
+    targets = re.findall(r"^    make ([a-z-]+)", README, flags=re.M)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"demo", "test"} <= set(targets)
+    assert all(f"\n{target}:" in makefile for target in targets)
+    for link in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / link).exists(), link
