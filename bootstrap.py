@@ -22,6 +22,7 @@ STAMP = ".crowdzoo-stamp"
 MODERN_GLIBC = (2, 38)
 MODERN = ("3.13", "3.12", "3.11")
 FOR_ALL = ("3.10",)
+SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/opt/homebrew/bin")
 
 
 def say(text):
@@ -88,7 +89,7 @@ def candidates(version):
     data = os.environ.get("XDG_DATA_HOME", os.path.join(home, ".local", "share"))
     for path in sorted(glob.glob(os.path.join(data, "uv", "python", "cpython-" + version + ".*", "bin", name))):
         yield path
-    for folder in ("/usr/local/bin", "/usr/bin", "/opt/homebrew/bin", os.path.join(home, "miniconda3", "bin")):
+    for folder in SYSTEM_FOLDERS:
         yield os.path.join(folder, name)
 
 
