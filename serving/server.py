@@ -85,8 +85,8 @@ class Server:
         self._wait = wait
         self._store = ModelStore(self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels)
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-rest")
+        self._grpc_executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-grpc")
         self._max_request_bytes = max_request_bytes
-        self._threads = threads
         self._ports = (rest_port, grpc_port)
         self._rest: uvicorn.Server | None = None
         self._rest_thread: threading.Thread | None = None
@@ -138,7 +138,8 @@ class Server:
         if finished is not None:
             finished.wait()
         self._store.stop()
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._grpc_executor):
+            executor.shutdown(wait=False, cancel_futures=True)
 
     def __enter__(self) -> "Server":
         self.start()
@@ -151,7 +152,7 @@ class Server:
 
     def _make_grpc(self) -> grpc.Server:
         server = grpc.server(
-            ThreadPoolExecutor(self._threads, thread_name_prefix="crowdzoo-grpc"),
+            self._grpc_executor,
             options=[
                 ("grpc.so_reuseport", 0),  # a port that is taken must be an error
                 ("grpc.max_receive_message_length", self._max_request_bytes),
