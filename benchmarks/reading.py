@@ -117,12 +117,12 @@ def main() -> None:
                 command = [sys.executable, __file__, "--read", reader, os.path.join(folder, name)]
                 runs.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
                 run = runs[-1]
-                print(
-                    f"{run['file']:20} {run['reader']:13} {run['seconds']:7.2f} s (CPU {run['cpu_seconds']:6.2f}) {run['rows_per_second']:>12,} rows/s"
-                    f"  peak {run['peak_rss_mb']:>6,} MB  {run['peak_bytes_per_row']:6.1f} bytes/row over the start"
-                    f" (table {run['table_bytes_per_row']:.1f})",
-                    flush=True,
+                place = f"{run['file']:20} {run['reader']:13}"
+                speed = f"{run['seconds']:7.2f} s (CPU {run['cpu_seconds']:6.2f}) {run['rows_per_second']:>10,} rows/s"
+                memory = (
+                    f"peak {run['peak_rss_mb']:>6,} MB, {run['peak_bytes_per_row']:5.1f} bytes a row more than before"
                 )
+                print(f"{place} {speed}  {memory} (table {run['table_bytes_per_row']:.1f})", flush=True)
     for name in ("annotations.csv", "annotations.parquet"):
         own, *peers = [run for run in runs if run["file"] == name]
         for peer in peers:

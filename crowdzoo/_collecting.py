@@ -67,6 +67,9 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     Raises:
         DataError: for bad rows, unless they are to be rejected; or where no row is left.
     """
+    path = getattr(source, "path", None)
+    if path is not None and rules.rejects is not None and path.resolve() == rules.rejects.resolve():
+        raise ValueError(f"rejects must be another file than {source.name}.")
     with _Rejects(rules.rejects) as rejects:
         return _Collector(source, rules, rejects).run()
 
@@ -467,6 +470,8 @@ class _Rejects:
 
     def __enter__(self) -> _Rejects:
         if self.path is not None:
+            if not self.path.parent.is_dir():
+                raise DataError(f"rejects: the folder {self.path.parent} does not exist. Make it first.")
             self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
             self._file = open(self._temporary, "w", encoding="utf-8", newline="")
             self._writer = csv.writer(self._file)

@@ -32,6 +32,7 @@ __all__ = ["Batch", "CsvSource", "JsonlSource", "ParquetSource", "Source", "Tabl
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 BATCH_ROWS = 1 << 17
+_NUL = "holds a NUL byte. Save the file as UTF-8 text."
 JSON_BLOCK = 1 << 20
 # the csv module's own limit on a field; a line can be longer
 LONGEST_LINE = 64 << 20
@@ -349,7 +350,7 @@ class CsvSource(TextSource):
                 wrong = next((name for name, value in zip(names, values, strict=True) if not _is_text(value)), None)
                 if wrong is not None:
                     value = _readable(fields[self.places[names.index(wrong)]].encode("utf-8", "surrogateescape"))
-                    reason = "is not UTF-8. Save the file as UTF-8."
+                    reason = _NUL if "\0" in value else "is not UTF-8. Save the file as UTF-8."
                     bad.append((BadRow(self.name, here, self.found[wrong], value, reason), _readable(original)))
                 else:
                     rows.append(values)
@@ -452,9 +453,8 @@ class JsonlSource(TextSource):
             if value is not None and (isinstance(value, bool) or not isinstance(value, types)):
                 return BadRow(self.name, line, name, value, f"is not {expected}.")
             if isinstance(value, str) and not _is_text(value):
-                return BadRow(
-                    self.name, line, name, _readable(value.encode("utf-8", "replace")), "holds half a character."
-                )
+                reason = _NUL if "\0" in value else "holds half a character."
+                return BadRow(self.name, line, name, _readable(value.encode("utf-8", "replace")), reason)
             values.append(None if value is None else str(value))
         return None
 
@@ -633,7 +633,7 @@ def _csv_reason(error: str) -> str:
     if "new-line character" in error:
         return "holds a carriage return within the line. Save the file with \\n line ends."
     if "NUL" in error:
-        return "holds a NUL byte. Save the file as UTF-8 text."
+        return _NUL
     return f"cannot be taken apart: {error}."
 
 

@@ -205,14 +205,13 @@ def test_what_is_written_is_what_is_read(kind, data):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_a_clean_file_costs_no_python_per_row(name, monkeypatch):
-    """More rows than Arrow's JSON parser takes in a block, in more than one chunk."""
+    """More rows than Arrow's JSON parser takes in a block."""
 
     def slow(*_):
         raise AssertionError("a clean file was read line by line")
 
     monkeypatch.setattr(_sources.CsvSource, "_slow", slow)
     monkeypatch.setattr(_sources.JsonlSource, "_slow", slow)
-    monkeypatch.setattr(_sources, "CHUNK_BYTES", 1 << 20)
     num_rows = 120_000
     line = "{},w{},{}\n" if name == "a.csv" else '{{"task":{},"worker":"w{}","label":{}}}\n'
     rows = "".join(line.format(number // 3, number % 3, number % 2) for number in range(num_rows))
@@ -599,6 +598,20 @@ def test_a_file_without_a_single_good_row_is_an_error_all_the_same():
     name = write("a.csv", HEADER + ",x,cat\n,y,cat\n")
     assert message_of(name, on_bad_rows="reject", rejects="rejects.csv").startswith("a.csv: all 2 rows are bad.\n")
     assert os.listdir() == ["a.csv"]
+
+
+def test_rejects_never_take_the_place_of_the_file_itself():
+    name = write("a.csv", HEADER + "a,x,cat\n")
+    with pytest.raises(ValueError, match=r"rejects must be another file than a\.csv"):
+        Annotations.read(name, rejects="./a.csv")
+    assert message_of(name, rejects="nowhere/b.csv") == "rejects: the folder nowhere does not exist. Make it first."
+
+
+def test_a_nul_byte_is_named():
+    message = message_of(write("a.csv", HEADER + "a,x\0,1\nb,x,1\n"))
+    assert message.startswith("a.csv: 1 bad row.")
+    assert "a.csv, row 2" in message
+    assert message.endswith("holds a NUL byte. Save the file as UTF-8 text.")
 
 
 def test_an_error_leaves_no_file_behind_and_an_old_one_alone():
