@@ -35,14 +35,25 @@ CONFIG = """\
 name: tiny
 data: {annotations: answers.csv, instances: instances.parquet}
 model: {hidden: [8], dropout: 0.2}
+aggregation: {tol: 0.01}
 training: {epochs: 8, batch_size: 16, learning_rate: 0.01}
 output: {root: out}
 """
 
 
+@pytest.fixture(scope="session")
+def make_inputs():
+    """A function that writes answers.csv, instances.parquet and tiny.yaml into a folder, the same each time."""
+
+    def make(folder: Path) -> Path:
+        write_inputs(folder)
+        (folder / "tiny.yaml").write_text(CONFIG)
+        return folder
+
+    return make
+
+
 @pytest.fixture
-def inputs(tmp_path):
+def inputs(tmp_path, make_inputs):
     """A folder with answers.csv, instances.parquet and tiny.yaml."""
-    write_inputs(tmp_path)
-    (tmp_path / "tiny.yaml").write_text(CONFIG)
-    return tmp_path
+    return make_inputs(tmp_path)

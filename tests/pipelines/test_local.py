@@ -1,0 +1,253 @@
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from ml_metadata import metadata_store
+from ml_metadata.proto import metadata_store_pb2 as mlmd
+
+from crowdzoo.components import evaluator
+from crowdzoo.components.serving_folder import versions
+from crowdzoo.errors import DataError, PipelineError
+from crowdzoo.pipelines import local
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.pipeline import create_pipeline
+
+COMPONENTS = (
+    "AnnotationExampleGen",
+    "StatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "CrowdAggregator",
+    "Trainer",
+    "Evaluator",
+    "Pusher",
+)
+
+
+def predictions(model):
+    """What a served model says of some fixed instances."""
+    instances = np.random.default_rng(5).normal(size=(20, 5)).astype(np.float32)
+    signature = tf.saved_model.load(str(model)).signatures["serving_default"]
+    return signature(instances=tf.constant(instances))["probabilities"].numpy()
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory, make_inputs):
+    """Several runs in one folder, one after the other."""
+    folder = make_inputs(tmp_path_factory.mktemp("story"))
+    story = SimpleNamespace(folder=folder)
+
+    def go(**overrides):
+        result = run(load_config(folder / "tiny.yaml", {"output.root": str(folder / "out"), **overrides}), quiet=True)
+        served = [path.name for path in versions(folder / "out" / "serving")]
+        return SimpleNamespace(**{**vars(result), "summary": result.summary(), "served": served})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluator, "_verdict", lambda *_: 1 / 0)
+        with pytest.raises(PipelineError) as caught:
+            go()
+    story.failure = str(caught.value)
+    story.first = go()
+    story.predictions = predictions(story.first.pushed)
+    story.first_card = json.loads((story.first.pushed / "assets.extra" / "model_card.json").read_text())
+    for name in ("answers.csv", "instances.parquet"):
+        os.utime(folder / name)
+    story.again = go()
+    story.worse = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
+    story.worse_again = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
+    shutil.rmtree(folder / "out" / "serving")
+    story.without_serving = go()
+    return story
+
+
+@pytest.mark.slow
+def test_a_component_that_fails_is_named_with_its_message_and_the_log(story):
+    first, second = story.failure.splitlines()
+    assert first == "ZeroDivisionError: division by zero"
+    log = second.removeprefix("Log: ")
+    with open(log) as file:
+        text = file.read()
+    assert "Traceback" in text
+    assert "Epoch 8/8" in text, "what components print goes to the log as well"
+
+
+@pytest.mark.slow
+def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_model(story):
+    first = story.first
+    assert first.cached == COMPONENTS[:6]
+    assert tuple(first.seconds) == COMPONENTS
+    assert first.blessed
+    assert first.evaluation["truth"] == "gold"
+    assert first.evaluation["candidate"]["tasks"] == 15
+    assert first.evaluation["candidate"]["accuracy"] > 0.6, "chance is a third"
+    assert first.pushed.parent == story.folder / "out" / "serving"
+    assert story.first_card["name"] == "tiny"
+    assert first.served == [first.pushed.name]
+    assert (first.report / "annotators.csv").exists()
+    assert (first.annotations / "annotations.parquet").exists()
+    assert (first.model_run / "model.keras").exists()
+    assert first.anomalies == ()
+    for path in (first.metadata, first.log):
+        assert path.is_file()
+        assert str(path) in first.summary
+
+
+@pytest.mark.slow
+def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(story):
+    assert story.again.cached == COMPONENTS
+    assert story.again.pushed == story.first.pushed
+    assert story.again.served == story.first.served
+
+
+@pytest.mark.slow
+def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model_is_not_pushed(story):
+    worse = story.worse
+    assert worse.cached == COMPONENTS[:5]
+    assert worse.evaluation["candidate"]["accuracy"] < worse.evaluation["baseline"]["accuracy"]
+    assert not worse.blessed
+    assert worse.pushed is None
+    assert worse.served == story.first.served
+    assert f"of version {story.first.pushed.name}" in worse.reason
+    assert "not pushed" in worse.summary
+    assert story.worse_again.cached == COMPONENTS
+    assert story.worse_again.pushed is None
+
+
+@pytest.mark.slow
+def test_a_model_whose_pushed_version_was_deleted_is_pushed_again(story):
+    result = story.without_serving
+    assert set(COMPONENTS) - set(result.cached) <= {"Evaluator", "Pusher"}
+    assert "Pusher" not in result.cached
+    assert result.served == [result.pushed.name]
+    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
+
+
+# imports once what takes seconds, and forks for each kill: prints how each run ended
+DRIVER = """
+import os, signal, sys
+from crowdzoo import export
+from crowdzoo.components import annotation_example_gen, crowd_aggregator, evaluator, pusher
+from crowdzoo.pipelines import local_runner, pipeline
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.local import run
+
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+for owner, name in (
+    (annotation_example_gen, "_write_tasks"),
+    (crowd_aggregator, "_write_report"),
+    (export, "export_model"),
+    (evaluator, "_bless"),
+    (pusher.PusherExecutor, "_MarkPushed"),
+):
+    child = os.fork()
+    if child == 0:
+        setattr(owner, name, die)
+        run(load_config(sys.argv[1]), quiet=True)
+        os._exit(0)
+    print(os.WTERMSIG(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_any_component_and_started_again_ends_in_the_same_model(inputs, story):
+    driver = subprocess.run(
+        [sys.executable, "-c", DRIVER, inputs / "tiny.yaml"], capture_output=True, text=True, check=True
+    )
+    assert driver.stdout.split() == [str(int(signal.SIGKILL))] * 5, driver.stderr
+    connection = mlmd.ConnectionConfig()
+    connection.sqlite.filename_uri = str(inputs / "out" / "metadata.sqlite")
+    executions = metadata_store.MetadataStore(connection).get_executions()
+    running = [execution for execution in executions if execution.last_known_state == mlmd.Execution.RUNNING]
+    assert len(running) == 5, "each kill leaves its execution as running"
+    result = run(load_config(inputs / "tiny.yaml"), quiet=True)
+    assert result.cached == COMPONENTS[:7]
+    assert versions(inputs / "out" / "serving") == [result.pushed], "the kill came after the push: not pushed twice"
+    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
+
+
+@pytest.mark.slow
+def test_several_beam_threads_give_the_same_model(inputs, story):
+    options = ["--direct_running_mode=multi_threading", "--direct_num_workers=2"]
+    result = run(load_config(inputs / "tiny.yaml", {"beam.options": options}), quiet=True)
+    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
+
+
+def parameters(config):
+    """The parameters of each component, which with its inputs are what decides about a rerun."""
+    return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
+
+
+def test_what_reruns_follows_from_content_and_settings(inputs):
+    before = parameters(load_config(inputs / "tiny.yaml"))
+    os.utime(inputs / "answers.csv")
+    assert parameters(load_config(inputs / "tiny.yaml")) == before
+
+    def changed(**overrides):
+        after = parameters(load_config(inputs / "tiny.yaml", overrides))
+        return [name for name in before if after[name] != before[name]]
+
+    assert changed(**{"training.epochs": 9}) == ["Trainer"]
+    assert changed(**{"method.connection": "VW"}) == ["Trainer"]
+    assert changed(**{"evaluation.tolerance": 0.5}) == ["Evaluator"]
+    assert changed(**{"aggregation.max_iter": 5}) == ["CrowdAggregator"]
+    assert changed(seed=1) == ["AnnotationExampleGen", "CrowdAggregator", "Trainer"]
+    text = (inputs / "answers.csv").read_text()
+    (inputs / "answers.csv").write_text(text.replace("cat", "dog", 1))
+    assert changed() == ["AnnotationExampleGen"]
+
+
+def test_a_change_of_code_reruns_the_components_that_use_it(inputs, monkeypatch):
+    from crowdzoo.components import code_version
+    from crowdzoo.layers import crowdsourced_layer
+
+    before = parameters(load_config(inputs / "tiny.yaml"))
+    copy = inputs / "crowdsourced_layer.py"
+    copy.write_text(Path(crowdsourced_layer.__file__).read_text() + "# changed\n")
+    source = code_version._source
+    monkeypatch.setattr(
+        code_version, "_source", lambda name: copy if name == crowdsourced_layer.__name__ else source(name)
+    )
+    after = parameters(load_config(inputs / "tiny.yaml"))
+    assert [name for name in before if after[name] != before[name]] == ["Trainer"]
+
+
+def test_components_come_in_the_order_of_the_data(inputs):
+    assert tuple(c.id for c in create_pipeline(load_config(inputs / "tiny.yaml")).components) == COMPONENTS
+
+
+def test_data_that_cannot_be_used_is_reported_as_such_with_the_log(inputs, capfd):
+    table = pyarrow.parquet.read_table(inputs / "instances.parquet")
+    pyarrow.parquet.write_table(table.slice(0, 59), inputs / "instances.parquet")
+    with pytest.raises(DataError, match=r"1 of the 60 tasks have no row in .*instances.parquet: 't59'"):
+        run(load_config(inputs / "tiny.yaml"))
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[-2] == "[1/8] AnnotationExampleGen … failed"
+    assert lines[-1].startswith(f"Log: {inputs / 'out' / 'logs'}")
+
+
+def test_a_second_run_in_the_same_folder_is_refused(inputs):
+    (inputs / "out").mkdir()
+    with open(inputs / "out" / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(PipelineError, match="another run is at work here"):
+            run(load_config(inputs / "tiny.yaml"), quiet=True)
+
+
+def test_the_command_line_is_hidden_from_beam(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["crowdzoo", "run", "--debug", "tiny.yaml"])
+    with local._no_arguments():
+        assert sys.argv == ["crowdzoo"]
+    assert sys.argv == ["crowdzoo", "run", "--debug", "tiny.yaml"]
