@@ -156,7 +156,8 @@ def fisher_vectors(patches, codebook, kind):
     )
     share = np.exp(log - log.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)  # [P, GAUSSIANS]
-    rows = np.concatenate([np.repeat(patch_grid(size)[0], len(patch_grid(size)[0])) for size in PATCH_SIZES])
+    grids = [patch_grid(size)[0] for size in PATCH_SIZES]
+    rows = np.concatenate([np.repeat(centres_of_size, len(centres_of_size)) for centres_of_size in grids])
     third = np.minimum(rows * THIRDS // SIZE, THIRDS - 1)
     vectors = []
     for chosen in [np.ones(len(x), bool), *(third == number for number in range(THIRDS))]:
@@ -215,13 +216,13 @@ def learn_codebook(images):
     return codebook
 
 
-def save_codebook(codebook):
+def save_codebook(codebook, path):
     halved = {name: array.astype(np.float16) if "projection" in name else array for name, array in codebook.items()}
-    np.savez_compressed(CODEBOOK, **halved)
+    np.savez_compressed(path, **halved)
 
 
-def load_codebook():
-    with np.load(CODEBOOK) as file:
+def load_codebook(path=CODEBOOK):
+    with np.load(path) as file:
         return {name: file[name].astype(np.float32) for name in file.files}
 
 
@@ -295,6 +296,7 @@ def main():
     parser = argparse.ArgumentParser(description="Makes the LabelMe files that crowdzoo ships.")
     parser.add_argument("--data", type=Path, default=data, help="folder labelme-amt (default: in CROWDZOO_DATA)")
     parser.add_argument("--out", type=Path, default=ROOT / "crowdzoo" / "datasets" / "labelme")
+    parser.add_argument("--codebook", type=Path, default=CODEBOOK, help="where the codebook is written")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
 
@@ -307,8 +309,9 @@ def main():
     held_out = set(order[: round(EVAL_FRACTION * len(tasks))].tolist())
     split = ["eval" if row in held_out else "train" for row in range(len(tasks))]
 
-    save_codebook(learn_codebook([image for image, part in zip(images, split, strict=True) if part == "train"]))
-    codebook = load_codebook()
+    codebook = learn_codebook([image for image, part in zip(images, split, strict=True) if part == "train"])
+    save_codebook(codebook, args.codebook)
+    codebook = load_codebook(args.codebook)  # as it is stored: halved
     features = np.array([describe(image, codebook) for image in images], dtype=np.float16)
     np.savez_compressed(args.out / "descriptors.npz", task=tasks, features=features)
     write_csv(args.out / "annotations.csv", "task,annotator,label", [(t, number[c], label) for t, c, label in answers])
@@ -320,7 +323,7 @@ def main():
         "script": "benchmarks/datasets/labelme.py",
         "script_sha256": sha256(__file__),
         "inputs_sha256": {name: sha256(args.data / name) for name in inputs},
-        "codebook_sha256": sha256(CODEBOOK),
+        "codebook_sha256": sha256(args.codebook),
         "outputs_sha256": {name: sha256(args.out / name) for name in outputs},
         "tasks": len(tasks),
         "annotators": len(number),
