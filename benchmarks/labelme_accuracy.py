@@ -1,11 +1,14 @@
 """How often the base is right on held-out LabelMe images, by what it was trained on.
 
-    python benchmarks/labelme_accuracy.py               # about ten minutes on two cores
+    python benchmarks/labelme_accuracy.py               # about 15 minutes on two busy cores
 
 Four random splits into 750 training and 250 held-out tasks, three seeds each, and the split that ships with crowdzoo
 with five; every method on the same splits with the same seeds, so that differences are paired. The settings are
 `TrainingSettings()`: those of Rodrigues and Pereira (AAAI 2018) for their base (128 ReLU, dropout 0.5, Adam at 0.001,
 batches of 64) and 60 epochs, for every method alike. Nothing stops early and nothing is chosen by gold.
+
+The descriptors' codebook was learnt, without labels, from the shipped split's training images; some of them are held
+out in the random splits.
 
 The result goes to benchmarks/results/labelme_accuracy.json.
 """
