@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo._numbers import Problem, numbers_of
+from crowdzoo._rejects import Rejects
 from crowdzoo._sources import Batch, Source, did_you_mean
 from crowdzoo._vocabulary import Vocabulary, text_as_integers
 from crowdzoo.errors import SHOWN, BadRow, DataError
@@ -70,7 +68,7 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     path = getattr(source, "path", None)
     if path is not None and rules.rejects is not None and path.resolve() == rules.rejects.resolve():
         raise ValueError(f"rejects must be another file than {source.name}.")
-    with _Rejects(rules.rejects) as rejects:
+    with Rejects(rules.rejects) as rejects:
         return _Collector(source, rules, rejects).run()
 
 
@@ -84,7 +82,7 @@ class _Late:
 
 
 class _Collector:
-    def __init__(self, source: Source, rules: Rules, rejects: _Rejects):
+    def __init__(self, source: Source, rules: Rules, rejects: Rejects):
         self.source = source
         self.rules = rules
         self.rejects = rejects
@@ -160,7 +158,7 @@ class _Collector:
                 dictionary, codes, problems = self._names(column, values)
                 encoded[column] = dictionary, codes
             else:
-                numbers[column], problems = _numbers(column, values)
+                numbers[column], problems = numbers_of(column, values)
             for rows, reason in problems:
                 rows = rows[good[rows]]
                 good[rows] = False
@@ -231,11 +229,9 @@ class _Collector:
             return values.to_numpy()
         return text_as_integers(values) if pa.types.is_large_string(values.type) else None
 
-    def _names(
-        self, column: str, values: pa.Array
-    ) -> tuple[pa.Array, np.ndarray, list[tuple[np.ndarray, str | Callable[[Any], str]]]]:
+    def _names(self, column: str, values: pa.Array) -> tuple[pa.Array, np.ndarray, list[Problem]]:
         """The chunk's own dictionary and codes (-1 for a bad one), and the bad rows with reasons."""
-        problems: list[tuple[np.ndarray, str | Callable[[Any], str]]] = []
+        problems: list[Problem] = []
         if pa.types.is_floating(values.type):
             numbers = values.to_numpy(zero_copy_only=False)
             whole = np.isnan(numbers) | ((np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53))
@@ -462,39 +458,6 @@ class _Collector:
                 break
 
 
-class _Rejects:
-    """The second output: a CSV file of rejected rows, written under another name and renamed when complete."""
-
-    def __init__(self, path: Path | None):
-        self.path = path
-
-    def __enter__(self) -> _Rejects:
-        if self.path is not None:
-            if not self.path.parent.is_dir():
-                raise DataError(f"rejects: the folder {self.path.parent} does not exist. Make it first.")
-            self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-            self._file = open(self._temporary, "w", encoding="utf-8", newline="")
-            self._writer = csv.writer(self._file)
-            self._writer.writerow(["file", "row", "column", "value", "reason", "original"])
-        return self
-
-    def write(self, problem: BadRow, original: str) -> None:
-        """Adds a row; does nothing where no file is wanted."""
-        if self.path is not None:
-            self._writer.writerow([problem.file, problem.row, problem.column, problem.value, problem.reason, original])
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.path is None:
-            return
-        self._file.close()
-        if kind is None:
-            os.replace(self._temporary, self.path)
-        else:
-            self._temporary.unlink()
-
-
 def _outside(dictionary: pa.Array, names: np.ndarray) -> np.ndarray:
     texts = pa.array([str(name) for name in names.tolist()], type=pa.large_string())
     return ~pc.is_in(dictionary.cast(pa.large_string()), value_set=texts).to_numpy(zero_copy_only=False)
@@ -527,73 +490,3 @@ def _any_repeat(key: np.ndarray) -> bool:
         return False
     ordered = np.sort(key)
     return bool((ordered[1:] == ordered[:-1]).any())
-
-
-def _numbers(column: str, values: pa.Array) -> tuple[np.ndarray, list[tuple[np.ndarray, str | Callable[[Any], str]]]]:
-    """Numbers of a column, and the rows that hold none with the reason.
-
-    Returns:
-        float64 [n] (int64 [n] for positions), and pairs of row numbers and a reason.
-    """
-    missing = values.is_null().to_numpy(zero_copy_only=False)
-    unreadable = np.zeros(len(values), dtype=bool)
-    if pa.types.is_timestamp(values.type):
-        numbers = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) / 1e6
-    elif pa.types.is_large_string(values.type):
-        trimmed = pc.utf8_trim_whitespace(values)
-        missing |= pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False)
-        numbers, unreadable = _parse(column, trimmed, missing)
-    else:
-        numbers = values.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
-    problems: list[tuple[np.ndarray, str | Callable[[Any], str]]] = []
-    required = column in ("label", "position")
-    if required and missing.any():
-        problems.append((np.flatnonzero(missing), "is empty. Fill it in, or remove the row."))
-    if unreadable.any():
-        noun = {"position": "an integer", "timestamp": "a number of seconds or an ISO 8601 date"}.get(
-            column, "a number"
-        )
-        problems.append((np.flatnonzero(unreadable & ~missing), f"is not {noun}."))
-    readable = ~(missing | unreadable)
-    if column == "position":
-        whole = (np.floor(numbers) == numbers) & (numbers >= 0) & (numbers < 2**31)
-        if not whole[readable].all():
-            problems.append((np.flatnonzero(readable & ~whole), "is not a position: positions are integers from 0."))
-        return np.where(whole & readable, numbers, 0).astype(np.int64), problems
-    finite = np.isfinite(numbers)
-    if column == "label" and not finite[readable].all():
-        problems.append((np.flatnonzero(readable & ~finite), "is not a finite number."))
-    elif not required:
-        infinite = np.isinf(numbers) & readable
-        if infinite.any():
-            problems.append((np.flatnonzero(infinite), "is not a finite number. Leave it empty where it is unknown."))
-        numbers = np.where(missing, np.nan, numbers)
-    return numbers, problems
-
-
-def _parse(column: str, texts: pa.Array, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read."""
-    filled = texts if not missing.any() else pc.if_else(pa.array(missing), pa.scalar("0", pa.large_string()), texts)
-    try:
-        return filled.cast(pa.float64()).to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
-    except pa.ArrowInvalid:
-        encoded = filled.dictionary_encode()
-        parsed = [_number(column, text) for text in encoded.dictionary.to_pylist()]
-        unreadable = np.array([number is None for number in parsed], dtype=bool)
-        numbers = np.array([0.0 if number is None else number for number in parsed])
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        return numbers[codes], unreadable[codes]
-
-
-def _number(column: str, text: str) -> float | None:
-    try:
-        # Python would take 1_000, which no other reader does
-        return None if "_" in text else float(text)
-    except ValueError:
-        if column != "timestamp":
-            return None
-    try:
-        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()

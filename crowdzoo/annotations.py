@@ -14,7 +14,8 @@ import numpy as np
 from crowdzoo._collecting import Rules, collect
 from crowdzoo._columns import array_source, frame_source
 from crowdzoo._parquet import read_metadata, write_parquet
-from crowdzoo._sources import CsvSource, JsonlSource, ParquetSource, Source, did_you_mean
+from crowdzoo._sources import ParquetSource, Source, did_you_mean
+from crowdzoo._text_files import CsvSource, JsonlSource
 from crowdzoo._vocabulary import names_array
 from crowdzoo.errors import BadRow, DataError
 

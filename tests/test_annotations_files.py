@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crowdzoo import _sources, _vocabulary
+from crowdzoo import _sources, _text_files, _vocabulary
 from crowdzoo.annotations import KINDS, Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.testing.strategies import annotations, names
@@ -35,8 +35,8 @@ def here(tmp_path, monkeypatch):
 def chunks(request, monkeypatch):
     """Chunks so small that lines, quotes and vocabularies fall across their edges."""
     if request.param is not None:
-        monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
-        monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
+        monkeypatch.setattr(_text_files, "CHUNK_BYTES", request.param)
+        monkeypatch.setattr(_text_files, "SLOW_ROWS", 2)
         monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
         monkeypatch.setattr(_vocabulary, "_MERGE_AT", 1)
 
@@ -210,8 +210,8 @@ def test_a_clean_file_costs_no_python_per_row(name, monkeypatch):
     def slow(*_):
         raise AssertionError("a clean file was read line by line")
 
-    monkeypatch.setattr(_sources.CsvSource, "_slow", slow)
-    monkeypatch.setattr(_sources.JsonlSource, "_slow", slow)
+    monkeypatch.setattr(_text_files.CsvSource, "_slow", slow)
+    monkeypatch.setattr(_text_files.JsonlSource, "_slow", slow)
     num_rows = 120_000
     line = "{},w{},{}\n" if name == "a.csv" else '{{"task":{},"worker":"w{}","label":{}}}\n'
     rows = "".join(line.format(number // 3, number % 3, number % 2) for number in range(num_rows))
@@ -275,6 +275,19 @@ BAD_ROWS = {
 @pytest.mark.usefixtures("chunks")
 def test_a_bad_row_of_a_csv_file_is_named(content, expected):
     assert message_of(write("a.csv", content)) == f"a.csv: 1 bad row. {WAY_OUT}\n  a.csv, {expected}"
+
+
+def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
+    """What follows the quote is longer than any value may be."""
+    rows = "".join(f"task{number},x,1\n" for number in range(20_000))
+    ann = Annotations.read(
+        write("a.csv", HEADER + '"a,x,1\n' + rows + 'b,x,"1\n'), on_bad_rows="reject", rejects="rejects.csv"
+    )
+    assert len(ann) == 20_000
+    assert [(reject["row"], reject["reason"]) for reject in read_rejects("rejects.csv")] == [
+        ("2", "opens a quote that does not close within 131,072 characters."),
+        ("20003", "opens a quote that nothing closes."),
+    ]
 
 
 BAD_NUMBERS = {

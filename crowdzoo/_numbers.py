@@ -1,0 +1,86 @@
+"""Columns of numbers: labels of regression, positions, confidence, timestamps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Problem", "numbers_of"]
+
+# numbers of bad rows, and the reason or what makes it from the value
+Problem = tuple[np.ndarray, "str | Callable[[Any], str]"]
+
+
+def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]]:
+    """Numbers of a column, and the rows that hold none with the reason.
+
+    Returns:
+        float64 [n] (int64 [n] for positions), and pairs of row numbers and a reason.
+    """
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    unreadable = np.zeros(len(values), dtype=bool)
+    if pa.types.is_timestamp(values.type):
+        numbers = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) / 1e6
+    elif pa.types.is_large_string(values.type):
+        trimmed = pc.utf8_trim_whitespace(values)
+        missing |= pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False)
+        numbers, unreadable = _parse(column, trimmed, missing)
+    else:
+        numbers = values.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+    problems: list[Problem] = []
+    required = column in ("label", "position")
+    if required and missing.any():
+        problems.append((np.flatnonzero(missing), "is empty. Fill it in, or remove the row."))
+    if unreadable.any():
+        noun = {"position": "an integer", "timestamp": "a number of seconds or an ISO 8601 date"}.get(
+            column, "a number"
+        )
+        problems.append((np.flatnonzero(unreadable & ~missing), f"is not {noun}."))
+    readable = ~(missing | unreadable)
+    if column == "position":
+        whole = (np.floor(numbers) == numbers) & (numbers >= 0) & (numbers < 2**31)
+        if not whole[readable].all():
+            problems.append((np.flatnonzero(readable & ~whole), "is not a position: positions are integers from 0."))
+        return np.where(whole & readable, numbers, 0).astype(np.int64), problems
+    finite = np.isfinite(numbers)
+    if column == "label" and not finite[readable].all():
+        problems.append((np.flatnonzero(readable & ~finite), "is not a finite number."))
+    elif not required:
+        infinite = np.isinf(numbers) & readable
+        if infinite.any():
+            problems.append((np.flatnonzero(infinite), "is not a finite number. Leave it empty where it is unknown."))
+        numbers = np.where(missing, np.nan, numbers)
+    return numbers, problems
+
+
+def _parse(column: str, texts: pa.Array, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read."""
+    filled = texts if not missing.any() else pc.if_else(pa.array(missing), pa.scalar("0", pa.large_string()), texts)
+    try:
+        return filled.cast(pa.float64()).to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
+    except pa.ArrowInvalid:
+        encoded = filled.dictionary_encode()
+        parsed = [_number(column, text) for text in encoded.dictionary.to_pylist()]
+        unreadable = np.array([number is None for number in parsed], dtype=bool)
+        numbers = np.array([0.0 if number is None else number for number in parsed])
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return numbers[codes], unreadable[codes]
+
+
+def _number(column: str, text: str) -> float | None:
+    try:
+        # Python would take 1_000, which no other reader does
+        return None if "_" in text else float(text)
+    except ValueError:
+        if column != "timestamp":
+            return None
+    try:
+        moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
