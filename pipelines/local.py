@@ -41,7 +41,8 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
     with _lock(config.output.root), console.captured(), _no_arguments():
         try:
-            # importing TFX takes seconds and writes dozens of lines: only here, where they go to the log
+            console.say("Loading TFX …")
+            # that takes seconds and writes dozens of lines: only here, where they go to the log
             from crowdzoo.pipelines.local_runner import LocalRunner
             from crowdzoo.pipelines.pipeline import create_pipeline
 
