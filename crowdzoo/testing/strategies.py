@@ -1,0 +1,97 @@
+"""Hypothesis strategies: annotations of every kind, small enough to read when a test fails."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from crowdzoo.annotations import Annotations
+
+__all__ = ["annotations", "names"]
+
+# letters beyond ASCII, and what files find hard: quotes, separators, line breaks
+_LETTERS = "abzé漢😀 \"',;\t\n0"
+
+
+def names(count: int) -> st.SearchStrategy[list[Any]]:
+    """Distinct names: all integers, or all strings; never blank, never with white space at the ends.
+
+    Args:
+        count: how many.
+
+    Returns:
+        A strategy for lists of `count` names in any order.
+    """
+    integers = st.lists(st.integers(-(10**6), 10**6), min_size=count, max_size=count, unique=True)
+    words = st.text(_LETTERS, min_size=1, max_size=6).map(str.strip).filter(bool)
+    strings = st.lists(words, min_size=count, max_size=count, unique=True)
+    return st.one_of(integers, strings)
+
+
+@st.composite
+def annotations(
+    draw: st.DrawFn,
+    kind: str = "classification",
+    *,
+    max_tasks: int = 6,
+    max_annotators: int = 5,
+    max_classes: int = 4,
+    named: bool = False,
+    optional: bool = False,
+) -> Annotations:
+    """Annotations with at least one row, rows in any order.
+
+    Tasks, annotators and classes without a row occur too.
+
+    Args:
+        draw: Hypothesis passes it.
+        kind: "classification", "regression" or "sequence".
+        max_tasks: the most tasks, N.
+        max_annotators: the most annotators, R.
+        max_classes: the most classes, K.
+        named: draw names as in `names`; else they are 0, 1, 2, ...
+        optional: draw confidence and timestamp columns at times.
+
+    Returns:
+        A strategy for `Annotations`.
+    """
+    num_tasks, num_annotators = draw(st.integers(1, max_tasks)), draw(st.integers(1, max_annotators))
+    num_classes = draw(st.integers(1, max_classes))
+    cells = st.tuples(st.integers(0, num_tasks - 1), st.integers(0, num_annotators - 1))
+    pairs = draw(st.lists(cells, min_size=1, max_size=num_tasks * num_annotators, unique=True))
+    position = None
+    if kind == "sequence":
+        tokens = draw(st.lists(st.integers(1, 3), min_size=num_tasks, max_size=num_tasks))
+        rows = draw(st.permutations([(*pair, place) for pair in pairs for place in range(tokens[pair[0]])]))
+        task, annotator, position = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    else:
+        task, annotator = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
+    size = len(task)
+    if kind == "regression":
+        finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
+        labels = np.array(draw(st.lists(finite, min_size=size, max_size=size)), dtype=np.float64)
+    else:
+        labels = np.array(draw(st.lists(st.integers(0, num_classes - 1), min_size=size, max_size=size)), dtype=np.int64)
+    share = st.lists(st.one_of(st.floats(0, 1), st.just(float("nan"))), min_size=size, max_size=size)
+    extra = {
+        name: np.array(draw(share)) if optional and draw(st.booleans()) else None
+        for name in ("confidence", "timestamp")
+    }
+    counts = {"tasks": num_tasks, "annotators": num_annotators, "classes": num_classes}
+    vocabulary = {what: _array(draw(names(count)) if named else list(range(count))) for what, count in counts.items()}
+    return Annotations(
+        kind,
+        task,
+        annotator,
+        labels,
+        vocabulary["tasks"],
+        vocabulary["annotators"],
+        None if kind == "regression" else vocabulary["classes"],
+        positions=position,
+        confidence=extra["confidence"],
+        timestamp=extra["timestamp"],
+    )
+
+
+def _array(drawn: list[Any]) -> np.ndarray:
+    return np.array(drawn, dtype=np.int64 if isinstance(drawn[0], int) else object)
