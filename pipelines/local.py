@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import fcntl
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
+from crowdzoo.pipelines.error_message import error_message
 from crowdzoo.pipelines.run_result import RunResult
 
 __all__ = ["run"]
@@ -49,11 +51,13 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
             runner = LocalRunner(config, console)
             runner.run(create_pipeline(config))
             return runner.result(time.monotonic() - started)
+        except PipelineError as error:
+            raise PipelineError(f"{error}\nLog: {console.log}") from error
         except CrowdzooError:
             console.say(f"Log: {console.log}")
             raise
         except Exception as error:
-            raise PipelineError(f"{_message(error)}\nLog: {console.log}") from error
+            raise PipelineError(f"{error_message(error)}\nLog: {console.log}") from error
 
 
 def _make_folder(folder: Path) -> None:
@@ -61,6 +65,8 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"output: {folder} cannot be made a folder ({error.strerror}). Choose another one.") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"output: {folder} may not be written. Choose another one, or change its permissions.")
 
 
 @contextlib.contextmanager
@@ -85,9 +91,3 @@ def _no_arguments() -> Iterator[None]:
         yield
     finally:
         sys.argv = kept
-
-
-def _message(error: BaseException) -> str:
-    """The first line that an error has to say for itself, with its type; Beam's and TFX's wrappings are left out."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

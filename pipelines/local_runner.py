@@ -1,7 +1,9 @@
 """The loop over components, with progress and with the cache rules that TFX does not have."""
 
+import contextlib
 import datetime
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from tfx.orchestration.local import local_dag_runner, runner_utils
 from tfx.orchestration.portable import launcher, runtime_parameter_utils
 
 from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
+from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
+from crowdzoo.pipelines.error_message import error_message
 from crowdzoo.pipelines.run_result import RunResult
 
 __all__ = ["LocalRunner"]
@@ -59,7 +63,7 @@ class LocalRunner(local_dag_runner.LocalDagRunner):
         for number, wrapped in enumerate(pipeline.nodes, start=1):
             node = wrapped.pipeline_node
             name = node.node_info.id
-            with self._console.step(number, len(pipeline.nodes), name) as step:
+            with self._console.step(number, len(pipeline.nodes), name) as step, _named(name):
                 self._mind_the_serving_folder(node)
                 info = launcher.Launcher(
                     pipeline_node=node,
@@ -133,6 +137,17 @@ class LocalRunner(local_dag_runner.LocalDagRunner):
             metadata=self._config.output.root / "metadata.sqlite",
             log=self._console.log,
         )
+
+
+@contextlib.contextmanager
+def _named(component: str) -> Iterator[None]:
+    """Puts a component's name before an error that is not the user's to mend."""
+    try:
+        yield
+    except CrowdzooError:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{component} failed: {error_message(error)}") from error
 
 
 def _anomalies(folder: Path) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def test_overrides_win_by_dotted_key(inputs):
     config = load_config(inputs / "tiny.yaml", {"training.epochs": 5, "aggregation.max_iter": 7, "seed": 3})
     assert config.training.epochs == 5
     assert config.training.batch_size == 16
-    assert config.aggregation.arguments == {"max_iter": 7}
+    assert config.aggregation.arguments == {"tol": 0.01, "max_iter": 7}
     assert config.seed == 3
 
 

@@ -14,11 +14,12 @@ import pytest
 import tensorflow as tf
 from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2 as mlmd
+from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from crowdzoo.components import evaluator
 from crowdzoo.components.serving_folder import versions
-from crowdzoo.errors import DataError, PipelineError
-from crowdzoo.pipelines import local
+from crowdzoo.errors import ConfigError, DataError, PipelineError
+from crowdzoo.pipelines import local, local_runner
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
@@ -74,7 +75,7 @@ def story(tmp_path_factory, make_inputs):
 @pytest.mark.slow
 def test_a_component_that_fails_is_named_with_its_message_and_the_log(story):
     first, second = story.failure.splitlines()
-    assert first == "ZeroDivisionError: division by zero"
+    assert first == "Evaluator failed: ZeroDivisionError: division by zero"
     log = second.removeprefix("Log: ")
     with open(log) as file:
         text = file.read()
@@ -236,6 +237,20 @@ def test_data_that_cannot_be_used_is_reported_as_such_with_the_log(inputs, capfd
     lines = capfd.readouterr().err.splitlines()
     assert lines[-2] == "[1/8] AnnotationExampleGen … failed"
     assert lines[-1].startswith(f"Log: {inputs / 'out' / 'logs'}")
+
+
+def test_a_folder_for_results_that_cannot_be_made_is_named(inputs):
+    (inputs / "file").write_text("")
+    with pytest.raises(ConfigError, match="file/out cannot be made a folder"):
+        run(load_config(inputs / "tiny.yaml", {"output.root": str(inputs / "file" / "out")}), quiet=True)
+
+
+def test_anomalies_become_sentences_with_split_and_feature(tmp_path):
+    anomalies = anomalies_pb2.Anomalies()
+    anomalies.anomaly_info["gold"].description = "The feature was not in every example."
+    (tmp_path / "Split-eval").mkdir()
+    (tmp_path / "Split-eval" / "SchemaDiff.pb").write_bytes(anomalies.SerializeToString())
+    assert local_runner._anomalies(tmp_path) == ("eval, gold: The feature was not in every example.",)
 
 
 def test_a_second_run_in_the_same_folder_is_refused(inputs):
