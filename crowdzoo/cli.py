@@ -270,8 +270,7 @@ def _export(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
     import keras
 
-    import crowdzoo.layers
-    import crowdzoo.models.crowd_model  # noqa: F401  registers what the file names
+    import crowdzoo.models.training  # noqa: F401  registers every class that `crowdzoo train` saves
     from crowdzoo.export import export_model
     from crowdzoo.instances import read_instances
 
