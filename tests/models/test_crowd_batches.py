@@ -71,6 +71,11 @@ def test_regressions_are_padded_with_nan():
     inputs, labels = CrowdBatches(X, annotations, shuffle=False)[0]
     np.testing.assert_array_equal(inputs["annotators"], [[0, -1], [0, 1]])
     np.testing.assert_array_equal(labels, [[0.5, np.nan], [1.0, 2.0]])
+    # three numbers are widened to four places, because another task has five
+    annotations = Annotations.from_dense([[1.0, 2.0, 3.0, np.nan, np.nan], [1.0] * 5], kind="regression")
+    inputs, labels = CrowdBatches(X, annotations, batch_size=1, shuffle=False)[0]
+    np.testing.assert_array_equal(inputs["annotators"], [[0, 1, 2, -1]])
+    np.testing.assert_array_equal(labels, [[1.0, 2.0, 3.0, np.nan]])
 
 
 def test_sequences_are_padded_to_the_instances_length():
