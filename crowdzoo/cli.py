@@ -426,10 +426,10 @@ def _datasets(arguments: argparse.Namespace) -> None:
         if arguments.write:
             raise ConfigError("--write needs the name of a data set, as in `crowdzoo datasets labelme --write DIR`.")
         loaded = [datasets.load(name) for name in datasets.names()]
-        header = ("name", "tasks", "annotators", "classes", "annotations", "licence")
+        header = ("name", "tasks", "annotators", "classes", "annotations", "majority right", "licence")
         rows = [
             (one.name, f"{one.annotations.num_tasks:,}", f"{one.annotations.num_annotators:,}",
-             str(one.annotations.num_classes), f"{len(one.annotations):,}", one.licence)
+             str(one.annotations.num_classes), f"{len(one.annotations):,}", f"{one.majority_accuracy():.3f}", one.licence)
             for one in loaded
         ]  # fmt: skip
         print_table("data sets that crowdzoo ships", header, rows)
