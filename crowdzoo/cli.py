@@ -429,7 +429,8 @@ def _datasets(arguments: argparse.Namespace) -> None:
         header = ("name", "tasks", "annotators", "classes", "annotations", "majority right", "licence")
         rows = [
             (one.name, f"{one.annotations.num_tasks:,}", f"{one.annotations.num_annotators:,}",
-             str(one.annotations.num_classes), f"{len(one.annotations):,}", f"{one.majority_accuracy():.3f}", one.licence)
+             str(one.annotations.num_classes), f"{len(one.annotations):,}", f"{one.majority_accuracy():.3f}",
+             one.licence)
             for one in loaded
         ]  # fmt: skip
         print_table("data sets that crowdzoo ships", header, rows)
