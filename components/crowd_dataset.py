@@ -16,15 +16,17 @@ class CrowdDataset:
 
     Args:
         patterns: patterns of gzipped TFRecord files.
+        num_tasks: N.
         num_features: D.
         num_classes: K.
     """
 
-    def __init__(self, patterns: Sequence[str], num_features: int, num_classes: int):
+    def __init__(self, patterns: Sequence[str], num_tasks: int, num_features: int, num_classes: int):
         # sorted, because the order of records decides about the trained weights
         self.files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
         if not self.files:
             raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
+        self._num_tasks = num_tasks
         self._instances = {"instances": tf.io.FixedLenFeature([num_features], tf.float32)}
         self._posterior = {"posterior": tf.io.FixedLenFeature([num_classes], tf.float32)}
 
@@ -63,8 +65,8 @@ class CrowdDataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP").batch(batch_size)
         return records.map(lambda batch: tf.io.parse_example(batch, self._instances)["instances"])
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Mean and variance of each feature, float64 [D], and the number of instances, in one pass.
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each feature, float64 [D], in one pass.
 
         Batches are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
         Sample Variances, 1979: no difference of large sums.
@@ -78,10 +80,12 @@ class CrowdDataset:
             squares = squares + ((rows - batch_mean) ** 2).sum(axis=0) + shift**2 * (count * len(rows) / total)
             mean = mean + shift * (len(rows) / total)
             count = total
-        return mean, squares / count, count
+        return mean, squares / count
 
     def _batches(self, batch_size: int, seed: int) -> tf.data.Dataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
         if sum(tf.io.gfile.stat(file).length for file in self.files) <= _CACHE_BYTES:
             records = records.cache()  # unpacking once, not every epoch
-        return records.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True).batch(batch_size)
+        batches = records.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True).batch(batch_size)
+        # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
+        return batches.apply(tf.data.experimental.assert_cardinality(-(-self._num_tasks // batch_size)))

@@ -109,7 +109,6 @@ def _analyse(pipeline: beam.Pipeline, models: dict[str, str], files: str, info: 
                     config_pb2.MetricConfig(class_name="WeightedExampleCount"),
                     config_pb2.MetricConfig(class_name="SparseCategoricalAccuracy"),
                     config_pb2.MetricConfig(class_name="SparseCategoricalCrossentropy"),
-                    config_pb2.MetricConfig(class_name="MultiClassConfusionMatrixPlot"),
                 ],
                 model_names=list(models),
             )

@@ -36,8 +36,8 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     )
     info = read_dataset_info(os.path.dirname(os.path.dirname(fn_args.train_files[0])))  # .../Split-train/*
     num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
-    data = CrowdDataset(fn_args.train_files, num_features, len(classes))
-    mean, variance, count = data.moments()
+    data = CrowdDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, len(classes))
+    mean, variance = data.moments()
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(settings.seed)
@@ -59,7 +59,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
         name=config["name"],
         warmup_instances=next(data.instances(16).as_numpy_iterator()),
         model_card={
-            "training_tasks": count,
+            "training_tasks": info["num_tasks"]["train"],
             "seed": settings.seed,
             "method": config["method"],
             "model": config["model"],

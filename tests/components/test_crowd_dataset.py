@@ -8,7 +8,7 @@ from crowdzoo.components.crowd_dataset import CrowdDataset
 def data(crowd_folder):
     """The train split of the crowd folder as a dataset, and its records."""
     aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
-    return CrowdDataset([f"{aggregated.uri}/Split-train/*"], 3, 3), crowd_folder.records(aggregated, "train")
+    return CrowdDataset([f"{aggregated.uri}/Split-train/*"], 30, 3, 3), crowd_folder.records(aggregated, "train")
 
 
 def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(data):
@@ -34,6 +34,11 @@ def test_posteriors_stay_with_their_instances(data):
     assert found == {tuple(np.float32(r["instances"])): tuple(np.float32(r["posterior"])) for r in records}
 
 
+def test_the_number_of_batches_is_known_beforehand(data):
+    dataset, _ = data
+    assert [dataset.labelled(size, 0).cardinality().numpy() for size in (1, 7, 30, 64)] == [30, 5, 1, 1]
+
+
 def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
     dataset, _ = data
 
@@ -53,12 +58,11 @@ def test_moments_are_those_of_all_rows_however_they_are_batched(data, monkeypatc
     whole = dataset.instances
     for size in (1, 7, 1000):
         monkeypatch.setattr(dataset, "instances", lambda size=size: whole(size))
-        mean, variance, count = dataset.moments()
+        mean, variance = dataset.moments()
         np.testing.assert_allclose(mean, rows.mean(axis=0), rtol=1e-12)
         np.testing.assert_allclose(variance, rows.var(axis=0), rtol=1e-12)
-        assert count == 30
 
 
 def test_a_pattern_without_files_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
-        CrowdDataset([f"{tmp_path}/Split-train/*"], 3, 3)
+        CrowdDataset([f"{tmp_path}/Split-train/*"], 30, 3, 3)
