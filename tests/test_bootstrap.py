@@ -1,7 +1,6 @@
 """The set-up finds a Python that is not first on the PATH, and says clearly what is missing."""
 
 import importlib.util
-import os
 import stat
 import sys
 from pathlib import Path
@@ -26,7 +25,7 @@ def fake_python(path, version):
 @pytest.fixture
 def empty_machine(tmp_path, monkeypatch):
     """No Python anywhere but in the folders of the test."""
-    monkeypatch.setenv("PATH", str(tmp_path / "bin") + os.pathsep + "/bin")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PYENV_ROOT", raising=False)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)

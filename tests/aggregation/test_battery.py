@@ -31,7 +31,7 @@ def test_every_method_is_in_the_battery():
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_setting_is_described(method):
     for name in inspect.signature(method).parameters:
-        assert f"        {name}: " in method.__doc__
+        assert f"    {name}: " in inspect.getdoc(method)
 
 
 class Wrong(MajorityVote):

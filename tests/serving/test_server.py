@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,6 +39,10 @@ def start_process(folder):
     raise AssertionError(process.stderr.read())
 
 
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
+
+
+@needs_curl
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_a_curl_line_that_works_and_stops_cleanly(pets, number, instances):
     process, printed = start_process(pets.folder)
@@ -218,6 +223,7 @@ def test_settings_that_cannot_be_are_refused(pets, options, message):
         Server(pets.folder, rest_port=0, grpc_port=0, **options).start()
 
 
+@needs_curl
 @pytest.mark.parametrize("signature", ["serving_default", "annotators"])
 @pytest.mark.parametrize("inline", [True, False])
 def test_the_curl_line_works_as_pasted(server, pets, instances, signature, inline, monkeypatch):
