@@ -43,6 +43,18 @@ def predictions(model):
     return signature(instances=tf.constant(instances))["probabilities"].numpy()
 
 
+def indifferent_model(folder):
+    """Saves a model that finds all three classes equally likely, with the signature of the pipeline's own models."""
+
+    class Indifferent(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, 5), tf.float32, name="instances")])
+        def __call__(self, instances):
+            return {"probabilities": tf.fill([tf.shape(instances)[0], 3], 1 / 3)}
+
+    module = Indifferent()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory, make_inputs):
     """Several runs in one folder, one after the other."""
@@ -67,6 +79,12 @@ def story(tmp_path_factory, make_inputs):
     story.again = go()
     story.worse = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
     story.worse_again = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
+    # somebody else pushes another model
+    story.other = folder / "out" / "serving" / str(int(story.first.pushed.name) + 1)
+    indifferent_model(story.other)
+    story.after_other = go()
+    story.after_other_predictions = predictions(story.after_other.pushed)
+    story.after_other_again = go()
     shutil.rmtree(folder / "out" / "serving")
     story.without_serving = go()
     return story
@@ -123,6 +141,18 @@ def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model
     assert "not pushed" in worse.summary
     assert story.worse_again.cached == COMPONENTS
     assert story.worse_again.pushed is None
+
+
+@pytest.mark.slow
+def test_a_verdict_is_not_taken_from_the_cache_once_another_model_is_served(story):
+    result = story.after_other
+    assert result.cached == COMPONENTS[:6]
+    assert result.evaluation["baseline"]["model"] == str(story.other)
+    assert result.evaluation["baseline"]["accuracy"] < result.evaluation["candidate"]["accuracy"]
+    assert result.served == [story.first.pushed.name, story.other.name, result.pushed.name]
+    np.testing.assert_array_equal(story.after_other_predictions, story.predictions)
+    assert story.after_other_again.cached == COMPONENTS
+    assert story.after_other_again.pushed == result.pushed
 
 
 @pytest.mark.slow
