@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from tfx import v1 as tfx
 
-from crowdzoo.components.crowd_dataset import CrowdDataset
+from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.export import export_model
 from crowdzoo.models.training import TrainingSettings, build_model
@@ -36,7 +36,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     )
     info = read_dataset_info(os.path.dirname(os.path.dirname(fn_args.train_files[0])))  # .../Split-train/*
     num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
-    data = CrowdDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, len(classes))
+    data = ExampleDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, len(classes))
     mean, variance = data.moments()
 
     tf.config.experimental.enable_op_determinism()

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-__all__ = ["CrowdDataset"]
+__all__ = ["ExampleDataset"]
 
 _CACHE_BYTES = 256 * 2**20
 _SHUFFLED = 10_000
 
 
-class CrowdDataset:
+class ExampleDataset:
     """A split of the Examples that CrowdAggregator writes, as datasets for training.
 
     Args:

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from crowdzoo.components.crowd_dataset import CrowdDataset
+from crowdzoo.components.example_dataset import ExampleDataset
 
 
 @pytest.fixture
 def data(crowd_folder):
     """The train split of the crowd folder as a dataset, and its records."""
     aggregated, _ = crowd_folder.aggregate(*crowd_folder.generate())
-    return CrowdDataset([f"{aggregated.uri}/Split-train/*"], 30, 3, 3), crowd_folder.records(aggregated, "train")
+    return ExampleDataset([f"{aggregated.uri}/Split-train/*"], 30, 3, 3), crowd_folder.records(aggregated, "train")
 
 
 def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(data):
@@ -65,4 +65,4 @@ def test_moments_are_those_of_all_rows_however_they_are_batched(data, monkeypatc
 
 def test_a_pattern_without_files_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
-        CrowdDataset([f"{tmp_path}/Split-train/*"], 30, 3, 3)
+        ExampleDataset([f"{tmp_path}/Split-train/*"], 30, 3, 3)
