@@ -316,7 +316,7 @@ def test_annotators_without_labels_do_not_change_the_training():
 @pytest.mark.parametrize(
     ("task", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
 )
-def test_xla_gives_the_same_training(task, connection, form):
+def test_xla_gives_the_same_training(task, connection, form, xla):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(B, T, 6) if task == "sequence" else (B, 6)).astype("float32")
     y = labels_of(task)[form == "sparse"]

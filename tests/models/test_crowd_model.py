@@ -324,7 +324,7 @@ def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
 
 
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
-def test_xla_gives_the_same_training():
+def test_xla_gives_the_same_training(xla):
     x, _, annotations = a_crowd()
     losses = []
     for jit_compile in (False, True):
