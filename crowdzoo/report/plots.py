@@ -211,8 +211,7 @@ def _shades() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("shares", ["#ffffff", "#9dbcdc", ONE_HUE, DARK])
-    shades.set_bad("#e3e3e3")
-    return shades
+    return shades.with_extremes(bad="#e3e3e3")
 
 
 def _plain(axes: Any, grid: Literal["x", "y"] = "y") -> None:
