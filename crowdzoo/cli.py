@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"crowdzoo: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        print("crowdzoo: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # `crowdzoo … | head`
         with contextlib.suppress(OSError):

@@ -68,8 +68,8 @@ class Console:
         step = Step()
         try:
             yield step
-        except BaseException:
-            self.say("failed")
+        except BaseException as error:
+            self.say("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
             raise
         step.seconds = time.monotonic() - step.started
         self.say("cached" if step.cached else f"{step.seconds:.1f} s")

@@ -83,6 +83,15 @@ def test_what_was_not_foreseen_is_said_without_a_traceback(monkeypatch, capsys):
     assert "--debug" in message
 
 
+def test_an_interruption_is_said_and_exits_with_130(monkeypatch, capsys):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(cli.COMMANDS, "datasets", (cli.COMMANDS["datasets"][0], interrupt, "x"))
+    assert run("datasets") == 130
+    assert capsys.readouterr().err == "crowdzoo: interrupted\n"
+
+
 def test_a_missing_extra_is_named(monkeypatch, capsys):
     def fail(arguments):
         raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")

@@ -57,8 +57,11 @@ def test_a_step_has_one_line_with_its_time_or_cached_or_failed(console, capfd):
         step.cached = True
     with pytest.raises(ValueError, match="wrong"), console.step(3, 3, "Third"):
         raise ValueError("wrong")
+    with pytest.raises(KeyboardInterrupt), console.step(3, 3, "Third"):
+        raise KeyboardInterrupt
     lines = capfd.readouterr().err.splitlines()
-    assert lines == ["[1/3] First … 0.0 s", "[2/3] Second … cached", "[3/3] Third … failed"]
+    assert lines[:2] == ["[1/3] First … 0.0 s", "[2/3] Second … cached"]
+    assert lines[2:] == ["[3/3] Third … failed", "[3/3] Third … interrupted"]
 
 
 def test_quiet_says_nothing(tmp_path, capfd):
