@@ -22,7 +22,7 @@ STAMP = ".crowdzoo-stamp"
 MODERN_GLIBC = (2, 38)
 MODERN = ("3.13", "3.12", "3.11")
 FOR_ALL = ("3.10",)
-SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/opt/homebrew/bin")
+SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin")
 
 
 def say(text):
