@@ -16,7 +16,7 @@ from crowdzoo._numbers import Problem, numbers_of
 from crowdzoo._rejects import Rejects
 from crowdzoo._sources import Batch, Source, did_you_mean
 from crowdzoo._vocabulary import Vocabulary, text_as_integers
-from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError
 
 __all__ = ["Rules", "collect"]
 
@@ -64,10 +64,11 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
 
     Raises:
         DataError: for bad rows, unless they are to be rejected; or where no row is left.
+        ConfigError: `rejects` is the file that is read.
     """
     path = getattr(source, "path", None)
     if path is not None and rules.rejects is not None and path.resolve() == rules.rejects.resolve():
-        raise ValueError(f"rejects must be another file than {source.name}.")
+        raise ConfigError(f"rejects must be another file than {source.name}.")
     with Rejects(rules.rejects) as rejects:
         return _Collector(source, rules, rejects).run()
 

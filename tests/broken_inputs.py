@@ -123,13 +123,17 @@ MODELS = [
     Case(
         "a setting that the method lacks", GOOD, "aggregate a.csv --out out --method majority-vote --tol 1", 4, ("tol",)
     ),
+    Case(
+        "rejected rows would overwrite their source", GOOD,
+        "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("another file than a.csv",),
+    ),
     Case("results would overwrite", {**GOOD, "out/x": ""}, "aggregate a.csv --out out", 4, ("not empty",)),
     Case("no model to export", {}, "export model.keras served", 3, ("model.keras", "no such file")),
     Case("no served folder", {"i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
     Case("a folder without a version", {"served/x": "", "i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
     Case("a server that is not there", {"i.csv": INSTANCES}, "predict http://127.0.0.1:9 i.csv", 6, ("127.0.0.1:9",)),
     Case("an unknown data set", {}, "datasets labelmee", 3, ("Did you mean 'labelme'",)),
-]
+]  # fmt: skip
 
 SECTIONS = {"Files": FILES, "Configurations": CONFIGS, "Models and arguments": MODELS}
 
