@@ -56,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
+            print(f"crowdzoo: {error.filename}: {error.strerror}", file=sys.stderr)
+            return 1
         reason = str(error).strip() or "no message"
         print(
             f"crowdzoo: {type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where.",
@@ -113,7 +116,9 @@ def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
 
     if arguments.rejects and arguments.on_bad_rows == "error":
         raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
-    classes = arguments.classes.split(",") if arguments.classes else None
+    classes = [name.strip() for name in arguments.classes.split(",")] if arguments.classes else None
+    if classes and len(set(classes)) < len(classes):
+        raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
     return Annotations.read(
         arguments.annotations, classes=classes, on_bad_rows=arguments.on_bad_rows, rejects=arguments.rejects,
         on_duplicate=arguments.on_duplicate, **more,
@@ -201,6 +206,7 @@ def _train(arguments: argparse.Namespace) -> None:
 
     if arguments.out.suffix != ".keras":
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
+    _check_writable(arguments.out, "--out")
     instances = read_instances(arguments.instances)
     annotations = _read_annotations(arguments, tasks=instances.tasks)  # so task codes are rows of the instances
     gold = instances.gold_codes(annotations.classes, file=str(arguments.instances))
@@ -279,6 +285,7 @@ def _export(arguments: argparse.Namespace) -> None:
         raise DataError(
             f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
         )
+    _check_writable(arguments.out / "1", "out")
     names_path = _names_path(arguments.model)
     if not names_path.is_file():
         raise DataError(f"{names_path}: is missing; it holds the class names and was written beside {arguments.model}.")
@@ -306,6 +313,8 @@ def _describe_predict(command: argparse.ArgumentParser) -> None:
 def _predict(arguments: argparse.Namespace) -> None:
     from crowdzoo.instances import read_instances
 
+    if arguments.out is not None:
+        _check_writable(arguments.out, "--out")
     instances = read_instances(arguments.instances)
     if "://" in arguments.model:
         from crowdzoo.serving import Client
@@ -472,7 +481,18 @@ def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:
     return numbers
 
 
+def _check_writable(path: Path, flag: str) -> None:
+    """Before any work is done: whether something can be written there at the end."""
+    parent = path.absolute().parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        what = "cannot be written to" if parent.is_dir() else "is a file, not a folder"
+        raise ConfigError(f"{flag} {path}: {parent} {what}. Name another place.")
+
+
 def _refuse_filled(folder: Path, flag: str) -> None:
+    _check_writable(folder, flag)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{flag} {folder}: is there already and not empty. Name a new folder.")
 

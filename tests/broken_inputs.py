@@ -127,6 +127,12 @@ MODELS = [
         "rejected rows would overwrite their source", GOOD,
         "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("another file than a.csv",),
     ),
+    Case("a class named twice", GOOD, "aggregate a.csv --out out --classes cat,cat", 4, ("names a class twice",)),
+    Case("results into a file", {**GOOD, "f": ""}, "aggregate a.csv --out f/out", 4, ("is a file, not a folder",)),
+    Case(
+        "labels of one class only", {**GOOD, "a.csv": "task,annotator,label\n1,ann,cat\n2,bob,cat\n"},
+        "train a.csv i.csv --out model.keras", 3, ("of one class",),
+    ),
     Case("results would overwrite", {**GOOD, "out/x": ""}, "aggregate a.csv --out out", 4, ("not empty",)),
     Case("no model to export", {}, "export model.keras served", 3, ("model.keras", "no such file")),
     Case("no served folder", {"i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),

@@ -92,6 +92,15 @@ def test_an_interruption_is_said_and_exits_with_130(monkeypatch, capsys):
     assert capsys.readouterr().err == "crowdzoo: interrupted\n"
 
 
+def test_a_file_that_the_system_refuses_is_named(monkeypatch, capsys):
+    def fail(arguments):
+        raise OSError(28, "No space left on device", "out/tasks.parquet")
+
+    monkeypatch.setitem(cli.COMMANDS, "datasets", (cli.COMMANDS["datasets"][0], fail, "x"))
+    assert run("datasets") == 1
+    assert capsys.readouterr().err == "crowdzoo: out/tasks.parquet: No space left on device\n"
+
+
 def test_a_missing_extra_is_named(monkeypatch, capsys):
     def fail(arguments):
         raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")

@@ -135,6 +135,8 @@ def train(
             raise DataError("method crowdsourced-layer needs annotations")
         labels = annotations
         num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
+    if num_classes < 2:
+        raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
     if x.ndim != 2:
         raise DataError(f"features must have shape [tasks, features], got {x.shape}")
     keras.utils.set_random_seed(settings.seed)
