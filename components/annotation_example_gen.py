@@ -76,7 +76,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     write_dataset_info(
         examples.uri,
         {
-            "classes": [str(name) for name in crowd.classes],  # type: ignore[union-attr]
+            "classes": _class_names(crowd),
             "annotators": [str(name) for name in crowd.annotators],
             "num_features": instances.features.shape[1],
             "num_tasks": counts,
@@ -114,9 +114,14 @@ def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
     if len(crowd) == 0:
         raise DataError(f"{options['annotations']}: holds no annotations.")
     if crowd.num_classes < 2:
-        only = f"only one class, {crowd.classes[0]!r}"  # type: ignore[index]
+        only = f"only one class, {_class_names(crowd)[0]!r}"
         raise DataError(f"{options['annotations']}: {only}. Name all the classes in data.classes.")
     return crowd
+
+
+def _class_names(crowd: Annotations) -> list[str]:
+    assert crowd.classes is not None  # only ratings have none
+    return [str(name) for name in crowd.classes]
 
 
 def _gold_codes(instances: Instances, crowd: Annotations, path: str) -> np.ndarray:
@@ -178,7 +183,7 @@ def _count_splits(crowd: Annotations, instances: Instances, sides: _Sides, path:
 
 def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: str) -> None:
     """Writes what is known of each task besides its features: `task`, `split` and `gold` (a class name or null)."""
-    names = [str(name) for name in crowd.classes]  # type: ignore[union-attr]
+    names = _class_names(crowd)
     columns = {
         "task": instances.tasks.astype(str).tolist(),
         "split": sides.split.tolist(),
