@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -55,6 +56,10 @@ class Aggregation:
         annotations_per_task: int64 [N]; 0 marks the tasks whose answer is only the prior.
         annotations_per_annotator: int64 [R]; 0 marks the annotators whose matrix is only the prior.
         method: the algorithm's name, as in `crowdzoo.aggregation.METHODS`.
+        reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
+            None where the method has no such number.
+        difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
+        clusters: group of each annotator, int64 [R]; None where the method forms no groups.
     """
 
     posteriors: NDArray[np.float64]
@@ -71,6 +76,9 @@ class Aggregation:
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
     method: str
+    reliability: NDArray[np.float64] | None = None
+    difficulty: NDArray[np.float64] | None = None
+    clusters: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -79,12 +87,15 @@ class Aggregation:
         annotations: Annotations,
         posteriors: NDArray[np.float64],
         labels: NDArray[np.int64],
-        params: Params,
+        params: Params | None = None,
         *,
         log_likelihood: float | None = None,
         history: tuple[float, ...] = (),
         converged: bool = True,
         num_iterations: int = 1,
+        reliability: NDArray[np.float64] | None = None,
+        difficulty: NDArray[np.float64] | None = None,
+        clusters: NDArray[np.int64] | None = None,
     ) -> Aggregation:
         """The result for a table of annotations: adds its names and counts to what was found.
 
@@ -93,17 +104,20 @@ class Aggregation:
             annotations: N tasks, R annotators, K classes.
             posteriors: [N, K].
             labels: int64 [N].
-            params: confusions and class prior.
+            params: confusions and class prior, or None.
             log_likelihood: nats, or None.
             history: nats.
             converged: whether it did.
             num_iterations: of the kept start.
+            reliability: [R], or None.
+            difficulty: [N], or None.
+            clusters: int64 [R], or None.
         """
         return cls(
             posteriors=posteriors,
             labels=labels,
-            confusions=params.confusions,
-            class_prior=params.class_prior,
+            confusions=None if params is None else params.confusions,
+            class_prior=None if params is None else params.class_prior,
             log_likelihood=log_likelihood,
             history=history,
             converged=converged,
@@ -114,6 +128,9 @@ class Aggregation:
             annotations_per_task=np.bincount(annotations.task_ids, minlength=annotations.num_tasks),
             annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
             method=method,
+            reliability=reliability,
+            difficulty=difficulty,
+            clusters=clusters,
         )
 
     def expected_accuracy(self, gold: ArrayLike) -> float:
@@ -141,11 +158,17 @@ class Aggregation:
         return np.einsum("rkk,k->r", self.confusions, self.class_prior)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a task: `task`, `label` (names), `probability` of that label, `annotations`. Needs pandas."""
+        """One row a task: `task`, `label` (names), `probability` of that label, `annotations`. Needs pandas.
+
+        `difficulty` too where there is one.
+        """
         return self._tasks_table().drop(["posteriors"]).to_pandas()
 
     def annotator_frame(self) -> pd.DataFrame:
-        """One row an annotator: `annotator`, `annotations`, and `accuracy` where there are confusions. Needs pandas."""
+        """One row an annotator: `annotator`, `annotations`, and what the method knows. Needs pandas.
+
+        That is `accuracy` where there are confusions and a class prior, `reliability`, `cluster`.
+        """
         table = self._annotators_table()
         return table.drop([name for name in table.column_names if name == "confusion"]).to_pandas()
 
@@ -233,22 +256,26 @@ class Aggregation:
             annotations_per_task=column(tasks, "annotations"),
             annotations_per_annotator=column(annotators, "annotations"),
             method=summary["method"],
+            reliability=column(annotators, "reliability") if "reliability" in annotators.column_names else None,
+            difficulty=column(tasks, "difficulty") if "difficulty" in tasks.column_names else None,
+            clusters=column(annotators, "cluster") if "cluster" in annotators.column_names else None,
         )
 
     def _tasks_table(self) -> pa.Table:
         import pyarrow as pa
 
         chosen = self.posteriors[np.arange(len(self.labels)), self.labels] if self.posteriors.size else []
-        return pa.table(
-            {
-                "task": pa.array(self.tasks),
-                "label": pa.array(np.asarray(self.classes)[self.labels]),
-                "label_code": pa.array(self.labels, pa.int64()),
-                "probability": pa.array(chosen, pa.float64()),
-                "annotations": pa.array(self.annotations_per_task, pa.int64()),
-                "posteriors": _lists(self.posteriors),
-            }
-        )
+        columns = {
+            "task": pa.array(self.tasks),
+            "label": pa.array(np.asarray(self.classes)[self.labels]),
+            "label_code": pa.array(self.labels, pa.int64()),
+            "probability": pa.array(chosen, pa.float64()),
+            "annotations": pa.array(self.annotations_per_task, pa.int64()),
+            "posteriors": _lists(self.posteriors),
+        }
+        if self.difficulty is not None:
+            columns["difficulty"] = pa.array(self.difficulty, pa.float64())
+        return pa.table(columns)
 
     def _annotators_table(self) -> pa.Table:
         import pyarrow as pa
@@ -260,6 +287,10 @@ class Aggregation:
         accuracy = self.annotator_accuracy()
         if accuracy is not None:
             columns["accuracy"] = pa.array(accuracy, pa.float64())
+        if self.reliability is not None:
+            columns["reliability"] = pa.array(self.reliability, pa.float64())
+        if self.clusters is not None:
+            columns["cluster"] = pa.array(self.clusters, pa.int64())
         if self.confusions is not None:
             columns["confusion"] = _lists(self.confusions)
         return pa.table(columns)
@@ -298,6 +329,25 @@ def _names(values: Sequence[Any]) -> NDArray[Any]:
     names = np.empty(len(values), object)
     names[:] = values
     return names
+
+
+def warn_not_converged(title: str, max_iter: int, tol: float, change: float, unit: str, stacklevel: int = 3) -> None:
+    """Says that an algorithm ran out of iterations, and what to do.
+
+    Args:
+        title: the algorithm's name, as text.
+        max_iter: how many iterations there were.
+        tol: what the last change should have fallen to.
+        change: what it was.
+        unit: of both, such as "nats per annotation".
+        stacklevel: frames between here and the caller's `fit`.
+    """
+    warnings.warn(
+        f"{title} did not converge in {max_iter} iterations: the last still changed the result by {change:.1e} {unit} "
+        f"(tol={tol:g}). Posteriors may still move; raise max_iter, or tol if that is close enough.",
+        ConvergenceWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

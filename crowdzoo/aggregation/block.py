@@ -14,7 +14,7 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["Block", "blocks_of", "checked_gold"]
+__all__ = ["Block", "blocks_of", "checked_gold", "whole_block"]
 
 MAX_ANNOTATIONS = 1_000_000
 MAX_CELLS = 2**23  # of the [K, T] work arrays: 64 MiB each
@@ -135,6 +135,21 @@ def blocks_of(
     if empty.size:
         none = np.empty(0, np.int64)
         yield Block(none, none, none, empty, None if gold is None else gold[empty])
+
+
+def whole_block(annotations: Annotations, gold: ArrayLike | None = None) -> Block:
+    """All tasks as one block, for algorithms that look at the whole table at once; `block.tasks` is 0 ... N-1.
+
+    Args:
+        annotations: the table, kind classification.
+        gold: known class codes [N], -1 where unknown.
+
+    Raises:
+        DataError: `gold` does not fit.
+    """
+    known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
+    tasks = np.arange(annotations.num_tasks)
+    return Block(annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks, known)
 
 
 def checked_gold(gold: ArrayLike | None, num_tasks: int, num_classes: int) -> NDArray[np.int64] | None:

@@ -23,6 +23,7 @@ from crowdzoo.aggregation.base import (
 )
 from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.counts import Counts
+from crowdzoo.aggregation.initial import checked_initial
 from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.params import Params
 from crowdzoo.errors import DataError
@@ -204,7 +205,7 @@ class DawidSkene:
 
         shares = None
         if initial is not None and not isinstance(initial, Aggregation) and np.ndim(initial) == 2:
-            given = _checked_initial(initial, (annotations.num_tasks, num_classes))
+            given = checked_initial(initial, (annotations.num_tasks, num_classes))
             shares = functools.partial(_given, posteriors=given, num_annotators=num_annotators)
         runs = []
         for start in range(self.num_starts):
@@ -275,19 +276,8 @@ class DawidSkene:
                 if not np.array_equal(getattr(initial, name), getattr(annotations, name)):
                     raise DataError(f"initial: that Aggregation has other {name} than the annotations.")
             return Run(Params.from_probabilities(initial.confusions, initial.class_prior))
-        confusions = _checked_initial(initial, (num_annotators, num_classes, num_classes))
+        confusions = checked_initial(initial, (num_annotators, num_classes, num_classes))
         return Run(Params.from_probabilities(confusions, np.full(num_classes, 1 / num_classes)))
-
-
-def _checked_initial(initial: ArrayLike, *shapes: tuple[int, ...]) -> NDArray[np.float64]:
-    start = np.asarray(initial, np.float64)
-    if start.shape not in shapes:
-        kinds = {2: "posteriors [N, K]", 3: "confusions [R, K, K]"}
-        wanted = " or ".join(f"{kinds[len(shape)]} = {list(shape)}" for shape in shapes)
-        raise DataError(f"initial holds {wanted}. Received: shape {list(start.shape)}.")
-    if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
-        raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
-    return start
 
 
 def _given(block: Block, posteriors: NDArray[np.float64], num_annotators: int) -> Counts:

@@ -1,0 +1,34 @@
+"""compiled: how the package's loops become machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+from numba import njit
+
+__all__ = ["compiled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(fastmath: Collection[str] = ("contract",), inline: str = "never") -> Callable[[F], F]:
+    """Decorator: a loop over arrays, compiled by Numba at its first call and kept on disk for the next process.
+
+    The function runs without the interpreter's lock, so threads may call it side by side. Division by zero gives inf or
+    NaN, as in NumPy. Where no folder can be written the code is compiled anew in each process.
+
+    Args:
+        fastmath: LLVM's liberties. "contract" (fused multiply-add) is always safe; "reassoc" lets sums be vectorised
+            and so changes their last bits.
+        inline: "always" copies the function into its callers.
+    """
+
+    def decorate(function: F) -> F:
+        options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # "cannot cache function: no locator available"
+            return njit(**options)(function)
+
+    return decorate
