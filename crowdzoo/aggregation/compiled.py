@@ -25,7 +25,7 @@ def compiled(fastmath: Collection[str] = ("contract",), inline: str = "never") -
     """
 
     def decorate(function: F) -> F:
-        options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath), "inline": inline}
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError:  # "cannot cache function: no locator available"
