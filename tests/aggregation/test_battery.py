@@ -1,7 +1,9 @@
 import inspect
 
+import numpy as np
 import pytest
 
+from crowdzoo import DataError
 from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, check_aggregator
 
@@ -58,3 +60,66 @@ class Forgetful(MajorityVote):
 def test_battery_notices_gold_that_is_not_clamped():
     with pytest.raises(AssertionError):
         AGGREGATOR_CHECKS["gold_is_clamped"](Forgetful())
+
+
+class Binary(MajorityVote):
+    """Majority vote of two classes."""
+
+    max_classes = 2
+
+    def fit(self, annotations, gold=None):
+        if annotations.num_classes > 2:
+            raise DataError(f"Two classes at most; there are {annotations.num_classes}.")
+        return super().fit(annotations, gold)
+
+
+class CarelessBinary(MajorityVote):
+    """Says that it knows two classes, and takes any number."""
+
+    max_classes = 2
+
+
+class FirstAnnotatorDecides(MajorityVote):
+    """A vote in which the annotator of code 0 has a thousand votes, as no renaming would leave it."""
+
+    draws_by_code = True
+
+    def fit(self, annotations, gold=None):
+        result = super().fit(annotations, gold)
+        first = annotations.annotator_ids == 0
+        result.posteriors[annotations.task_ids[first]] = np.eye(annotations.num_classes)[annotations.labels[first]]
+        result.labels[annotations.task_ids[first]] = annotations.labels[first]
+        return result
+
+
+class Unsure(MajorityVote):
+    """Majority vote whose posteriors are drawn to the middle."""
+
+    unanimous_probability = 0.8
+
+    def fit(self, annotations, gold=None):
+        result = super().fit(annotations, gold)
+        known = np.zeros(len(result.labels), bool) if gold is None else np.asarray(gold) >= 0
+        result.posteriors[~known] = 0.9 * result.posteriors[~known] + 0.1 / annotations.num_classes
+        return result
+
+
+def test_an_aggregator_of_two_classes_is_checked_with_two():
+    check_aggregator(Binary())
+
+
+def test_battery_notices_classes_beyond_those_declared():
+    with pytest.raises(AssertionError, match="3 classes are not refused"):
+        check_aggregator(CarelessBinary())
+
+
+def test_declared_draws_may_not_change_more_than_one_label_in_twenty():
+    with pytest.raises(AssertionError):
+        AGGREGATOR_CHECKS["renaming_permutes"](FirstAnnotatorDecides())
+
+
+def test_declared_doubt_is_allowed_so_far_and_no_further(monkeypatch):
+    AGGREGATOR_CHECKS["unanimous_crowd_is_believed"](Unsure())
+    monkeypatch.setattr(Unsure, "unanimous_probability", 0.95)
+    with pytest.raises(AssertionError):
+        AGGREGATOR_CHECKS["unanimous_crowd_is_believed"](Unsure())
