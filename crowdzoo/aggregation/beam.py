@@ -34,9 +34,10 @@ from crowdzoo.aggregation import dawid_skene, majority_vote
 from crowdzoo.aggregation.base import Aggregation, check_classification, check_number
 from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.counts import Counts
-from crowdzoo.aggregation.dawid_skene import Run, start_weights
+from crowdzoo.aggregation.dawid_skene import start_weights
 from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.params import Params
+from crowdzoo.aggregation.run import Run, best_of
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class DawidSkene(beam.PTransform):
         """Begins, iterates, chooses the best start, and gives every block its posteriors."""
         runs = pcoll | "Begin" >> _Begin(self.aggregator, self.num_annotators, self.num_classes, self.initial)
         runs = _iterate(pcoll, runs, self.aggregator, self.aggregator.max_iter + 1)
-        run = runs | "Choose" >> beam.Map(dawid_skene.best_of)
+        run = runs | "Choose" >> beam.Map(best_of)
         posteriors = pcoll | "Posteriors" >> beam.Map(
             functools.partial(_run_posteriors, self.aggregator.seed), AsSingleton(run)
         )
@@ -176,7 +177,7 @@ def fit(
             _ = state | "Checkpoint" >> beam.Map(functools.partial(_write_runs, identity=identity), path)
         runs = _read_runs(path, identity)
     _delete(FileSystems.join(folder, _checkpoint(n)) for n in range(1, number + 1))
-    return dawid_skene.best_of(runs)
+    return best_of(runs)
 
 
 def aggregate(
@@ -210,7 +211,7 @@ def aggregate(
     check_classification(annotations, type(aggregator).__name__)
     num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
     known = checked_gold(gold, annotations.num_tasks, num_classes)
-    blocks = list(blocks_of(annotations, known, max_annotations)) or [Block([], [], [])]
+    blocks = blocks_of(annotations, known, max_annotations) or [Block([], [], [])]
 
     def read_blocks(pipeline: beam.Pipeline) -> beam.PCollection:
         return pipeline | "Blocks" >> beam.Create(blocks)
@@ -250,9 +251,9 @@ def aggregate(
         kernel = functools.partial(_run_posteriors, aggregator.seed)
         found = read_blocks(pipeline) | "Posteriors" >> beam.Map(kernel, AsSingleton(fitted))
         _ = found | "Write" >> beam.Map(_write_posteriors, parts)
-    posteriors, _ = _read_posteriors(parts, annotations.num_tasks, num_classes)
+    posteriors, labels = _read_posteriors(parts, annotations.num_tasks, num_classes)
     aggregator.warn_unless_converged(run, len(annotations))
-    return aggregator.result(annotations, run, posteriors)
+    return aggregator.result(annotations, run, posteriors, labels)
 
 
 # === Wiring ===

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.block import Block
+from crowdzoo.aggregation.confusion_kernels import add_counts
+from crowdzoo.aggregation.params import Params
+from crowdzoo.aggregation.threads import in_threads, num_threads
 
 __all__ = ["Counts"]
 
+MAX_TABLES = 2**30  # bytes of all threads' tables together
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class Counts:
     """What a block adds to the M-step; `a + b` is what both blocks add.
 
     Attributes:
-        confusions: expected number of times that annotator said l where the truth is k, `[annotator, true, said]`,
+        table: expected number of times that annotator said l where the truth is k, `[annotator, said, true]`,
             [R, K, K].
         classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
         log_likelihood: log probability (nats) of the block's annotations and known classes under the parameters that
@@ -25,45 +31,101 @@ class Counts:
         num_annotations: how many annotations were counted.
     """
 
-    confusions: NDArray[np.float64]
+    table: NDArray[np.float64]
     classes: NDArray[np.float64]
-    log_likelihood: float
-    num_annotations: int
+    log_likelihood: float = 0.0
+    num_annotations: int = 0
 
     @classmethod
-    def of(
-        cls, block: Block, posteriors: NDArray[np.float64], num_annotators: int, log_likelihood: float = 0.0
-    ) -> Counts:
+    def zero(cls, num_annotators: int, num_classes: int) -> Counts:
+        """The neutral element of addition."""
+        return cls(np.zeros((num_annotators, num_classes, num_classes)), np.zeros(num_classes))
+
+    @classmethod
+    def of(cls, block: Block, posteriors: NDArray[np.float64], num_annotators: int) -> Counts:
         """Counts a block's annotations, each shared among the classes as its task's posterior says.
 
         Args:
             block: T tasks, A annotations.
             posteriors: class probabilities of its tasks, [T, K].
             num_annotators: R.
-            log_likelihood: of the block, passed on.
         """
-        num_classes = posteriors.shape[1]
-        said = block.said(num_annotators, num_classes)
-        counts = np.empty((num_classes, num_annotators * num_classes))
-        for true in range(num_classes):  # one pass a class: no array of A x K
-            weights = np.ascontiguousarray(posteriors[:, true]).take(block.index)
-            counts[true] = np.bincount(said, weights=weights, minlength=counts.shape[1])
-        return cls(
-            confusions=counts.reshape(num_classes, num_annotators, num_classes).transpose(1, 0, 2),
-            classes=block.informed @ posteriors,
-            log_likelihood=log_likelihood,
-            num_annotations=len(block),
-        )
+        counts = cls.zero(num_annotators, posteriors.shape[1])
+        counts.add(block, posteriors)
+        return counts
 
     @classmethod
-    def zero(cls, num_annotators: int, num_classes: int) -> Counts:
-        """The neutral element of addition."""
-        shape = (num_annotators, num_classes, num_classes)
-        return cls(np.zeros(shape), np.zeros(num_classes), 0.0, 0)
+    def total(
+        cls, blocks: Sequence[Block], kernel: Callable[[Counts, Block], None], num_annotators: int, num_classes: int
+    ) -> Counts:
+        """What all blocks add, on all cores.
+
+        Each thread has a table of its own; where that would take more than a gibibyte, there are fewer threads.
+
+        Args:
+            blocks: what there is to count.
+            kernel: adds a block to counts, in place.
+            num_annotators: R.
+            num_classes: K.
+        """
+
+        def work(part: Sequence[Block]) -> Counts:
+            counts = cls.zero(num_annotators, num_classes)
+            for block in part:
+                kernel(counts, block)
+            return counts
+
+        size = 8 * max(num_annotators, 1) * num_classes**2
+        first, *others = in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size)))
+        for counts in others:
+            first += counts
+        return first
+
+    @property
+    def confusions(self) -> NDArray[np.float64]:
+        """`table` in the order `[annotator, true, said]`, [R, K, K]."""
+        return self.table.transpose(0, 2, 1)
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return len(self.table)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    def add(self, block: Block, posteriors: NDArray[np.float64]) -> None:
+        """Adds a block under given posteriors [T, K] to these counts."""
+        block.check_codes(self.num_annotators, self.num_classes)
+        given = np.ascontiguousarray(posteriors, np.float64)
+        add_counts(block, self.num_classes, given=given, counts=self.table, classes=self.classes)
+        self.num_annotations += len(block)
+
+    def add_expected(self, block: Block, params: Params) -> None:
+        """Adds a block under the posteriors that follow from parameters, and the block's log probability."""
+        block.check_codes(self.num_annotators, self.num_classes)
+        self.log_likelihood += add_counts(
+            block,
+            self.num_classes,
+            log_table=params.log_table,
+            log_prior=params.log_class_prior,
+            counts=self.table,
+            classes=self.classes,
+        )
+        self.num_annotations += len(block)
+
+    def __iadd__(self, other: Counts) -> Counts:
+        self.table += other.table
+        self.classes += other.classes
+        self.log_likelihood += other.log_likelihood
+        self.num_annotations += other.num_annotations
+        return self
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
-            self.confusions + other.confusions,
+            self.table + other.table,
             self.classes + other.classes,
             self.log_likelihood + other.log_likelihood,
             self.num_annotations + other.num_annotations,

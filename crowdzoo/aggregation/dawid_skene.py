@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,16 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation import majority_vote
 from crowdzoo.aggregation.base import (
     Aggregation,
-    ConvergenceWarning,
     check_classification,
     check_number,
     check_seed,
+    warn_not_converged,
 )
-from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.block import Block, blocks_of
+from crowdzoo.aggregation.confusion_kernels import add_counts, normalised_logs
 from crowdzoo.aggregation.counts import Counts
-from crowdzoo.aggregation.initial import checked_initial
+from crowdzoo.aggregation.initial import checked_initial, initial_posteriors
 from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.params import Params
+from crowdzoo.aggregation.params import TINY, Params
+from crowdzoo.aggregation.run import Run, advance, best_of
+from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,8 +42,9 @@ def contribution(block: Block, params: Params) -> Counts:
         block: T tasks, A annotations.
         params: of R annotators and K classes.
     """
-    probabilities, log_evidence = _e_step(block, params)
-    return Counts.of(block, probabilities, params.num_annotators, float(log_evidence.sum()))
+    counts = Counts.zero(params.num_annotators, params.num_classes)
+    counts.add_expected(block, params)
+    return counts
 
 
 def update(counts: Counts, prior: float = 0.01, diagonal: float = 0.0) -> Params:
@@ -58,10 +58,11 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 0.0) -> Params
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
     """
-    num_classes = len(counts.classes)
-    confusions = counts.confusions + (prior + diagonal * np.eye(num_classes))
+    logs = normalised_logs(counts.table, prior, diagonal, least=TINY)
     classes = counts.classes + prior
-    return Params.from_probabilities(_normalised(confusions), _normalised(classes))
+    total = classes.sum()
+    shares = classes / total if total > 0 else np.full_like(classes, 1 / len(classes))
+    return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares, TINY)))
 
 
 def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
@@ -69,7 +70,10 @@ def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
 
     Known classes are certain, tasks without annotations have the class prior.
     """
-    return _e_step(block, params)[0]
+    block.check_codes(params.num_annotators, params.num_classes)
+    found = np.empty((len(block.tasks), params.num_classes))
+    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=found)
+    return found
 
 
 # === EM around them; who adds up is the caller's business ===
@@ -101,30 +105,6 @@ def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.floa
     if start == 0:
         return np.ones(num_annotators)
     return np.random.default_rng([seed, start]).exponential(size=num_annotators)
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One start of EM, between two steps.
-
-    Attributes:
-        params: of the next E-step; the final ones once `done`.
-        history: objective of the start and of each iteration so far, nats.
-        log_likelihood: of the last E-step, without prior, nats.
-        converged: the objective stands still.
-        done: converged, or out of iterations.
-    """
-
-    params: Params
-    history: tuple[float, ...] = ()
-    log_likelihood: float = 0.0
-    converged: bool = False
-    done: bool = False
-
-
-def best_of(runs: Sequence[Run]) -> Run:
-    """The run with the highest objective; the earliest of equals."""
-    return max(runs, key=lambda run: run.history[-1])
 
 
 @dataclass(frozen=True)
@@ -176,8 +156,8 @@ class DawidSkene:
     ) -> Aggregation:
         """Finds truths and confusion matrices together.
 
-        Memory beside the table: 32 bytes per annotation, and the work arrays of one block of at most a million
-        annotations (16 bytes per annotation, 24 K per task).
+        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        (the result), and 8 K**2 an annotator for the parameters and for each thread's counts.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
@@ -197,76 +177,87 @@ class DawidSkene:
             ConvergenceWarning: `max_iter` was not enough.
         """
         check_classification(annotations, "Dawid-Skene")
-        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
-        blocks = list(blocks_of(annotations, checked_gold(gold, annotations.num_tasks, num_classes)))
-
-        def add_up(kernel: Callable[[Block], Counts]) -> Counts:
-            return reduce(add, map(kernel, blocks), Counts.zero(num_annotators, num_classes))
-
-        shares = None
-        if initial is not None and not isinstance(initial, Aggregation) and np.ndim(initial) == 2:
-            given = checked_initial(initial, (annotations.num_tasks, num_classes))
-            shares = functools.partial(_given, posteriors=given, num_annotators=num_annotators)
+        sizes = annotations.num_annotators, annotations.num_classes
+        blocks = blocks_of(annotations, gold)
         runs = []
         for start in range(self.num_starts):
-            if start == 0 and initial is not None:
-                run = self.warm_start(annotations, initial) if shares is None else self.begin(add_up(shares))
+            if start == 0 and initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2):
+                run = self.warm_start(annotations, initial)
             else:
-                weights = start_weights(num_annotators, start, self.seed)
-                vote = functools.partial(majority_vote.contribution, weights=weights, num_classes=num_classes)
-                run = self.begin(add_up(vote))
+                run = self.begin(Counts.total(blocks, self._first_counts(annotations, start, initial), *sizes))
             while not run.done:
-                run = self.step(run, add_up(functools.partial(contribution, params=run.params)))
+                run = self.step(run, Counts.total(blocks, _expected(run.params), *sizes))
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
-        result = np.empty((annotations.num_tasks, num_classes))
-        for block in blocks:
-            result[block.tasks] = posteriors(block, best.params)
-        return self.result(annotations, best, result)
+        return self.result(annotations, best, *self.answers(annotations, blocks, best.params))
 
-    def begin(self, counts: Counts) -> Run:
+    def _first_counts(
+        self, annotations: Annotations, start: int, initial: ArrayLike | Aggregation | None
+    ) -> Callable[[Counts, Block], None]:
+        """What counts a block at the beginning of a start: posteriors [N, K] that were given, or votes."""
+        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
+        given = initial_posteriors(initial, annotations) if start == 0 else None
+        if given is not None:
+            return lambda counts, block: counts.add(block, block.clamped(given[block.tasks]))
+        weights = start_weights(num_annotators, start, self.seed)
+        return lambda counts, block: counts.add(block, majority_vote.vote_shares(block, weights, num_classes))
+
+    def answers(
+        self, annotations: Annotations, blocks: Sequence[Block], params: Params
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Posteriors [N, K] and labels [N] under given parameters; the blocks cover all tasks."""
+        found = np.empty((annotations.num_tasks, annotations.num_classes))
+        labels = np.empty(annotations.num_tasks, np.int64)
+
+        def answer(part: Sequence[Block]) -> None:
+            for block in part:
+                rows = slice(block.tasks[0], block.tasks[-1] + 1)
+                found[rows] = posteriors(block, params)
+                labels[rows] = choose_labels(found[rows], block.tasks, seed=self.seed)
+
+        in_threads(answer, blocks, num_threads())
+        return found, labels
+
+    def begin(self, counts: Counts) -> Run[Params]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""
         return Run(update(counts, self.prior, self.diagonal))
 
-    def step(self, run: Run, counts: Counts) -> Run:
+    def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
         """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
-        if run.done:
-            return run
-        history = (*run.history, objective(counts, run.params, self.prior, self.diagonal))
-        converged = len(history) > 1 and history[-1] - history[-2] <= self.tol * max(counts.num_annotations, 1)
-        done = converged or len(history) > self.max_iter
-        params = run.params if done else update(counts, self.prior, self.diagonal)
-        return Run(params, history, counts.log_likelihood, converged, done)
-
-    def warn_unless_converged(self, run: Run, num_annotations: int) -> None:
-        """Says what to do about a run that is done without having converged."""
-        if run.converged:
-            return
-        rise = (run.history[-1] - run.history[-2]) / max(num_annotations, 1)
-        warnings.warn(
-            f"Dawid-Skene did not converge in {self.max_iter} iterations: the last still raised the objective by "
-            f"{rise:.1e} nats per annotation (tol={self.tol:g}). Posteriors may still move; raise max_iter, or tol "
-            f"if that is close enough.",
-            ConvergenceWarning,
-            stacklevel=3,
+        return advance(
+            run,
+            objective(counts, run.params, self.prior, self.diagonal),
+            counts.log_likelihood,
+            counts.num_annotations,
+            self.max_iter,
+            self.tol,
+            lambda: update(counts, self.prior, self.diagonal),
         )
 
-    def result(self, annotations: Annotations, run: Run, posteriors: NDArray[np.float64]) -> Aggregation:
-        """What `fit` gives back for the chosen run and its posteriors [N, K]."""
+    def warn_unless_converged(self, run: Run[Params], num_annotations: int) -> None:
+        """Says what to do about a run that is done without having converged."""
+        if not run.converged:
+            rise = run.last_rise(num_annotations)
+            warn_not_converged("Dawid-Skene", self.max_iter, self.tol, rise, "nats per annotation")
+
+    def result(
+        self, annotations: Annotations, run: Run[Params], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> Aggregation:
+        """What `fit` gives back for the chosen run, its posteriors [N, K] and their labels [N]."""
         return Aggregation.of(
             "dawid-skene",
             annotations,
             posteriors,
-            choose_labels(posteriors, np.arange(len(posteriors)), seed=self.seed),
+            labels,
             run.params,
             log_likelihood=run.log_likelihood,
             history=run.history,
             converged=run.converged,
-            num_iterations=len(run.history) - 1,
+            num_iterations=run.num_iterations,
         )
 
-    def warm_start(self, annotations: Annotations, initial: ArrayLike | Aggregation) -> Run:
+    def warm_start(self, annotations: Annotations, initial: ArrayLike | Aggregation) -> Run[Params]:
         """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`; see `fit`."""
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         if isinstance(initial, Aggregation):
@@ -280,34 +271,5 @@ class DawidSkene:
         return Run(Params.from_probabilities(confusions, np.full(num_classes, 1 / num_classes)))
 
 
-def _given(block: Block, posteriors: NDArray[np.float64], num_annotators: int) -> Counts:
-    """What a block adds under given posteriors [N, K] of all tasks."""
-    return Counts.of(block, block.clamped(posteriors[block.tasks]), num_annotators)
-
-
-def _e_step(block: Block, params: Params) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Posteriors [T, K] and the log probability of each task's annotations and known class [T]."""
-    num_annotators, num_classes = params.num_annotators, params.num_classes
-    said = block.said(num_annotators, num_classes)
-    table = params.log_confusions.transpose(1, 0, 2).reshape(num_classes, -1)  # [true, annotator * K + said]
-    joint = np.empty((num_classes, len(block.tasks)))
-    for true in range(num_classes):  # one pass a class: no array of A x K
-        joint[true] = np.bincount(block.index, weights=table[true].take(said), minlength=len(block.tasks))
-        joint[true] += params.log_class_prior[true]
-    if block.gold is not None:
-        known = np.flatnonzero(block.gold >= 0)
-        kept = joint[block.gold[known], known]
-        joint[:, known] = -np.inf
-        joint[block.gold[known], known] = kept
-    peak = joint.max(axis=0)
-    joint -= peak
-    np.exp(joint, out=joint)
-    total = joint.sum(axis=0)
-    joint /= total
-    return joint.T, peak + np.log(total)
-
-
-def _normalised(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows (last axis) that sum to one; uniform where a row is all zero."""
-    total = counts.sum(axis=-1, keepdims=True)
-    return np.divide(counts, total, out=np.full_like(counts, 1 / counts.shape[-1]), where=total > 0)
+def _expected(params: Params) -> Callable[[Counts, Block], None]:
+    return lambda counts, block: counts.add_expected(block, params)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation import confusion_kernels
 from crowdzoo.aggregation.base import Aggregation, check_choice, check_classification, check_seed
-from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.params import Params
+from crowdzoo.aggregation.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -36,14 +37,8 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
     Returns:
         Shares [T, K], rows sum to one. Uniform where a task has no annotations, certain where its class is known.
     """
-    num_tasks = len(block.tasks)
-    block.said(len(weights), num_classes)  # checks the codes
-    cells = block.index * num_classes + block.labels
-    counted = np.bincount(cells, weights=weights.take(block.annotator_ids), minlength=num_tasks * num_classes)
-    votes = counted.astype(np.float64).reshape(num_tasks, num_classes)  # without annotations bincount gives integers
-    total = votes.sum(axis=1, keepdims=True)
-    shares = np.divide(votes, total, out=np.full_like(votes, 1 / num_classes), where=total > 0)
-    return block.clamped(shares)
+    block.check_codes(len(weights), num_classes)
+    return confusion_kernels.vote_shares(block, weights, num_classes)
 
 
 def contribution(block: Block, weights: NDArray[np.float64], num_classes: int) -> Counts:
@@ -132,15 +127,24 @@ class MajorityVote:
             DataError: annotations are not of kind classification, or `gold` does not fit them.
         """
         check_classification(annotations, "Majority vote")
-        known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         weights = np.ones(num_annotators)
-        blocks = list(blocks_of(annotations, known))
-        zero = Counts.zero(num_annotators, num_classes)
-        counts = reduce(add, (contribution(block, weights, num_classes) for block in blocks), zero)
+        blocks = blocks_of(annotations, gold)
+        counts = Counts.total(
+            blocks,
+            lambda counts, block: counts.add(block, vote_shares(block, weights, num_classes)),
+            num_annotators,
+            num_classes,
+        )
         params = update(counts)
         result = np.empty((annotations.num_tasks, num_classes))
-        for block in blocks:
-            result[block.tasks] = posteriors(block, params, self.voting, self.ties, self.seed)
-        labels = choose_labels(result, np.arange(len(result)), self.ties, self.seed)
+        labels = np.empty(annotations.num_tasks, np.int64)
+
+        def answer(part: Sequence[Block]) -> None:
+            for block in part:
+                rows = slice(block.tasks[0], block.tasks[-1] + 1)
+                result[rows] = posteriors(block, params, self.voting, self.ties, self.seed)
+                labels[rows] = choose_labels(result[rows], block.tasks, self.ties, self.seed)
+
+        in_threads(answer, blocks, num_threads())
         return Aggregation.of("majority-vote", annotations, result, labels, params)

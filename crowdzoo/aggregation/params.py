@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Params"]
+__all__ = ["TINY", "Params"]
 
-TINY = np.finfo(np.float64).tiny
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,14 @@ class Params:
     def from_probabilities(cls, confusions: ArrayLike, class_prior: ArrayLike) -> Params:
         """Takes logarithms; a zero becomes the smallest normal number, so that no later sum meets `inf - inf`."""
         return cls(np.log(np.maximum(confusions, TINY)), np.log(np.maximum(class_prior, TINY)))
+
+    @cached_property
+    def log_table(self) -> NDArray[np.float64]:
+        """`log_confusions` as the kernels read it: `[annotator, said, true]`, C-contiguous, [R, K, K]."""
+        return np.ascontiguousarray(self.log_confusions.transpose(0, 2, 1))
+
+    def __getstate__(self) -> dict[str, NDArray[np.float64]]:
+        return {"log_confusions": self.log_confusions, "log_class_prior": self.log_class_prior}
 
     @property
     def confusions(self) -> NDArray[np.float64]:

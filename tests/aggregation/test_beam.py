@@ -216,7 +216,7 @@ def test_counts_add_up_in_any_sharding():
 
 def test_what_crosses_workers_survives_its_coder():
     annotations, gold = crowd()
-    block = next(blocks_of(annotations, gold))
+    block = blocks_of(annotations, gold)[0]
     counts = on_beam._votes(block, (0,), 0, 9, 4)
     runs = on_beam._begin_runs(DawidSkene(), None, counts)
     posteriors = on_beam._run_posteriors(0, block, runs[0])

@@ -11,8 +11,30 @@ from crowdzoo.aggregation.block import blocks_of
 def test_tasks_are_those_of_the_annotations():
     block = Block([5, 2, 5], [0, 0, 1], [1, 0, 1])
     np.testing.assert_array_equal(block.tasks, [2, 5])
-    np.testing.assert_array_equal(block.index, [1, 0, 1])
+    np.testing.assert_array_equal(block.index, [0, 1, 1])
+    np.testing.assert_array_equal(block.starts, [0, 1, 3])
     assert len(block) == 3
+
+
+def test_columns_are_sorted_by_task_and_keep_their_order_within_it():
+    block = Block([5, 2, 5, 2], [0, 7, 1, 3], [1, 0, 300, 2])
+    np.testing.assert_array_equal(block.annotator_ids, [7, 3, 0, 1])
+    np.testing.assert_array_equal(block.labels, [0, 2, 1, 300])
+
+
+def test_columns_are_small():
+    assert (Block([0], [3], [255]).annotator_ids.dtype, Block([0], [3], [255]).labels.dtype) == (np.int32, np.uint8)
+    assert Block([0], [3], [256]).labels.dtype == np.int32
+
+
+def test_cut_blocks_share_the_memory_and_cover_all():
+    block = Block([0, 0, 1, 3, 3, 3, 4], range(7), [1, 0, 1, 0, 1, 0, 1], range(6), [-1, 0, -1, -1, 1, -1])
+    parts = block.cut(2)
+    assert [part.tasks.tolist() for part in parts] == [[0], [1, 2], [3], [4, 5]]
+    assert [len(part) for part in parts] == [2, 1, 3, 1]
+    assert [part.gold.tolist() for part in parts] == [[-1], [0, -1], [-1], [1, -1]]
+    assert all(np.shares_memory(part.annotator_ids, block.annotator_ids) for part in parts)
+    np.testing.assert_array_equal(np.concatenate([part.annotator_ids for part in parts]), block.annotator_ids)
 
 
 def test_said_numbers_annotator_and_label():
@@ -49,7 +71,7 @@ def test_pickle_keeps_the_columns_and_leaves_the_cache():
     assert block.index is not None
     assert len(pickle.dumps(block)) == size
     copy = pickle.loads(pickle.dumps(block))
-    for name in ("task_ids", "annotator_ids", "labels", "tasks", "gold", "index"):
+    for name in ("starts", "annotator_ids", "labels", "tasks", "gold", "index"):
         np.testing.assert_array_equal(getattr(copy, name), getattr(block, name))
 
 
@@ -62,6 +84,6 @@ def test_blocks_cover_every_task_once():
     annotations = Annotations.from_arrays([4, 0, 4, 2, 2, 2], [0, 1, 1, 0, 1, 2], [0] * 6, tasks=range(6))
     gold = np.array([0, -1, -1, 0, -1, -1])
     blocks = list(blocks_of(annotations, gold, max_annotations=2))
-    assert [block.tasks.tolist() for block in blocks] == [[0], [2], [4], [1, 3, 5]]
+    assert [block.tasks.tolist() for block in blocks] == [[0, 1], [2], [3, 4], [5]]
     assert [len(block) for block in blocks] == [1, 3, 2, 0]
-    assert [block.gold.tolist() for block in blocks] == [[0], [-1], [-1], [-1, 0, -1]]
+    assert [block.gold.tolist() for block in blocks] == [[0, -1], [-1], [0, -1], [-1]]

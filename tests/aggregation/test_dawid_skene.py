@@ -167,14 +167,14 @@ def test_history_is_the_penalised_log_likelihood_and_never_falls(prior, diagonal
 
 
 def test_update_adds_the_prior_to_each_cell():
-    counts = Counts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
+    counts = Counts(np.array([[[3.0, 0.0], [1.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
     params = update(counts, prior=0.5, diagonal=1.0)
     np.testing.assert_allclose(params.confusions, [[[4.5 / 6, 1.5 / 6], [0.5 / 2, 1.5 / 2]]])
     np.testing.assert_allclose(params.class_prior, [2.5 / 3, 0.5 / 3])
 
 
 def test_rows_that_nothing_is_known_of_are_uniform_without_a_prior():
-    counts = Counts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
+    counts = Counts(np.array([[[3.0, 0.0], [1.0, 0.0]]]), np.array([2.0, 0.0]), 0.0, 4)
     np.testing.assert_allclose(update(counts, prior=0).confusions, [[[0.75, 0.25], [0.5, 0.5]]])
 
 
