@@ -1,9 +1,13 @@
-"""Accuracy of the aggregators on real crowds, beside published figures.
+"""Accuracy of every aggregator on real crowds, beside crowd-kit's and published figures, with what each run costs.
 
 Reads the raw data sets below CROWDZOO_DATA (see `crowdzoo.datasets.data_folder`); sets that are not there are left out:
 
-    python benchmarks/aggregation_quality.py              # writes results/aggregation_quality.json
-    python benchmarks/aggregation_quality.py --no-save
+    python benchmarks/aggregation_quality.py                         # everything; about half an hour
+    python benchmarks/aggregation_quality.py --methods glad --sets rte web    # only these are run again
+    python benchmarks/aggregation_quality.py --no-crowd-kit          # crowd-kit's figures stay as they were
+    python benchmarks/aggregation_quality.py --render                # runs nothing, writes the page
+
+writes results/aggregation_quality.json and, from it, docs/aggregation-results.md.
 
 Accuracies are those expected if ties are broken at random. Where an annotator answered a task twice, the first counts.
 """
@@ -11,44 +15,103 @@ Accuracies are those expected if ties are broken at random. Where an annotator a
 import argparse
 import csv
 import json
+import os
 import platform
+import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import METHODS, ConvergenceWarning, DawidSkene
+from crowdzoo.aggregation.labels import tied_classes
 from crowdzoo.datasets import data_folder
+from crowdzoo.errors import CrowdzooError
 
 RESULTS = Path(__file__).parent / "results" / "aggregation_quality.json"
+PAGE = Path(__file__).parents[1] / "docs" / "aggregation-results.md"
+SETS = ("bluebird", "dog", "rte", "trec", "web", "d_sentiment", "face", "music", "labelme")
+SIDES = ("ours", "crowd-kit")
+BASELINE = "dawid-skene"  # what the paired differences are taken from
+REPEATS = 3
+SHORT = 5.0  # a run shorter than this many seconds is done once without timing, then repeated
 
-# Majority vote as expected under random ties, and crowd-kit 1.4.2's Dawid-Skene after 100 iterations (no smoothing);
-# the sets and their votes are those of Li, Rubinstein and Cohn, "Exploiting worker correlation ...", ICML 2019.
-PEERS = {
-    "bluebird": (0.759, 0.889),
-    "dog": (0.822, 0.843),
-    "rte": (0.897, 0.928),
-    "trec": (0.651, 0.702),
-    "web": (0.731, 0.829),
-    "d_sentiment": (0.934, 0.960),
-    "face": (0.637, 0.640),
-    "music": (0.704, 0.769),
-    "labelme": (0.766, 0.792),
+SOURCES = {
+    "Li": "the notebooks published with Li, Rubinstein and Cohn, ICML 2019 (EBCC, iBCC) and WWW 2019 (BWA)",
+    "sets": "the papers that the sets come from",
+    "crowd-kit paper": "Ustalov, Pavlichenko and Tseitlin, JOSS 2024",
+    "MMCE": "MMCE in table 2 of Platanios et al., Learning from Imperfect Annotations, 2020 (mean of 50 runs)",
+    "Snorkel": "Snorkel in the same table",
+    "MeTaL": "MeTaL in the same table",
+}
+# method -> source -> set -> accuracy
+PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
+    "majority-vote": {
+        "sets": {"bluebird": 0.7593, "dog": 0.8222, "rte": 0.8969, "trec": 0.6514, "web": 0.7307},
+        "crowd-kit paper": {"d_sentiment": 0.932},
+    },
+    "wawa": {"crowd-kit paper": {"d_sentiment": 0.951}},
+    "dawid-skene": {"crowd-kit paper": {"d_sentiment": 0.960}},
+    "glad": {"crowd-kit paper": {"d_sentiment": 0.948}},
+    "mace": {"crowd-kit paper": {"d_sentiment": 0.950}},
+    "kos": {"crowd-kit paper": {"d_sentiment": 0.933}},
+    "mmsr": {"crowd-kit paper": {"d_sentiment": 0.937}},
+    "mmce": {"MMCE": {"bluebird": 0.796, "rte": 0.927}},
+    "label-model": {"Snorkel": {"bluebird": 0.760, "rte": 0.900}, "MeTaL": {"bluebird": 0.890, "rte": 0.780}},
+    "ibcc": {
+        "Li": {
+            "bluebird": 0.8889,
+            "dog": 0.8389,
+            "rte": 0.9275,
+            "trec": 0.7055,
+            "web": 0.7508,
+            "d_sentiment": 0.9600,
+            "face": 0.6404,
+            "music": 0.7900,
+        }
+    },
+    "ebcc": {
+        "Li": {
+            "bluebird": 0.8611,
+            "dog": 0.8401,
+            "rte": 0.9313,
+            "trec": 0.7037,
+            "web": 0.7686,
+            "d_sentiment": 0.9610,
+            "face": 0.6353,
+            "music": 0.7871,
+        }
+    },
+    "bwa": {
+        "Li": {
+            "bluebird": 0.7593,
+            "dog": 0.8315,
+            "rte": 0.9275,
+            "trec": 0.6044,
+            "web": 0.8225,
+            "d_sentiment": 0.9560,
+            "face": 0.6182,
+            "music": 0.7857,
+        }
+    },
 }
 
-AGGREGATORS: dict[str, Any] = {
-    "majority vote": MajorityVote(),
-    "dawid-skene": DawidSkene(),
+VARIANTS: dict[str, Any] = {
+    "as it comes": DawidSkene(),
     "tol=1e-6": DawidSkene(tol=1e-6, max_iter=1000),
-    "maximum likelihood": DawidSkene(prior=0.0),
+    "maximum likelihood (prior=0)": DawidSkene(prior=0.0),
     "prior=1": DawidSkene(prior=1.0),
     "diagonal=1": DawidSkene(diagonal=1.0),
     "best of 10 starts": DawidSkene(num_starts=10),
 }
+
+# === The sets ===
 
 
 def truth_inference(folder: Path) -> tuple[Annotations, np.ndarray]:
@@ -80,7 +143,7 @@ def codes(annotations: Annotations, truth: dict) -> np.ndarray:
     return np.array([code.get(truth.get(task), -1) for task in annotations.tasks.tolist()])
 
 
-def real_sets(names: tuple[str, ...] = tuple(PEERS)) -> Iterator[tuple[str, Annotations, np.ndarray]]:
+def real_sets(names: tuple[str, ...] = SETS) -> Iterator[tuple[str, Annotations, np.ndarray]]:
     """Name, annotations and gold codes [N] of the sets that are there."""
     readers: dict[str, tuple[str, Callable[[Path], tuple[Annotations, np.ndarray]]]] = {
         "music": ("music-genre-amt", music),
@@ -93,36 +156,295 @@ def real_sets(names: tuple[str, ...] = tuple(PEERS)) -> Iterator[tuple[str, Anno
             yield name, *reader(data_folder() / place)
 
 
+# === Runs ===
+
+
+def chances(posteriors: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """For each task of known class, the chance that a random one of its most probable classes is right."""
+    known = np.flatnonzero(gold >= 0)
+    tied = tied_classes(posteriors[known])
+    return tied[np.arange(known.size), gold[known]] / tied.sum(axis=1)
+
+
+def expected_accuracy(posteriors: np.ndarray, gold: np.ndarray) -> float:
+    """As `Aggregation.expected_accuracy`, for anybody's posteriors [N, K]."""
+    return float(chances(posteriors, gold).mean())
+
+
+def timed(aggregator: Any, annotations: Annotations) -> tuple[Any, float, float]:
+    """The result, and seconds by the clock and of processors; medians of `REPEATS` after a first run, if short."""
+    took: list[tuple[float, float]] = []
+    for repeat in range(REPEATS + 1):
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = aggregator.fit(annotations)
+        took.append((time.perf_counter() - wall, time.process_time() - cpu))
+        if repeat == 0 and took[0][0] > SHORT:
+            break
+    times = took[1:] or took
+    return result, *(statistics.median(column) for column in zip(*times, strict=True))
+
+
+def run_ours(aggregator: Any, annotations: Annotations, gold: np.ndarray) -> tuple[dict, np.ndarray | None]:
+    """What goes into the table, and each known task's chance of being right."""
+    try:
+        result, seconds, cpu = timed(aggregator, annotations)
+    except CrowdzooError as error:
+        return {"error": str(error)}, None
+    row = {
+        "accuracy": round(result.expected_accuracy(gold), 4),
+        "iterations": result.num_iterations,
+        "converged": bool(result.converged),
+        "seconds": round(seconds, 4),
+        "cpu_seconds": round(cpu, 4),
+    }
+    return row, chances(result.posteriors, gold)
+
+
+def run_theirs(method: str, annotations: Annotations, gold: np.ndarray) -> dict:
+    from peers import run_crowdkit
+
+    found = run_crowdkit(method, annotations)
+    if "error" in found:
+        return {"error": found["error"]}
+    row = {name: round(found[name], 4) for name in ("seconds", "cpu_seconds")}
+    return {"accuracy": round(expected_accuracy(found["posteriors"], gold), 4), **row}
+
+
+def against(chance: np.ndarray, baseline: np.ndarray) -> dict[str, float]:
+    """Mean difference over the tasks of one set, and its standard error (tasks taken as drawn at random)."""
+    difference = chance - baseline
+    error = difference.std(ddof=1) / np.sqrt(len(difference))
+    return {"difference": round(float(difference.mean()), 5), "error": round(float(error), 5)}
+
+
+def about() -> dict[str, Any]:
+    packages = {name: version(name) for name in ("numpy", "numba", "crowd-kit", "pandas", "scikit-learn")}
+    machine = {"machine": platform.machine(), "cores": os.cpu_count()}
+    return {"python": platform.python_version(), **packages, **machine}
+
+
+def measure(table: dict, sets: tuple[str, ...], methods: tuple[str, ...], with_crowdkit: bool) -> Iterator[dict]:
+    """Runs and fills `table`; yields it after each set."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    from peers import CROWDKIT
+
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the table marks what did not converge with *
+    table["about"] = about()
+    table["published"] = {"sources": SOURCES, "figures": PUBLISHED}
+    for name, annotations, gold in real_sets(sets):
+        row = table.setdefault("sets", {}).setdefault(name, {})
+        row["tasks"], row["annotators"] = annotations.num_tasks, annotations.num_annotators
+        row["classes"], row["annotations"] = annotations.num_classes, len(annotations)
+        row["known"] = int((gold >= 0).sum())
+        known = row.setdefault("methods", {})
+        baseline = chances(METHODS[BASELINE]().fit(annotations).posteriors, gold)
+        for method in methods:
+            cell = known.setdefault(method, {})
+            if method in METHODS:
+                cell["ours"], chance = run_ours(METHODS[method](), annotations, gold)
+                if chance is not None:
+                    cell["ours"]["against"] = against(chance, baseline)
+            if with_crowdkit and method in CROWDKIT:
+                cell["crowd-kit"] = run_theirs(method, annotations, gold)
+            print(f"{name:12} {method:18}", *(_short(cell.get(side, {})) for side in SIDES), sep="  ", flush=True)
+        if BASELINE in methods:
+            row["variants"] = {}
+            for title, aggregator in VARIANTS.items():
+                row["variants"][title], _ = run_ours(aggregator, annotations, gold)
+        row["methods"] = {method: known[method] for method in (*METHODS, *CROWDKIT) if known.get(method)}
+        yield table
+
+
+def _short(cell: dict) -> str:
+    if "error" in cell:
+        return cell["error"][:70]
+    return f"{cell['accuracy']:.4f} {cell['seconds']:9.4f} s" if cell else "-"
+
+
+# === The page ===
+
+
+def ranks(accuracies: np.ndarray) -> np.ndarray:
+    """Rank of each row within each column, 1 = highest, equals share the mean of theirs, [methods, sets]."""
+    higher = (accuracies[None] > accuracies[:, None]).sum(axis=1)
+    equal = (accuracies[None] == accuracies[:, None]).sum(axis=1)
+    return higher + (equal + 1) / 2
+
+
+def render(table: dict) -> str:
+    """The whole page, from what `measure` found."""
+    sets, published = table["sets"], table["published"]
+    methods = list(dict.fromkeys(method for row in sets.values() for method in row["methods"]))
+    numbers = {
+        method: [row["methods"].get(method, {}).get("ours", {}).get("accuracy") for row in sets.values()]
+        for method in methods
+    }
+    complete = {method: values for method, values in numbers.items() if None not in values}
+    rank = dict(zip(complete, ranks(np.array(list(complete.values()))).mean(axis=1), strict=True))
+    parts = [
+        HEAD.format(about=", ".join(f"{name} {value}" for name, value in table["about"].items())),
+        _markdown(
+            ["", *sets],
+            [[label, *(f"{row[key]:,}" for row in sets.values())] for label, key in SIZES.items()],
+        ),
+        ACCURACY.format(sources="\n".join(f"- *{name}*: {text}." for name, text in published["sources"].items())),
+        _markdown(["method", "by", *sets, "mean", "mean rank"], list(_accuracies(table, methods, rank))),
+        "\n".join(dict.fromkeys(_refusals(table, methods))),
+        PAIRED.format(baseline=BASELINE),
+        _markdown(["method", "mean difference, points", "sets better / equal / worse"], _paired(table, rank)),
+        SECONDS,
+        _markdown(["method", "by", *sets, "sum"], list(_seconds(table, methods))),
+        DAWID_SKENE,
+        _markdown(
+            ["variant", *sets, "mean"],
+            [
+                [title, *map(_cell, cells), f"{np.mean([cell['accuracy'] for cell in cells]):.4f}"]
+                for title in next(iter(sets.values()))["variants"]
+                for cells in [[row["variants"][title] for row in sets.values()]]
+            ],
+        ),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+SIZES = {
+    "tasks": "tasks",
+    "annotators": "annotators",
+    "classes": "classes",
+    "annotations": "annotations",
+    "tasks of known class": "known",
+}
+
+HEAD = """\
+# Aggregation, as measured
+
+Made by `python benchmarks/aggregation_quality.py --render` from `benchmarks/results/aggregation_quality.json`; do not
+edit. What to make of it is in [aggregation.md](aggregation.md).
+
+Every method of `crowdzoo.aggregation.METHODS` with its own settings as they come, on real crowds whose true classes
+are known for some or all tasks. No method sees a true class. ({about}.)
+"""
+
+ACCURACY = """\
+## Accuracy
+
+Share of the tasks of known class that are answered right, as expected if ties are broken at random. *crowd-kit* is
+crowd-kit's class with its own settings, run here on the same table; the other rows are as published:
+
+{sources}
+
+`*`: stopped by its limit of iterations. The mean is over all sets, and the rank among the methods that answer all.
+"""
+
+PAIRED = """\
+## Against {baseline}
+
+Differences of accuracy, averaged over the sets, with the standard error that comes from the choice of tasks (paired:
+both answer the same tasks). Two errors or less are no difference. The choice of sets is a further doubt, which nine of
+them cannot measure: look at the signs as well.
+"""
+
+SECONDS = """\
+## Seconds
+
+Of processor time for one fit, ours after a first run that compiles; crowd-kit's with its prediction. Medians of three
+where a run takes less than 5 s. The machine had other work to do, so that small differences mean nothing.
+"""
+
+DAWID_SKENE = """\
+## Variants of Dawid-Skene
+"""
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _cell(cell: dict) -> str:
+    if "accuracy" not in cell:
+        return "–"
+    return f"{cell['accuracy']:.4f}" + ("" if cell.get("converged", True) else "*")
+
+
+def _accuracies(table: dict, methods: list[str], rank: dict[str, float]) -> Iterator[list[str]]:
+    sets = table["sets"]
+    for method in methods:
+        for side in SIDES:
+            cells = [row["methods"].get(method, {}).get(side, {}) for row in sets.values()]
+            if not any(cells):
+                continue
+            values = [cell.get("accuracy") for cell in cells]
+            mean = "–" if None in values else f"{np.mean(values):.4f}"
+            place = f"{rank[method]:.1f}" if side == "ours" and method in rank else ""
+            title = f"**{method}**" if side == "ours" else ""
+            yield [title, "crowdzoo" if side == "ours" else side, *map(_cell, cells), mean, place]
+        for source, figures in table["published"]["figures"].get(method, {}).items():
+            yield ["", f"*{source}*", *(f"{figures[name]:.4g}" if name in figures else "" for name in sets), "", ""]
+
+
+def _refusals(table: dict, methods: list[str]) -> Iterator[str]:
+    """Why there is no figure, in the words of the software; what differs only by the set is said once."""
+    for method in methods:
+        for side, who in (("ours", "crowdzoo"), ("crowd-kit", "crowd-kit")):
+            said: dict[str, list[str]] = {}
+            for name, row in table["sets"].items():
+                error = row["methods"].get(method, {}).get(side, {}).get("error")
+                if error:
+                    said.setdefault(error, []).append(name)
+            for error, names in said.items():
+                yield f"- {method}, {who}, {', '.join(names)}: `{error}`"
+
+
+def _paired(table: dict, rank: dict[str, float]) -> list[list[str]]:
+    rows = []
+    for method in sorted(rank, key=rank.__getitem__):
+        if method == BASELINE:
+            continue
+        found = [row["methods"][method]["ours"]["against"] for row in table["sets"].values()]
+        difference = np.array([each["difference"] for each in found])
+        error = np.sqrt(np.sum(np.square([each["error"] for each in found]))) / len(found)
+        counts = ((difference > 0).sum(), (difference == 0).sum(), (difference < 0).sum())
+        text = f"{100 * difference.mean():+.2f} ± {100 * error:.2f}"
+        rows.append((difference.mean(), [method, text, " / ".join(map(str, counts))]))
+    return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
+
+
+def _seconds(table: dict, methods: list[str]) -> Iterator[list[str]]:
+    for method in methods:
+        for side in SIDES:
+            cells = [row["methods"].get(method, {}).get(side, {}) for row in table["sets"].values()]
+            values = [cell.get("cpu_seconds") for cell in cells]
+            if not any(cells):
+                continue
+            total = "–" if None in values else _three(sum(values))
+            shown = ["–" if value is None else _three(value) for value in values]
+            yield [f"**{method}**" if side == "ours" else "", "crowdzoo" if side == "ours" else side, *shown, total]
+
+
+def _three(seconds: float) -> str:
+    """Milliseconds at most: two digits where it is short."""
+    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.1f}" if seconds < 100 else f"{seconds:.0f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--methods", nargs="+", default=tuple(METHODS), help="keys of METHODS, or of peers.CROWDKIT")
+    parser.add_argument("--no-crowd-kit", action="store_true", help="do not run crowd-kit")
     parser.add_argument("--no-save", action="store_true", help="print only")
-    save = not parser.parse_args().no_save
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the table marks what did not converge with *
-    print(" | ".join(["set", "N / R / K / A", "MV elsewhere", "DS elsewhere", *AGGREGATORS]))
-    table = {}
-    for name, annotations, gold in real_sets():
-        size = (annotations.num_tasks, annotations.num_annotators, annotations.num_classes, len(annotations))
-        row: dict = {"size": dict(zip(("tasks", "annotators", "classes", "annotations"), size, strict=True))}
-        row["published"] = dict(zip(("majority vote", "dawid-skene"), PEERS[name], strict=True))
-        cells = []
-        for title, aggregator in AGGREGATORS.items():
-            start = time.perf_counter()
-            result = aggregator.fit(annotations)
-            row[title] = {
-                "accuracy": round(result.expected_accuracy(gold), 4),
-                "iterations": result.num_iterations,
-                "converged": result.converged,
-                "seconds": round(time.perf_counter() - start, 3),
-            }
-            cells.append(f"{row[title]['accuracy']:.4f}{'' if result.converged else '*'}")
-        table[name] = row
-        print(
-            " | ".join([name, " / ".join(map(str, size)), *(f"{peer:.3f}" for peer in PEERS[name]), *cells]), flush=True
-        )
-    if save:
-        RESULTS.parent.mkdir(exist_ok=True)
-        about = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
-        RESULTS.write_text(json.dumps({"about": about, "sets": table}, indent=2) + "\n")
+    parser.add_argument("--render", action="store_true", help="run nothing, write the page from the saved results")
+    options = parser.parse_args()
+    table = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    if not options.render:
+        for found in measure(table, tuple(options.sets), tuple(options.methods), not options.no_crowd_kit):
+            if not options.no_save:  # after each set: an interruption loses little
+                RESULTS.parent.mkdir(exist_ok=True)
+                RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    page = render(table)
+    print(page)
+    if not options.no_save:
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
