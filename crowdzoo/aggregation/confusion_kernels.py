@@ -36,27 +36,111 @@ _intrinsic: Any = intrinsic  # its types say that the typing context is an argum
 
 @_intrinsic
 def _add_run(typingctx: Any, target: Any, i: Any, source: Any, j: Any, length: Any) -> Any:
-    """target[i : i + length] += source[j : j + length], float64, `length` known when compiled: no loop."""
-    if not isinstance(length, types.IntegerLiteral):
-        raise RequireLiteralValue("length")
-    width = length.literal_value
+    """target[i : i + length] += source[j : j + length], float64; `length` is known when compiled: no loop."""
+    width = _literal(length)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        arrays = [context.make_array(signature.args[n])(context, builder, args[n]) for n in (0, 2)]
-        starts = [builder.gep(array.data, [args[n]]) for array, n in zip(arrays, (1, 3), strict=True)]
-        sums = []
-        for offset, lanes in _lanes(width):
-            number = ir.VectorType(ir.DoubleType(), lanes) if lanes > 1 else ir.DoubleType()
-            places = [
-                builder.bitcast(builder.gep(start, [ir.Constant(args[1].type, offset)]), number.as_pointer())
-                for start in starts
-            ]
-            sums.append((places[0], builder.fadd(*(builder.load(place, align=8) for place in places))))
-        for place, value in sums:
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        others = _places(context, builder, signature.args[2], args[2], args[3], width)
+        sums = [
+            builder.fadd(*(builder.load(place, align=8) for place in pair)) for pair in zip(places, others, strict=True)
+        ]
+        for place, value in zip(places, sums, strict=True):
             builder.store(value, place, align=8)
         return context.get_dummy_value()
 
     return types.void(target, i, source, j, length), codegen
+
+
+@_intrinsic
+def _sum_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
+    """Sum of source[i : i + length], added up pairwise; `length` is known when compiled."""
+    width = _literal(length)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        return _reduce(builder, [builder.load(place, align=8) for place in places], builder.fadd)
+
+    return types.float64(source, i, length), codegen
+
+
+@_intrinsic
+def _peak_run(typingctx: Any, source: Any, i: Any, length: Any) -> Any:
+    """Greatest of source[i : i + length], without NaN; `length` is known when compiled."""
+    width = _literal(length)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def greater(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+        places = _places(context, builder, signature.args[0], args[0], args[1], width)
+        return _reduce(builder, [builder.load(place, align=8) for place in places], greater)
+
+    return types.float64(source, i, length), codegen
+
+
+@_intrinsic
+def _shift_run(typingctx: Any, target: Any, i: Any, value: Any, length: Any) -> Any:
+    """target[i : i + length] += value; `length` is known when compiled."""
+    return types.void(target, i, value, length), _with_scalar("fadd", _literal(length))
+
+
+@_intrinsic
+def _scale_run(typingctx: Any, target: Any, i: Any, value: Any, length: Any) -> Any:
+    """target[i : i + length] *= value; `length` is known when compiled."""
+    return types.void(target, i, value, length), _with_scalar("fmul", _literal(length))
+
+
+def _with_scalar(operation: str, length: int) -> Callable[..., Any]:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for place in _places(context, builder, signature.args[0], args[0], args[1], length):
+            number = builder.load(place, align=8)
+            scalar = args[2]
+            if isinstance(number.type, ir.VectorType):
+                lanes = number.type.count
+                lane = builder.insert_element(ir.Constant(number.type, ir.Undefined), scalar, ir.Constant(INDEX, 0))
+                scalar = builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(INDEX, lanes), [0] * lanes))
+            builder.store(getattr(builder, operation)(number, scalar), place, align=8)
+        return context.get_dummy_value()
+
+    return codegen
+
+
+INDEX = ir.IntType(32)
+
+
+def _literal(length: Any) -> int:
+    if not isinstance(length, types.IntegerLiteral):
+        raise RequireLiteralValue("length")
+    return length.literal_value
+
+
+def _places(context: Any, builder: Any, kind: Any, array: Any, start: Any, length: int) -> list[Any]:
+    """Pointers to the vectors that make up a run."""
+    first = builder.gep(context.make_array(kind)(context, builder, array).data, [start])
+    places = []
+    for offset, lanes in _lanes(length):
+        number = ir.VectorType(ir.DoubleType(), lanes) if lanes > 1 else ir.DoubleType()
+        places.append(builder.bitcast(builder.gep(first, [ir.Constant(start.type, offset)]), number.as_pointer()))
+    return places
+
+
+def _reduce(builder: Any, vectors: list[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    """One number out of vectors of falling sizes, pairwise."""
+    while len(vectors) > 1 or isinstance(vectors[0].type, ir.VectorType):
+        if len(vectors) > 1 and vectors[0].type == vectors[1].type:
+            vectors = [*vectors[2:], combine(vectors[0], vectors[1])]
+            vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
+            continue
+        lanes = vectors[0].type.count // 2
+        halves = [ir.Constant(ir.VectorType(INDEX, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
+        if lanes == 1:
+            parts = [builder.extract_element(vectors[0], ir.Constant(INDEX, at)) for at in (0, 1)]
+        else:
+            parts = [builder.shuffle_vector(vectors[0], vectors[0], half) for half in halves]
+        vectors = [*vectors[1:], combine(*parts)]
+        vectors.sort(key=lambda vector: -getattr(vector.type, "count", 1))
+    return vectors[0]
 
 
 def _lanes(width: int) -> list[tuple[int, int]]:
@@ -136,26 +220,28 @@ def _kernel(fixed: int) -> Callable[..., float]:
                             tile[o + k] = -1000.0
                         tile[o + U(gold[i])] = 0.0
                     else:
-                        peak = tile[o]
-                        for k in range(U(1), k_all):
-                            value = tile[o + k]
-                            peak = value if value > peak else peak
+                        if fixed:
+                            peak = _peak_run(tile, o, run)
+                            _shift_run(tile, o, -peak, run)
+                        else:
+                            peak = tile[o : o + k_all].max()
+                            for k in range(k_all):
+                                tile[o + k] -= peak
                         evidence += peak
-                        for k in range(k_all):
-                            tile[o + k] -= peak
                     o += k_all
                 for k in range(o):
                     tile[k] = _exp(tile[k])
                 o = U(0)
                 totals = 1.0
                 for _ in range(first, last):
-                    total = 0.0
-                    for k in range(k_all):
-                        total += tile[o + k]
+                    if fixed:
+                        total = _sum_run(tile, o, run)
+                        _scale_run(tile, o, 1.0 / total, run)
+                    else:
+                        total = tile[o : o + k_all].sum()
+                        for k in range(k_all):
+                            tile[o + k] /= total
                     totals *= total
-                    share = 1.0 / total
-                    for k in range(k_all):
-                        tile[o + k] *= share
                     o += k_all
                 evidence += math.log(totals)
             else:
@@ -170,7 +256,9 @@ def _kernel(fixed: int) -> Callable[..., float]:
                 o = U(0)
                 for i in range(first, last):
                     if starts[i + 1] > starts[i] or (has_gold and gold[i] >= 0):
-                        for k in range(k_all):
+                        for k in range(U(0), whole, U(run)):
+                            _add_run(classes, k, tile, o + k, run)
+                        for k in range(whole, k_all):
                             classes[k] += tile[o + k]
                     for j in range(starts[i], starts[i + 1]):
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all

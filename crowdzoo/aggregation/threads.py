@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
 from typing import TypeVar
 
 from crowdzoo.errors import ConfigError
@@ -37,7 +39,8 @@ def num_threads() -> int:
 def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], threads: int) -> list[T]:
     """Calls `function` with consecutive parts of `items`, one part a thread.
 
-    Which thread gets what depends on the number of threads only, so sums come out the same in every run.
+    Not to be called from within itself. Which thread gets what depends on the number of threads only, so sums come out
+    the same in every run.
 
     Args:
         function: of a part.
@@ -51,5 +54,11 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
     if threads == 1:
         return [function(items)]
     ends = [len(items) * part // threads for part in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda part: function(items[ends[part] : ends[part + 1]]), range(threads)))
+    parts = (items[begin:end] for begin, end in pairwise(ends))
+    return list(_pool(os.getpid(), threads).map(function, parts))
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: starting them costs more than an iteration on a small table. A fork has none of them."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo")
