@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.compiled import compiled
 
-__all__ = ["Answers", "Cells", "answers_of", "given_answers", "posteriors_of"]
+__all__ = ["Answers", "Cells", "answers_of", "given_answers", "posteriors_of", "share_out"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +130,54 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 @compiled()
+def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]
+    """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
+
+    Args:
+        gains: log evidence for each class, [K]; zero for those not said.
+        said: the classes said, each once, in its first `num_said` places.
+        num_said: how many.
+        is_said: whether each class was, [K].
+        class_prior: [K].
+        log_prior: its logarithm, [K].
+        known: the class, or -1.
+        shares: [K]; receives the posterior of each class that was said, and of the known one.
+
+    Returns:
+        Log evidence of all classes together (or of the known one), and the posterior of a class that nobody said
+        divided by its prior.
+    """
+    num_classes = np.uint64(len(class_prior))
+    if known >= 0:
+        truth = np.uint64(known)
+        shares[truth] = 1.0
+        return log_prior[truth] + gains[truth], 0.0
+    prior_said, prior_rest, rest = 0.0, 0.0, 0.0
+    peak = -np.inf
+    for i in range(num_said):
+        label = said[i]
+        prior_said += class_prior[label]
+        peak = max(peak, gains[label] + log_prior[label])
+    if num_said < num_classes:
+        peak = max(peak, 0.0)
+        rest = exp(-peak)
+        if prior_said < 0.5:
+            prior_rest = 1.0 - prior_said
+        else:  # the difference would lose digits
+            for k in range(num_classes):
+                if not is_said[k]:
+                    prior_rest += class_prior[k]
+    total = prior_rest * rest
+    for i in range(num_said):
+        label = said[i]
+        shares[label] = exp(gains[label] + log_prior[label] - peak)
+        total += shares[label]
+    for i in range(num_said):
+        shares[said[i]] /= total
+    return peak + log(total), rest / total
+
+
+@compiled()
 def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
     starts, annotator_ids, labels, gold, gain, wrong, by_label, class_prior, counts, classes, posteriors
 ):
@@ -168,40 +216,14 @@ def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
                 num_said += one
             gains[label] += gain[cell]
             base += wrong[cell]
-        rest = 0.0  # probability of a class that nobody said, divided by its prior
+        evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares)
+        log_likelihood += base + evidence
+        total_rest += rest
         if known >= 0:
-            truth = np.uint64(known)
-            log_likelihood += log_prior[truth] + base + gains[truth]
-            shares[truth] = 1.0
-            classes[truth] += 1.0
+            classes[np.uint64(known)] += 1.0
         else:
-            prior_said = 0.0
-            peak = -np.inf
             for i in range(num_said):
                 label = said[i]
-                prior_said += class_prior[label]
-                peak = max(peak, gains[label] + log_prior[label])
-            prior_rest = 0.0
-            if num_said < num_classes:
-                peak = max(peak, 0.0)
-                if prior_said < 0.5:
-                    prior_rest = 1.0 - prior_said
-                else:  # the difference would lose digits
-                    for k in range(num_classes):
-                        if not is_said[k]:
-                            prior_rest += class_prior[k]
-                rest = exp(-peak)
-            total = prior_rest * rest
-            for i in range(num_said):
-                label = said[i]
-                shares[label] = exp(gains[label] + log_prior[label] - peak)
-                total += shares[label]
-            log_likelihood += base + peak + log(total)
-            rest /= total
-            total_rest += rest
-            for i in range(num_said):
-                label = said[i]
-                shares[label] /= total
                 classes[label] += shares[label]
                 not_said[label] += rest
         for row in range(first, last):
