@@ -1,0 +1,28 @@
+"""Agreement and data quality of annotations: how far to trust the crowd, which tasks and whom to look at."""
+
+from crowdzoo.quality.annotators import annotator_table
+from crowdzoo.quality.kappa import cohen_kappa, cohen_kappas, fleiss_kappa, raw_agreement
+from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
+from crowdzoo.quality.report import QualityReport, quality_report
+from crowdzoo.quality.spammers import spammer_scores
+from crowdzoo.quality.spread import Redundancy, Spread, gini, redundancy
+from crowdzoo.quality.tasks import task_table
+
+__all__ = [
+    "Alpha",
+    "QualityReport",
+    "Redundancy",
+    "Spread",
+    "annotator_table",
+    "cohen_kappa",
+    "cohen_kappas",
+    "coincidence_matrix",
+    "fleiss_kappa",
+    "gini",
+    "krippendorff_alpha",
+    "quality_report",
+    "raw_agreement",
+    "redundancy",
+    "spammer_scores",
+    "task_table",
+]

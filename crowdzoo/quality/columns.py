@@ -1,0 +1,42 @@
+"""Columns of the tables: names, and numbers that are not always defined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["defined", "name_column"]
+
+
+def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> pa.Array:
+    """Names as a column: integers stay integers, anything else is text.
+
+    Args:
+        names: code -> name.
+        codes: which name each row has, [n]. Default: all names in order.
+    """
+    import pyarrow as pa
+
+    if names.dtype.kind in "iu":
+        column = pa.array(names)
+    else:
+        texts = [name if isinstance(name, str) else str(name) for name in names.tolist()]
+        column = pa.array(texts, pa.large_string())
+    return column if codes is None else column.take(pa.array(codes))
+
+
+def defined(values: NDArray[Any], where: NDArray[np.bool_]) -> pa.Array:
+    """A column that is null where a measure is not defined.
+
+    Args:
+        values: [n].
+        where: whether the measure is defined, bool [n].
+    """
+    import pyarrow as pa
+
+    return pa.array(values, mask=~where)

@@ -1,0 +1,236 @@
+"""Raw agreement, Cohen's kappa of two annotators or of all that share tasks, and Fleiss' kappa of the crowd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.base import check_choice
+from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.ratings import Ratings, ratings_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["MAX_PAIRS", "cohen_kappa", "cohen_kappas", "fleiss_kappa", "raw_agreement"]
+
+MAX_PAIRS = 100_000_000  # pairs of annotations of one task that `cohen_kappas` will visit
+PAIRS_AT_ONCE = 4_000_000
+POWERS = {"none": 0, "linear": 1, "quadratic": 2}
+
+
+def raw_agreement(annotations: Annotations, per: str = "task") -> float:
+    """How often two annotations of the same task agree; chance is not taken off.
+
+    Args:
+        annotations: kind classification.
+        per: "task": mean over tasks with two annotations or more of the share of their pairs that agree (as in Fleiss'
+            kappa); "pair": share of all pairs, so that a task with many annotations weighs more.
+
+    Raises:
+        DataError: no task has two annotations, or another kind.
+        ConfigError: another `per`.
+    """
+    check_choice("per", per, ("task", "pair"))
+    ratings = ratings_of(annotations, "Agreement").pairable
+    if not len(ratings.codes):
+        raise DataError("There is no agreement to measure: no task has two annotations.")
+    agreeing = ratings.task_sums(ratings.same - 1.0)  # ordered pairs
+    pairs = ratings.sizes * (ratings.sizes - 1)
+    return float((agreeing / pairs).mean() if per == "task" else agreeing.sum() / pairs.sum())
+
+
+def fleiss_kappa(annotations: Annotations) -> float:
+    """Fleiss' kappa, for any number of annotations a task.
+
+    (P - P_e) / (1 - P_e), where P is `raw_agreement` per task and P_e the sum over classes of the squared mean share
+    of the class. Shares are taken within tasks and then averaged, so every task weighs the same. With one number of
+    annotations for all tasks this is Fleiss' own kappa of 1971; otherwise it is Gwet's generalisation of it, where we
+    leave tasks of one annotation out altogether (Gwet lets them count in P_e). Fleiss, Levin and Paik (2003) weigh
+    tasks by their number of annotations instead; so does `krippendorff_alpha`.
+
+    Args:
+        annotations: kind classification.
+
+    Raises:
+        DataError: kappa is not defined: no task has two annotations, or all that do hold one class. Or another kind.
+
+    Source:
+        J. L. Fleiss: Measuring nominal scale agreement among many raters. Psychological Bulletin 76, 1971.
+        K. L. Gwet: Handbook of Inter-Rater Reliability, 4th ed., 2014, chapter 2.
+    """
+    ratings = ratings_of(annotations, "Fleiss' kappa").pairable
+    if not len(ratings.codes):
+        raise DataError("Fleiss' kappa is not defined: no task has two annotations.")
+    observed = (ratings.task_sums(ratings.same - 1.0) / (ratings.sizes * (ratings.sizes - 1))).mean()
+    shares = np.bincount(ratings.codes, np.repeat(1 / ratings.sizes, ratings.sizes)) / len(ratings.sizes)
+    if np.count_nonzero(shares) < 2:
+        raise DataError("Fleiss' kappa is not defined: all annotations of tasks with two or more are the same.")
+    by_chance = shares @ shares
+    return float((observed - by_chance) / (1 - by_chance))
+
+
+def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str = "none") -> float:
+    """Cohen's kappa of two annotators over the tasks that both labelled.
+
+    1 - (mean distance of their labels of one task) / (mean distance of any label of one and any of the other).
+
+    Args:
+        annotations: kind classification.
+        first: an annotator: code, or name of any type but int (integers are always codes).
+        second: another one.
+        weights: distance of two labels: "none" (equal or not), "linear" or "quadratic" in their class codes.
+
+    Raises:
+        DataError: an unknown annotator, no task in common, or kappa is not defined: each says but one class, the same.
+        ConfigError: other weights, or one annotator twice.
+
+    Source:
+        J. Cohen: A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
+    """
+    check_choice("weights", weights, tuple(POWERS))
+    ratings = ratings_of(annotations, "Cohen's kappa")
+    who = [_annotator_code(annotations, name) for name in (first, second)]
+    if who[0] == who[1]:
+        raise ConfigError(f"Cohen's kappa takes two annotators. Received: {first!r} twice.")
+    rows = [np.flatnonzero(ratings.annotator_ids == code) for code in who]
+    tasks = [ratings.tasks[row] for row in rows]
+    shared, left, right = np.intersect1d(tasks[0], tasks[1], assume_unique=True, return_indices=True)
+    if not len(shared):
+        raise DataError(f"Annotators {first!r} and {second!r} have no task in common.")
+    starts = np.array([0, len(shared)])
+    left, right = ratings.codes[rows[0][left]], ratings.codes[rows[1][right]]
+    observed, expected = _distances(starts, left, right, ratings.num_values, POWERS[weights])
+    if expected[0] == 0:
+        raise DataError(
+            f"Cohen's kappa of {first!r} and {second!r} is not defined: each said but one class, the same, for their "
+            f"{len(shared):,} tasks."
+        )
+    return float(1 - len(shared) * observed[0] / expected[0])
+
+
+def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
+    """Cohen's kappa of every two annotators that share a task.
+
+    Only pairs that occur are formed. Time grows with the pairs of annotations of one task, sum of n_t (n_t - 1) / 2, of
+    which at most 100 million are taken; memory with 4 million of them at a time (or those of the busiest annotator)
+    and the table.
+
+    Args:
+        annotations: kind classification.
+        weights: as in `cohen_kappa`.
+
+    Returns:
+        Columns `first`, `second` (names), `tasks` (in common), `agreement` (share of equal labels) and `kappa` (null
+        where it is not defined), in the order of the annotators' codes.
+
+    Raises:
+        DataError: too many pairs of annotations, or another kind.
+        ConfigError: other weights.
+    """
+    import pyarrow as pa
+
+    check_choice("weights", weights, tuple(POWERS))
+    ratings = ratings_of(annotations, "Cohen's kappa")
+    number = int((ratings.sizes * (ratings.sizes - 1) // 2).sum())
+    if number > MAX_PAIRS:
+        raise DataError(
+            f"{number:,} pairs of annotations of one task are too many for a table of Cohen's kappas: at most "
+            f"{MAX_PAIRS:,}. Take some annotations of each task, as with annotations.restrict(redundancy=20)."
+        )
+    parts = []
+    for first, second, left, right in _shared_tasks(ratings, annotations.num_annotators):
+        edges = np.flatnonzero(np.diff(second, prepend=-1) | np.diff(first, prepend=-1))
+        starts = np.append(edges, len(first))
+        equal = np.add.reduceat((left == right).astype(np.int64), edges)
+        observed, expected = _distances(starts, left, right, ratings.num_values, POWERS[weights])
+        parts.append((first[edges], second[edges], np.diff(starts), equal, observed, expected))
+    if not parts:
+        parts = [tuple(np.empty(0, kind) for kind in (*[np.int64] * 4, float, float))]  # type: ignore[list-item]
+    ones, others, tasks, equal, observed, expected = (np.concatenate(column) for column in zip(*parts, strict=True))
+    varied = expected > 0
+    kappa = 1 - np.divide(tasks * observed, expected, out=np.zeros(len(tasks)), where=varied)
+    return pa.table(
+        {
+            "first": name_column(annotations.annotators, ones),
+            "second": name_column(annotations.annotators, others),
+            "tasks": pa.array(tasks),
+            "agreement": pa.array(equal / tasks),
+            "kappa": defined(kappa, varied),
+        }
+    )
+
+
+def _annotator_code(annotations: Annotations, who: Any) -> int:
+    if isinstance(who, (int, np.integer)) and not isinstance(who, bool):
+        if not 0 <= who < annotations.num_annotators:
+            raise DataError(f"annotator code {who} is not one of 0 to {annotations.num_annotators - 1}.")
+        return int(who)
+    for code, name in enumerate(annotations.annotators.tolist()):
+        if name == who:
+            return code
+    raise DataError(f"there is no annotator {who!r}.")
+
+
+def _shared_tasks(ratings: Ratings, num_annotators: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Pairs of annotations of one task, sorted by annotators: (lower annotator, higher, label, label), in pieces.
+
+    All tasks of a pair of annotators are in one piece.
+    """
+    order = np.lexsort((ratings.annotator_ids, ratings.tasks))
+    annotators, codes = ratings.annotator_ids[order], ratings.codes[order]
+    later = np.repeat(ratings.starts[1:], ratings.sizes) - np.arange(len(codes)) - 1  # partners of a higher code
+    rows = np.argsort(annotators, kind="stable")
+    rows = rows[later[rows] > 0]
+    ends = np.cumsum(np.bincount(annotators[rows], later[rows], minlength=num_annotators))
+    of_annotator = np.searchsorted(annotators[rows], np.arange(num_annotators + 1))
+    begin = 0
+    while begin < num_annotators:
+        done = ends[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, done + PAIRS_AT_ONCE, side="right")))
+        mine = rows[of_annotator[begin] : of_annotator[end]]
+        begin = end
+        if not len(mine):
+            continue
+        counts = later[mine]
+        left = np.repeat(mine, counts)
+        right = left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
+        pairs = np.argsort(annotators[left] * num_annotators + annotators[right], kind="stable")
+        left, right = left[pairs], right[pairs]
+        yield annotators[left], annotators[right], codes[left], codes[right]
+
+
+@compiled()
+def _distances(
+    starts: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32], num_codes: int, power: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # pragma: no cover
+    """For each pair of annotators: sum of distances of their labels of one task, and of all label with all label.
+
+    The distance of c and k is [c != k] for power 0, else |c - k| to that power.
+    """
+    observed = np.zeros(len(starts) - 1)
+    expected = np.zeros(len(starts) - 1)
+    counts = np.zeros(num_codes)
+    for pair in range(len(starts) - 1):
+        begin, end = starts[pair], starts[pair + 1]
+        for row in range(begin, end):
+            counts[right[row]] += 1
+        for row in range(begin, end):
+            c = left[row]
+            if power == 0:
+                observed[pair] += c != right[row]
+                expected[pair] += (end - begin) - counts[c]
+            else:
+                observed[pair] += abs(c - right[row]) ** power
+                for k in range(num_codes):
+                    expected[pair] += counts[k] * abs(c - k) ** power
+        for row in range(begin, end):
+            counts[right[row]] = 0
+    return observed, expected

@@ -1,0 +1,324 @@
+"""Krippendorff's alpha: agreement beyond chance, for any number of annotators and any gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.base import check_choice, check_number, check_seed
+from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality.ratings import Ratings, ratings_of
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["METRICS", "Alpha", "coincidence_matrix", "krippendorff_alpha"]
+
+METRICS = ("nominal", "ordinal", "interval", "ratio")
+MAX_VALUES = 4096  # of anything that is a matrix of values by values: 128 MiB
+MAX_NUMBER = 1e145  # so that sums of squares are finite
+
+
+@dataclass(frozen=True)
+class Alpha:
+    """Krippendorff's alpha; `float(alpha)` is its value.
+
+    Attributes:
+        value: 1 - observed / expected. 1: all agree; 0: as if labels were drawn from the pool of all labels; below 0:
+            systematic disagreement.
+        metric: "nominal", "ordinal", "interval" or "ratio".
+        observed: mean squared distance of two annotations of one task, D_o (nominal: share that differ).
+        expected: the same for two annotations of any tasks, D_e.
+        num_tasks: tasks with two annotations or more.
+        num_annotations: their annotations.
+        low: lower end of the bootstrap interval; None without a bootstrap, or where no sample has an alpha.
+        high: upper end, or None.
+        confidence: share of samples inside the interval, or None.
+        num_samples: bootstrap samples that the interval is made of; those that hold one value only have no alpha.
+    """
+
+    value: float
+    metric: str
+    observed: float
+    expected: float
+    num_tasks: int
+    num_annotations: int
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    num_samples: int = 0
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None else f" ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.value:.3f}{interval}"
+
+
+def krippendorff_alpha(
+    annotations: Annotations,
+    metric: str | None = None,
+    *,
+    values: ArrayLike | None = None,
+    bootstrap: int = 0,
+    confidence: float = 0.95,
+    seed: int = 0,
+    on_sample: Callable[[], None] | None = None,
+) -> Alpha:
+    """Agreement of annotations beyond chance, whoever made them.
+
+    With n_t annotations of task t, those of tasks with n_t >= 2 being n in all, and a squared distance d(c, k):
+    D_o = 1/n sum_t 1/(n_t - 1) sum of d over ordered pairs of the task's annotations, D_e = 1/(n (n - 1)) sum of d over
+    all ordered pairs, alpha = 1 - D_o / D_e. No pairs are visited: nominal needs counts, interval sums of squares;
+    ordinal distances are those of mid-ranks, so they are sums of squares too. Cost grows with the annotations. Only
+    ratio needs a matrix of values by values.
+
+    The interval is that of the bootstrap over tasks (percentiles): tasks are drawn with replacement, each with all of
+    its annotations, and alpha is computed anew, chance included. It says how much alpha hangs on which tasks were
+    sampled; annotators count as given. A sample costs about as much as alpha itself.
+
+    Args:
+        annotations: kind classification or regression.
+        metric: how far apart two labels are: "nominal" (equal or not), "ordinal" (how many annotations lie between),
+            "interval" (their difference) or "ratio" (their difference over their sum). Default: nominal for classes,
+            interval for numbers.
+        values: [K] numbers behind the classes. Default: integer class names themselves; for ordinal the order of the
+            classes (beware of names that were sorted by the alphabet).
+        bootstrap: number of samples; 0 for no interval.
+        confidence: share of samples inside the interval, between 0 and 1.
+        seed: of the bootstrap.
+        on_sample: is called after each sample, for a progress bar.
+
+    Raises:
+        ConfigError: a setting out of range.
+        DataError: alpha is not defined: no task has two annotations, or all that do hold one value only. Or the kind
+            or the values do not fit the metric, or there are more than 4096 distinct values (ratio only).
+
+    Source:
+        K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
+    """
+    chosen = metric if metric is not None else "interval" if annotations.kind == "regression" else "nominal"
+    check_choice("metric", chosen, METRICS)
+    check_number("bootstrap", bootstrap, 0, whole=True)
+    check_number("confidence", confidence, 0)
+    if not 0 < confidence < 1:
+        raise ConfigError(f"confidence lies between 0 and 1. Received: confidence={confidence!r}.")
+    check_seed(seed)
+    ratings = ratings_of(annotations, "Krippendorff's alpha", regression=True).pairable
+    if not len(ratings.codes):
+        raise DataError("Krippendorff's alpha is not defined: no task has two annotations.")
+    if chosen != "nominal":
+        ratings = _with_values(ratings, annotations, chosen, values)
+    elif values is not None:
+        raise ConfigError("values have no meaning for the nominal metric: leave them out.")
+    measure = _Measure(ratings, chosen)
+    observed, expected = measure.disagreements(np.ones(len(ratings.sizes)))
+    if not expected > 0:
+        raise DataError(
+            f"Krippendorff's alpha is not defined: all {len(ratings.codes):,} annotations of tasks with two or more "
+            f"are the same, so nothing tells agreement from chance."
+        )
+    alpha = Alpha(1 - observed / expected, chosen, observed, expected, len(ratings.sizes), len(ratings.codes))
+    if not bootstrap:
+        return alpha
+    samples = measure.samples(int(bootstrap), int(seed), on_sample)
+    if not len(samples):  # a table of very few tasks
+        return alpha
+    low, high = np.quantile(samples, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return replace(alpha, low=float(low), high=float(high), confidence=float(confidence), num_samples=len(samples))
+
+
+def coincidence_matrix(annotations: Annotations) -> NDArray[np.float64]:
+    """How often classes c and k were said of one task, [K, K], symmetric.
+
+    Each ordered pair of annotations of a task counts 1/(n_t - 1), so a task counts as often as it was annotated, and
+    all cells sum to the number of annotations of tasks with two or more. Which classes the crowd mixes up shows here
+    without any gold label.
+
+    Args:
+        annotations: kind classification.
+
+    Raises:
+        DataError: another kind, or more than 4096 classes.
+    """
+    ratings = ratings_of(annotations, "The coincidence matrix")
+    if ratings.num_values > MAX_VALUES:
+        raise DataError(f"A coincidence matrix of {ratings.num_values:,} classes is too large: at most {MAX_VALUES:,}.")
+    return _coincidences(ratings.starts, ratings.codes, ratings.num_values)
+
+
+class _Measure:
+    """Observed and expected disagreement of pairable ratings under weights of their tasks."""
+
+    def __init__(self, ratings: Ratings, metric: str):
+        self.ratings = ratings
+        self.metric = metric
+        self.distances = np.zeros((0, 0))
+        self.of_tasks = np.zeros(len(ratings.sizes))  # sum over ordered pairs of distances, over n_t - 1
+        if metric == "nominal":
+            differing = ratings.sizes - 1 - (ratings.task_sums(ratings.same - 1.0) / ratings.sizes)
+            self.of_tasks = ratings.sizes * differing / (ratings.sizes - 1)
+        elif metric == "interval":
+            self.of_tasks = _squares(ratings, ratings.values)
+        elif metric == "ratio":
+            self.distances = _ratio_distances(ratings.values)
+            self.of_tasks = _pair_distances(ratings.starts, ratings.codes, self.distances)
+
+    def disagreements(self, weights: NDArray[np.float64]) -> tuple[float, float]:
+        """D_o and D_e where task t occurs `weights[t]` times; both 0 where all that is left is one value."""
+        ratings = self.ratings
+        of_rows = np.repeat(weights, ratings.sizes)
+        counts = np.bincount(ratings.codes, of_rows, minlength=ratings.num_values).astype(np.float64)
+        number = counts.sum()
+        if np.count_nonzero(counts) < 2:
+            return 0.0, 0.0
+        if self.metric == "nominal":
+            expected = number * number - counts @ counts
+        elif self.metric == "ratio":
+            expected = counts @ self.distances @ counts
+        elif self.metric == "interval":
+            expected = _expected_squares(counts, ratings.values)
+        of_tasks = self.of_tasks
+        if self.metric == "ordinal":  # the distance of two values hangs on how many annotations lie between
+            middles = np.cumsum(counts) - counts / 2
+            expected = _expected_squares(counts, middles)
+            of_tasks = _squares(ratings, middles)
+        return float(weights @ of_tasks / number), float(expected / (number * (number - 1)))
+
+    def samples(self, number: int, seed: int, on_sample: Callable[[], None] | None) -> NDArray[np.float64]:
+        """Alphas of bootstrap samples; those without variation are left out."""
+        generator = np.random.default_rng(seed)
+        tasks = len(self.ratings.sizes)
+        alphas = []
+        for _ in range(number):
+            weights = np.bincount(generator.integers(0, tasks, tasks), minlength=tasks).astype(np.float64)
+            observed, expected = self.disagreements(weights)
+            if expected > 0:
+                alphas.append(1 - observed / expected)
+            if on_sample is not None:
+                on_sample()
+        return np.array(alphas)
+
+
+def _with_values(ratings: Ratings, annotations: Annotations, metric: str, given: ArrayLike | None) -> Ratings:
+    """Ratings with ascending numbers behind their codes; classes of equal number become one."""
+    if annotations.kind == "regression":
+        if given is not None:
+            raise ConfigError("values belong to classes; annotations of kind 'regression' are numbers already.")
+        values = ratings.values
+    else:
+        values = _class_values(annotations, metric, given)
+    ascending, place = np.unique(values, return_inverse=True)
+    codes = place.astype(np.int32)[ratings.codes]
+    used = np.bincount(codes, minlength=len(ascending)) > 0
+    if abs(ascending[used]).max() > MAX_NUMBER:
+        raise DataError(f"Numbers beyond {MAX_NUMBER:g} have no squares: divide all of them by some number first.")
+    if metric == "ratio":
+        if (ascending[used] < 0).any():
+            raise DataError(f"Ratio distances need numbers of 0 or more. Received: {ascending[used][0]:g}.")
+        if used.sum() > MAX_VALUES:
+            raise DataError(
+                f"Ratio distances of {used.sum():,} different numbers are too many: at most {MAX_VALUES:,}. Round the "
+                f"numbers, or take metric='interval' (of their logarithms, where none is 0)."
+            )
+    codes = (np.cumsum(used) - 1).astype(np.int32)[codes]
+    return Ratings(ratings.starts, ratings.annotator_ids, codes, int(used.sum()), ascending[used])
+
+
+def _class_values(annotations: Annotations, metric: str, given: ArrayLike | None) -> NDArray[np.float64]:
+    number = annotations.num_classes
+    if given is not None:
+        values = np.asarray(given, np.float64)
+        if values.shape != (number,) or not np.isfinite(values).all():
+            raise DataError(f"values holds one finite number for each of the {number} classes.")
+        return values
+    if metric == "ordinal":
+        return np.arange(number, dtype=np.float64)
+    classes: NDArray[Any] = np.asarray(annotations.classes)
+    if classes.dtype.kind not in "iu":
+        raise DataError(
+            f"Distances of metric {metric!r} need numbers, and the classes are names such as {classes[0]!r}: give "
+            f"values=[...], one number a class, or take metric='nominal' or 'ordinal'."
+        )
+    return classes.astype(np.float64)
+
+
+def _expected_squares(counts: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+    """Sum over ordered pairs of all annotations of squared differences."""
+    number = counts.sum()
+    centred = values - (counts @ values) / number
+    return 2 * number * (counts @ (centred * centred))
+
+
+def _squares(ratings: Ratings, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over ordered pairs of squared differences, over n_t - 1, [T]: 2 n_t / (n_t - 1) squares about the mean."""
+    of_rows = values[ratings.codes]
+    of_rows -= np.repeat(ratings.task_sums(of_rows) / ratings.sizes, ratings.sizes)
+    return 2 * ratings.sizes / (ratings.sizes - 1) * ratings.task_sums(of_rows * of_rows)
+
+
+def _ratio_distances(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """((c - k) / (c + k))^2, [V, V]; 0 where both are 0."""
+    total = values[:, None] + values
+    difference = values[:, None] - values
+    shares: NDArray[np.float64] = np.divide(difference, total, out=np.zeros_like(total), where=total > 0)
+    return shares * shares
+
+
+@compiled()
+def _coincidences(
+    starts: NDArray[np.int64], codes: NDArray[np.int32], num_codes: int
+) -> NDArray[np.float64]:  # pragma: no cover
+    matrix = np.zeros((num_codes, num_codes))
+    seen = np.zeros(num_codes)
+    distinct = np.empty(num_codes, np.int64)
+    for task in range(len(starts) - 1):
+        size = starts[task + 1] - starts[task]
+        if size < 2:
+            continue
+        number = 0
+        for row in range(starts[task], starts[task + 1]):
+            if seen[codes[row]] == 0:
+                distinct[number] = codes[row]
+                number += 1
+            seen[codes[row]] += 1
+        for left in range(number):
+            c = distinct[left]
+            for right in range(number):
+                k = distinct[right]
+                others = seen[k] - 1 if c == k else seen[k]
+                matrix[c, k] += seen[c] * others / (size - 1)
+        for left in range(number):
+            seen[distinct[left]] = 0
+    return matrix
+
+
+@compiled()
+def _pair_distances(
+    starts: NDArray[np.int64], codes: NDArray[np.int32], distances: NDArray[np.float64]
+) -> NDArray[np.float64]:  # pragma: no cover
+    """Sum over ordered pairs of distances, over n_t - 1, [T]; equal values are gathered first."""
+    of_tasks = np.zeros(len(starts) - 1)
+    seen = np.zeros(len(distances))
+    distinct = np.empty(len(distances), np.int64)
+    for task in range(len(starts) - 1):
+        number = 0
+        for row in range(starts[task], starts[task + 1]):
+            if seen[codes[row]] == 0:
+                distinct[number] = codes[row]
+                number += 1
+            seen[codes[row]] += 1
+        for left in range(number):
+            for right in range(left):
+                c, k = distinct[left], distinct[right]
+                of_tasks[task] += 2 * seen[c] * seen[k] * distances[c, k]
+        of_tasks[task] /= starts[task + 1] - starts[task] - 1
+        for left in range(number):
+            seen[distinct[left]] = 0
+    return of_tasks

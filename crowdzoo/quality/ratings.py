@@ -1,0 +1,120 @@
+"""Ratings: annotations in the order of their tasks, as every measure of agreement reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["Ratings", "ratings_of", "same_label_counts"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Annotations sorted by task; what equal values they hold is all that counts, so numbers are codes too.
+
+    With A annotations, N tasks and V distinct values (the K classes, or the distinct numbers of a regression):
+
+    Attributes:
+        starts: rows of task t are `starts[t]:starts[t + 1]`, int64 [N + 1].
+        annotator_ids: annotator codes, int64 [A].
+        codes: value codes, int32 [A], below `num_values`.
+        num_values: V.
+        values: the numbers behind the codes, float64 [V], ascending; empty for classes.
+    """
+
+    starts: NDArray[np.int64]
+    annotator_ids: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    num_values: int
+    values: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Annotations of each task, int64 [N]."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def tasks(self) -> NDArray[np.int64]:
+        """Task code of each row, int64 [A]."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @cached_property
+    def same(self) -> NDArray[np.int32]:
+        """How many annotations of its task have the value of this one, itself included, int32 [A]."""
+        return same_label_counts(self.starts, self.codes, self.num_values)
+
+    @cached_property
+    def pairable(self) -> Ratings:
+        """Only the tasks with two annotations or more: the others say nothing about agreement."""
+        if (self.sizes >= 2).all():
+            return self
+        kept = self.sizes[self.sizes >= 2]
+        rows = np.repeat(self.sizes >= 2, self.sizes)
+        starts = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+        return Ratings(starts, self.annotator_ids[rows], self.codes[rows], self.num_values, self.values)
+
+    def task_sums(self, of_rows: NDArray[Any]) -> NDArray[np.float64]:
+        """Sums over each task's rows, float64 [N]."""
+        if not len(self.codes):
+            return np.zeros(len(self.sizes))
+        # reduceat gives the element at an empty segment's start, and refuses a start behind the end
+        first = np.minimum(self.starts[:-1], len(self.codes) - 1)
+        return np.where(self.sizes > 0, np.add.reduceat(of_rows.astype(np.float64, copy=False), first), 0.0)
+
+
+def ratings_of(annotations: Annotations, what: str, regression: bool = False) -> Ratings:
+    """Annotations as ratings; 20 bytes an annotation more where they are not sorted by task yet.
+
+    Args:
+        annotations: kind classification, or regression where that is allowed.
+        what: the measure, for the error.
+        regression: whether numbers are welcome.
+
+    Raises:
+        DataError: another kind.
+    """
+    kinds = ("classification", "regression") if regression else ("classification",)
+    if annotations.kind not in kinds:
+        wanted = " or ".join(map(repr, kinds))
+        raise DataError(f"{what} takes annotations of kind {wanted}. Received: kind {annotations.kind!r}.")
+    none: tuple[NDArray[Any], ...] = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
+    task_ids, annotator_ids, labels = next(annotations.blocks(max_annotations=max(len(annotations), 1)), none)
+    sizes = np.bincount(task_ids, minlength=annotations.num_tasks)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    if annotations.kind == "classification":
+        return Ratings(starts, annotator_ids, labels.astype(np.int32), annotations.num_classes)
+    values, codes = np.unique(labels, return_inverse=True)
+    return Ratings(starts, annotator_ids, codes.astype(np.int32), len(values), values)
+
+
+@compiled()
+def same_label_counts(
+    starts: NDArray[np.int64], codes: NDArray[np.int32], num_codes: int
+) -> NDArray[np.int32]:  # pragma: no cover
+    """Number of rows of the same group with the same code, itself included, int32 [A].
+
+    Args:
+        starts: rows of group g are `starts[g]:starts[g + 1]`, int64 [G + 1].
+        codes: int32 [A].
+        num_codes: all codes are below it.
+    """
+    seen = np.zeros(num_codes, np.int32)
+    same = np.empty(len(codes), np.int32)
+    for group in range(len(starts) - 1):
+        for row in range(starts[group], starts[group + 1]):
+            seen[codes[row]] += 1
+        for row in range(starts[group], starts[group + 1]):
+            same[row] = seen[codes[row]]
+        for row in range(starts[group], starts[group + 1]):
+            seen[codes[row]] = 0
+    return same

@@ -1,0 +1,211 @@
+"""quality_report: everything there is to know about a crowd's answers before anyone trains on them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.base import Aggregation, check_choice
+from crowdzoo.errors import DataError
+from crowdzoo.quality.annotators import annotator_table
+from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
+from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
+from crowdzoo.quality.ratings import ratings_of
+from crowdzoo.quality.spread import Redundancy, redundancy
+from crowdzoo.quality.tasks import task_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["FORMATS", "QualityReport", "quality_report"]
+
+FORMATS = ("parquet", "csv")
+MAX_CLASSES = 256  # of a coincidence matrix in a report
+
+
+@dataclass(frozen=True, eq=False)
+class QualityReport:
+    """Agreement and quality of a crowd's answers, as one record and tables.
+
+    Attributes:
+        overall: one value each, None where it is not defined: counts (`annotations`, `tasks`, `annotators`, `classes`,
+            `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement` (raw, per task), `fleiss_kappa`,
+            `mean_entropy` (nats, over annotated tasks) and `aggregation` (the method's name, or None).
+        alpha: Krippendorff's alpha, or None where it is not defined.
+        redundancy: how annotations are spread over tasks and annotators.
+        tasks: one row a task, see `task_table`.
+        annotators: one row an annotator, see `annotator_table`.
+        classes: one row a class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the same
+            task says the class too, given that one does; null where there is no other).
+        coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
+    """
+
+    overall: dict[str, Any]
+    alpha: Alpha | None
+    redundancy: Redundancy
+    tasks: pa.Table
+    annotators: pa.Table
+    classes: pa.Table
+    coincidences: NDArray[np.float64] | None
+
+    def to_frames(self) -> dict[str, pd.DataFrame]:
+        """The tables `tasks`, `annotators` and `classes` as pandas frames; null is NaN there. Needs pandas."""
+        return {name: table.to_pandas() for name, table in self._tables().items()}
+
+    def summary(self) -> dict[str, Any]:
+        """`overall`, `alpha` and `redundancy` as plain values, as `summary.json` holds them."""
+        spreads = {}
+        for name in ("tasks", "annotators"):
+            spread = getattr(self.redundancy, name)
+            spreads[name] = {
+                "histogram": [
+                    [int(value), int(owners)] for value, owners in zip(spread.values, spread.owners, strict=True)
+                ],
+                "mean": spread.mean,
+                "quantiles": spread.quantiles,
+                "gini": spread.gini,
+            }
+        alpha = None if self.alpha is None else asdict(self.alpha)
+        return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads}
+
+    def write(self, folder: str | Path, file_format: str = "parquet") -> Path:
+        """Writes a folder that appears whole or not at all.
+
+        `tasks`, `annotators` and `classes`, each .parquet or .csv (null is an empty cell), and `summary.json`.
+
+        Args:
+            folder: new or empty.
+            file_format: "parquet" or "csv".
+
+        Raises:
+            DataError: the folder holds something.
+            ConfigError: another format.
+        """
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        check_choice("file_format", file_format, FORMATS)
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise DataError(f"{folder} is there already and not empty: give a new folder.")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = folder.parent / f".{folder.name}.new-{uuid.uuid4().hex}"
+        try:
+            fresh.mkdir()
+            for name, table in self._tables().items():
+                path = fresh / f"{name}.{file_format}"
+                if file_format == "csv":
+                    pyarrow.csv.write_csv(table, path)
+                else:
+                    pyarrow.parquet.write_table(table, path)
+            text = json.dumps(self.summary(), indent=2, ensure_ascii=False)
+            (fresh / "summary.json").write_text(text + "\n", encoding="utf-8")
+            fresh.replace(folder)  # an empty folder may be there
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return folder
+
+    def _tables(self) -> dict[str, pa.Table]:
+        return {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+
+
+def quality_report(
+    annotations: Annotations,
+    aggregation: Aggregation | None = None,
+    *,
+    metric: str = "nominal",
+    bootstrap: int = 200,
+    seed: int = 0,
+    on_sample: Callable[[], None] | None = None,
+) -> QualityReport:
+    """Measures agreement, redundancy, tasks, annotators and classes.
+
+    Time and memory grow with the annotations (and K^2 up to 256 classes); no annotators are compared in pairs. A
+    bootstrap sample costs about as much as the rest of the agreement.
+
+    Args:
+        annotations: kind classification.
+        aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
+        metric: of Krippendorff's alpha, see `krippendorff_alpha`.
+        bootstrap: samples for its 95 % interval; 0 for none.
+        seed: of the bootstrap.
+        on_sample: is called after each sample, for a progress bar.
+
+    Raises:
+        DataError: another kind, an aggregation of other tasks, annotators or classes, or class names that are no
+            numbers where the metric needs them.
+        ConfigError: a setting out of range.
+    """
+    ratings = ratings_of(annotations, "A quality report")
+    tasks = task_table(annotations, aggregation)
+    pairable = ratings.pairable
+    agree = len(pairable.codes) > 0
+    vary = agree and bool((pairable.codes != pairable.codes[0]).any())
+    alpha = (
+        krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample) if vary else None
+    )
+    overall = {
+        "annotations": len(annotations),
+        "tasks": annotations.num_tasks,
+        "annotators": annotations.num_annotators,
+        "classes": annotations.num_classes,
+        "tasks_without_annotations": int((ratings.sizes == 0).sum()),
+        "tasks_with_one": int((ratings.sizes == 1).sum()),
+        "tasks_tied": _sum(tasks["tied"]),
+        "agreement": raw_agreement(annotations) if agree else None,
+        "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
+        "mean_entropy": _mean(tasks["entropy"]),
+        "aggregation": None if aggregation is None else aggregation.method,
+    }
+    return QualityReport(
+        overall=overall,
+        alpha=alpha,
+        redundancy=redundancy(annotations),
+        tasks=tasks,
+        annotators=annotator_table(annotations, aggregation),
+        classes=_class_table(annotations),
+        coincidences=coincidence_matrix(annotations) if annotations.num_classes <= MAX_CLASSES else None,
+    )
+
+
+def _class_table(annotations: Annotations) -> pa.Table:
+    import pyarrow as pa
+
+    ratings = ratings_of(annotations, "The table of classes")
+    number = annotations.num_classes
+    counts = np.bincount(ratings.codes, minlength=number)
+    others = np.repeat(ratings.sizes, ratings.sizes) - 1
+    paired = np.bincount(ratings.codes[others > 0], minlength=number)
+    agreeing = np.bincount(ratings.codes, (ratings.same - 1) / np.maximum(others, 1), minlength=number)
+    return pa.table(
+        {
+            "class": name_column(np.asarray(annotations.classes)),
+            "annotations": pa.array(counts),
+            "share": defined(counts / max(len(annotations), 1), np.full(number, len(annotations) > 0)),
+            "agreement": defined(agreeing / np.maximum(paired, 1), paired > 0),
+        }
+    )
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    import pyarrow.compute as pc
+
+    return pc.sum(column).as_py() or 0
+
+
+def _mean(column: pa.ChunkedArray) -> float | None:
+    import pyarrow.compute as pc
+
+    return pc.mean(column).as_py()

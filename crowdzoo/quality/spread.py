@@ -1,0 +1,91 @@
+"""Redundancy: how the annotations are spread over tasks and annotators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["QUANTILES", "Redundancy", "Spread", "gini", "redundancy"]
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How annotations are spread over some owners: tasks, or annotators.
+
+    Attributes:
+        values: numbers of annotations that occur, ascending, int64 [D].
+        owners: how many owners have that number, int64 [D].
+        mean: annotations an owner; None where there are no owners.
+        quantiles: of the annotations an owner, at `QUANTILES` (least, quartiles, 95 %, most); None as above.
+        gini: 0 where all owners have the same number, near 1 where one has almost all; None where there is nothing.
+    """
+
+    values: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    mean: float | None
+    quantiles: tuple[float, ...] | None
+    gini: float | None
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64]) -> Spread:
+        """The spread of counts [owners]."""
+        values, owners = np.unique(counts, return_counts=True)
+        if not len(counts):
+            return cls(values, owners, None, None, None)
+        quantiles = tuple(np.quantile(counts, QUANTILES).tolist())
+        return cls(values, owners, float(counts.mean()), quantiles, gini(counts) if counts.any() else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Redundancy:
+    """Annotations per task and per annotator, those without any included.
+
+    Attributes:
+        tasks: spread over the N tasks.
+        annotators: spread over the R annotators.
+    """
+
+    tasks: Spread
+    annotators: Spread
+
+
+def redundancy(annotations: Annotations) -> Redundancy:
+    """How many annotations tasks have and annotators gave.
+
+    Args:
+        annotations: of any kind; for sequences an annotator counts once a task, whatever the number of its tokens.
+    """
+    annotators = annotations.annotator_ids
+    if annotations.positions is not None:
+        annotators = annotators[annotations.positions == 0]
+    given = np.bincount(annotators, minlength=annotations.num_annotators)
+    return Redundancy(Spread.of(annotations.redundancy), Spread.of(given))
+
+
+def gini(counts: ArrayLike) -> float:
+    """Gini coefficient of counts: mean absolute difference of two owners over twice the mean.
+
+    Args:
+        counts: [n], not negative.
+
+    Returns:
+        0 (all equal) to 1 - 1/n (one owner has all).
+
+    Raises:
+        DataError: no counts, a negative one, or all are 0.
+    """
+    ascending = np.sort(np.asarray(counts, np.float64))
+    if ascending.ndim != 1 or not ascending.size or not ascending[0] >= 0 or not 0 < ascending[-1] < np.inf:
+        raise DataError("A Gini coefficient takes finite counts of 0 or more, at least one of them above 0.")
+    number = len(ascending)
+    return float(((2 * np.arange(1, number + 1) - number - 1) @ ascending) / (number * ascending.sum()))

@@ -1,0 +1,104 @@
+"""task_table: what the votes of each task look like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.base import Aggregation
+from crowdzoo.errors import DataError
+from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.ratings import Ratings, ratings_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["check_same", "entropies", "task_table"]
+
+
+def task_table(annotations: Annotations, aggregation: Aggregation | None = None) -> pa.Table:
+    """One row a task, in the order of the codes, with what its votes say.
+
+    Columns, null where not defined (no annotations; for `agreement` and `entropy_normalised` fewer than two):
+
+    - `task`: name; `annotations`: how many;
+    - `labels`: how many different classes were said; `top_share`: share of the votes for the most frequent;
+    - `tied`: whether two classes or more share the most votes;
+    - `agreement`: share of pairs of its annotations that agree;
+    - `entropy`: of the vote shares, nats; `entropy_normalised`: over ln min(K, annotations), so that 0 is unanimous and
+      1 is all different (or evenly spread over all classes).
+
+    With an aggregation also `label` (name) and `probability` of its answer, `support` (share of the votes for that
+    answer) and `posterior_entropy` (nats).
+
+    Args:
+        annotations: kind classification; N tasks.
+        aggregation: a result for the same annotations.
+
+    Raises:
+        DataError: another kind, or an aggregation of other tasks, annotators or classes.
+    """
+    import pyarrow as pa
+
+    ratings = ratings_of(annotations, "The table of tasks")
+    if aggregation is not None:
+        check_same(annotations, aggregation)
+    sizes, some, several = ratings.sizes, ratings.sizes > 0, ratings.sizes > 1
+    top = _most(ratings)
+    # of k equally frequent classes, each has `top` rows
+    leaders = ratings.task_sums(ratings.same == np.repeat(top, sizes)) / np.maximum(top, 1)
+    agreeing = ratings.task_sums(ratings.same - 1.0)
+    entropy = entropies(ratings)
+    most = np.log(np.maximum(np.minimum(sizes, ratings.num_values), 2))
+    columns: dict[str, Any] = {
+        "task": name_column(annotations.tasks),
+        "annotations": pa.array(sizes),
+        "labels": pa.array(np.rint(ratings.task_sums(1 / ratings.same)).astype(np.int64)),
+        "top_share": defined(top / np.maximum(sizes, 1), some),
+        "tied": defined(leaders > 1.5, some),
+        "agreement": defined(agreeing / np.maximum(sizes * (sizes - 1), 1), several),
+        "entropy": defined(entropy, some),
+        "entropy_normalised": defined(np.minimum(entropy / most, 1.0), several),
+    }
+    if aggregation is not None:
+        answers, tasks = aggregation.labels, np.arange(len(sizes))
+        support = ratings.task_sums(ratings.codes == np.repeat(answers, sizes)) / np.maximum(sizes, 1)
+        posteriors = aggregation.posteriors
+        logs = np.log(posteriors, out=np.zeros_like(posteriors), where=posteriors > 0)
+        columns |= {
+            "label": name_column(np.asarray(annotations.classes), answers),
+            "probability": pa.array(posteriors[tasks, answers]),
+            "support": defined(support, some),
+            "posterior_entropy": pa.array(np.maximum(-np.einsum("nk,nk->n", posteriors, logs), 0.0)),
+        }
+    return pa.table(columns)
+
+
+def entropies(ratings: Ratings) -> NDArray[np.float64]:
+    """Entropy of each group's label shares, nats, [N]; 0 where there are none."""
+    # each of a label's n_c rows adds 1/n ln(n/n_c), together the label's term
+    surprise = np.log(np.repeat(ratings.sizes, ratings.sizes) / ratings.same)
+    return ratings.task_sums(surprise) / np.maximum(ratings.sizes, 1)
+
+
+def check_same(annotations: Annotations, aggregation: Aggregation) -> None:
+    """Refuses an aggregation of other tasks, annotators or classes.
+
+    Raises:
+        DataError: what differs.
+    """
+    for name in ("tasks", "annotators", "classes"):
+        if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):
+            raise DataError(f"The aggregation is one of other {name} than the annotations.")
+
+
+def _most(ratings: Ratings) -> NDArray[np.int64]:
+    """Votes of the most frequent class of each task, [N]."""
+    if not len(ratings.codes):
+        return np.zeros(len(ratings.sizes), np.int64)
+    first = np.minimum(ratings.starts[:-1], len(ratings.codes) - 1)
+    return np.where(ratings.sizes > 0, np.maximum.reduceat(ratings.same, first), 0).astype(np.int64)
