@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+
+from crowdzoo.aggregation import dirichlet
+
+VALUES = np.concatenate([np.logspace(-8, 12, 4001), np.linspace(0.5, 12, 2001)])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(dirichlet.digamma, scipy.special.digamma), (dirichlet.log_gamma, scipy.special.gammaln)],
+    ids=["digamma", "log_gamma"],
+)
+def test_as_in_scipy(ours, theirs):
+    expected = theirs(VALUES)
+    assert (np.abs(ours(VALUES) - expected) <= 1e-12 * np.maximum(1, np.abs(expected))).all()
+
+
+def test_shapes_stay():
+    values = np.asfortranarray(np.arange(1.0, 25.0).reshape(2, 3, 4))
+    np.testing.assert_allclose(dirichlet.digamma(values), scipy.special.digamma(values), rtol=1e-13)
+    assert dirichlet.log_gamma(np.empty((0, 3))).shape == (0, 3)
+    np.testing.assert_allclose(dirichlet.digamma(np.array(1.0)), -np.euler_gamma)
+
+
+@pytest.fixture
+def counts():
+    counts = np.random.default_rng(0).gamma(0.3, 10, (7, 4, 3))
+    counts[2] = 0
+    counts[3, 1] = 0
+    return counts
+
+
+PRIOR = np.array([[4.0, 1.0, 0.5], [1.0, 4.0, 0.5], [1.0, 1.0, 0.5], [0.01, 1.0, 2.0]])
+
+
+def test_expected_logs_are_those_of_samples(counts):
+    logs, _ = dirichlet.expected_logs(counts, PRIOR)
+    drawn = np.log(np.random.default_rng(1).dirichlet(counts[0, :, 1] + PRIOR[:, 1], size=200_000))
+    np.testing.assert_allclose(logs[0, :, 1], drawn.mean(axis=0), atol=4 * drawn.std(axis=0).max() / 200_000**0.5)
+
+
+def test_divergence_by_its_definition(counts):
+    """KL = -entropy - E[log prior density]."""
+    logs, divergence = dirichlet.expected_logs(counts, PRIOR)
+    by_hand = 0.0
+    for r in range(7):
+        for s in range(3):
+            prior = PRIOR[:, s]
+            normaliser = scipy.special.gammaln(prior.sum()) - scipy.special.gammaln(prior).sum()
+            by_hand -= scipy.stats.dirichlet.entropy(counts[r, :, s] + prior)
+            by_hand -= normaliser + ((prior - 1) * logs[r, :, s]).sum()
+    assert divergence == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_nothing_counted_is_the_prior(counts):
+    logs, divergence = dirichlet.expected_logs(np.zeros_like(counts), PRIOR)
+    assert divergence == 0
+    expected = scipy.special.digamma(PRIOR) - scipy.special.digamma(PRIOR.sum(axis=0))
+    np.testing.assert_allclose(logs, np.broadcast_to(expected, logs.shape), rtol=1e-12)
+
+
+def test_many_rows_and_threads_change_nothing(monkeypatch):
+    counts = np.random.default_rng(0).gamma(0.3, 10, (20_000, 4, 3))
+    monkeypatch.setenv("CROWDZOO_THREADS", "1")
+    logs, divergence = dirichlet.expected_logs(counts, PRIOR)
+    monkeypatch.setenv("CROWDZOO_THREADS", "3")
+    again, same = dirichlet.expected_logs(counts, PRIOR)
+    np.testing.assert_array_equal(logs, again)
+    assert divergence == same
+    parts = [dirichlet.expected_logs(part, PRIOR) for part in np.array_split(counts, 7)]
+    np.testing.assert_array_equal(logs, np.concatenate([part[0] for part in parts]))
+    assert divergence == pytest.approx(sum(part[1] for part in parts), rel=1e-12)

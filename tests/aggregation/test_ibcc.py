@@ -1,0 +1,239 @@
+import importlib.util
+import itertools
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import digamma, gammaln, logsumexp
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene
+from crowdzoo.aggregation.ibcc import IBCC
+from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+
+AGGREGATORS = {
+    "ibcc": IBCC(),
+    "other priors": IBCC(prior=0.1, diagonal=0.5, class_prior=5.0),
+    "to the end": IBCC(tol=1e-11, max_iter=3000),
+}
+
+
+@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
+@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+def test_battery(aggregator, check):
+    check(aggregator)
+
+
+# === The equations, written once more ===
+
+
+def reference(annotations, rounds, prior=1.0, diagonal=3.0, class_prior=1.0, gold=None):
+    """Variational Bayes in loops, with SciPy's digamma; posteriors and means after so many rounds."""
+    n, r, k = annotations.num_tasks, annotations.num_annotators, annotations.num_classes
+    rows = list(zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True))
+    q = np.zeros((n, k))
+    for task, _, label in rows:
+        q[task, label] += 1
+    q /= q.sum(axis=1, keepdims=True)
+    known = np.flatnonzero(gold >= 0) if gold is not None else []
+    for task in known:
+        q[task] = np.eye(k)[gold[task]]
+    for _ in range(rounds):
+        cells = np.full((r, k, k), prior)
+        for true in range(k):
+            cells[:, true, true] += diagonal
+        for task, annotator, label in rows:
+            cells[annotator, :, label] += q[task]
+        classes = class_prior + q.sum(axis=0)
+        score = np.tile(digamma(classes) - digamma(classes.sum()), (n, 1))
+        for task, annotator, label in rows:
+            for true in range(k):
+                cell = cells[annotator, true]
+                score[task, true] += digamma(cell[label]) - digamma(cell.sum())
+        q = np.exp(score - logsumexp(score, axis=1, keepdims=True))
+        for task in known:
+            q[task] = np.eye(k)[gold[task]]
+    return q, cells / cells.sum(axis=2, keepdims=True), classes / classes.sum()
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 8])
+@pytest.mark.parametrize("known", [False, True])
+def test_as_the_equations_say(rounds, known):
+    annotations, truth = simulated_crowd(num_tasks=25, redundancy=3)
+    gold = np.where(np.arange(25) < 6, (truth + 1) % 3, -1) if known else None
+    settings = {"prior": 0.7, "diagonal": 2.0, "class_prior": 1.5}
+    posteriors, confusions, class_prior = reference(annotations, rounds, **settings, gold=gold)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = IBCC(tol=0, max_iter=rounds - 1, **settings).fit(annotations, gold=gold)
+    np.testing.assert_allclose(result.posteriors, posteriors, atol=1e-10)
+    np.testing.assert_allclose(result.confusions, confusions, atol=1e-10)
+    np.testing.assert_allclose(result.class_prior, class_prior, atol=1e-10)
+
+
+def log_evidence(annotations, truth, prior=1.0, diagonal=3.0, class_prior=1.0):
+    """log p(annotations, truth), the parameters integrated out: Polya's urn, row by row."""
+    k = annotations.num_classes
+    cells = np.zeros((annotations.num_annotators, k, k))
+    np.add.at(cells, (annotations.annotator_ids, truth[annotations.task_ids], annotations.labels), 1)
+    a = prior + diagonal * np.eye(k)
+
+    def beta(values):
+        return (gammaln(values).sum(axis=-1) - gammaln(values.sum(axis=-1))).sum()
+
+    classes = np.full(k, class_prior)
+    result = beta(cells + a) - annotations.num_annotators * beta(a)
+    return result + beta(classes + np.bincount(truth, minlength=k)) - beta(classes)
+
+
+def test_bound_is_exact_where_every_class_is_known():
+    """Then nothing is approximated, and the bound is the log evidence."""
+    annotations, truth = simulated_crowd(num_tasks=40)
+    result = IBCC().fit(annotations, gold=truth)
+    assert result.history[-1] == pytest.approx(log_evidence(annotations, truth), rel=1e-12)
+    assert result.history[0] == pytest.approx(result.history[-1], rel=1e-12)
+    wrong = IBCC().fit(annotations, gold=truth, initial=np.eye(3)[(truth + 1) % 3])  # gold counts for more
+    assert wrong.history[0] == pytest.approx(result.history[-1], rel=1e-12)
+
+
+def test_bound_is_below_the_evidence_and_near_it():
+    """All 2**8 truths are added up."""
+    annotations, _ = simulated_crowd(num_tasks=8, num_annotators=4, num_classes=2, redundancy=3)
+    exact = logsumexp([log_evidence(annotations, np.array(z)) for z in itertools.product(range(2), repeat=8)])
+    result = IBCC().fit(annotations)
+    assert exact - 3 < result.history[-1] < exact
+
+
+def test_bound_rises_at_every_iteration():
+    annotations, _ = simulated_crowd(num_tasks=200, redundancy=2)
+    result = IBCC(tol=1e-10).fit(annotations)
+    assert len(result.history) > 10
+    assert (np.diff(result.history) > 0).all()
+
+
+def test_tasks_without_annotations_are_no_data():
+    annotations, _ = simulated_crowd()
+    longer = replace(annotations, tasks=np.arange(annotations.num_tasks + 500))
+    short, long = IBCC().fit(annotations), IBCC().fit(longer)
+    np.testing.assert_allclose(long.history, short.history, rtol=1e-12)
+    assert long.log_likelihood == pytest.approx(short.log_likelihood, rel=1e-12)
+    known = np.append(np.full(60, -1), np.zeros(500, np.int64))
+    assert IBCC().fit(longer, gold=known).class_prior[0] > 0.8  # a known class is data
+
+
+def test_log_likelihood_is_that_of_the_means():
+    annotations, _ = simulated_crowd(num_tasks=20)
+    result = IBCC().fit(annotations)
+    by_hand = 0.0
+    for task in range(20):
+        rows = annotations.task_ids == task
+        said = result.confusions[annotations.annotator_ids[rows], :, annotations.labels[rows]]
+        by_hand += np.log((result.class_prior * said.prod(axis=0)).sum())
+    assert result.log_likelihood == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_annotators_without_annotations_have_the_prior_mean():
+    annotations, _ = simulated_crowd()
+    more = replace(annotations, annotators=np.arange(annotations.num_annotators + 1))
+    result = IBCC().fit(more)
+    np.testing.assert_allclose(result.confusions[-1], np.full((3, 3), 1 / 6) + np.eye(3) / 2)
+
+
+def test_much_data_makes_it_dawid_skene():
+    """Priors and the doubt about parameters fade."""
+    annotations, _ = simulated_crowd(num_tasks=20_000, num_annotators=6, redundancy=4)
+    ours, theirs = IBCC().fit(annotations), DawidSkene(tol=1e-9, max_iter=1000).fit(annotations)
+    np.testing.assert_allclose(ours.confusions, theirs.confusions, atol=5e-3)
+    np.testing.assert_allclose(ours.posteriors, theirs.posteriors, atol=0.05)
+
+
+def test_recovers_annotators_with_few_labels_better_than_dawid_skene():
+    """Twelve labels an annotator: what the prior is for."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(4, size=400)
+    accuracies = []
+    task = np.repeat(np.arange(400), 3)
+    annotator = np.concatenate([(np.arange(3) * 33 + shift) % 100 for shift in rng.permutation(400) % 100])
+    right = rng.random(1200) < rng.uniform(0.4, 0.95, 100)[annotator]
+    label = np.where(right, truth[task], rng.integers(4, size=1200))
+    annotations = Annotations.from_arrays(task, annotator, label, on_duplicate="first")
+    for aggregator in (IBCC(), DawidSkene()):
+        accuracies.append(aggregator.fit(annotations).expected_accuracy(truth))
+    assert accuracies[0] > accuracies[1] + 0.05
+    assert accuracies[0] > 0.75
+
+
+def test_initial_posteriors_decide_which_camp_is_believed():
+    truth = np.random.default_rng(0).integers(2, size=60)
+    annotations = Annotations.from_dense(np.stack([truth, truth, 1 - truth, 1 - truth], axis=1))
+    aggregator = IBCC(diagonal=0.0)
+    for camp in (truth, 1 - truth):
+        first = aggregator.fit(annotations, initial=np.eye(2)[camp])
+        np.testing.assert_array_equal(first.labels, camp)
+        again = aggregator.fit(annotations, initial=first)
+        np.testing.assert_allclose(again.posteriors, first.posteriors, atol=1e-6)
+        assert again.num_iterations <= 1
+    with pytest.raises(DataError, match="initial"):
+        aggregator.fit(annotations, initial=np.ones((3, 2)) / 2)
+
+
+def test_not_converged_is_said_with_advice():
+    annotations, _ = simulated_crowd(redundancy=2)
+    with pytest.warns(ConvergenceWarning, match="iBCC did not converge in 2 iterations") as caught:
+        result = IBCC(max_iter=2).fit(annotations)
+    assert not result.converged
+    assert result.num_iterations == 2
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"tol": -1}, "tol=-1"),
+        ({"prior": 0}, "prior is a number of at least 1e-06. Received: prior=0"),
+        ({"diagonal": -1}, "diagonal=-1"),
+        ({"class_prior": 0}, "class_prior=0"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        IBCC(**settings)
+
+
+# === Published figures ===
+
+# what the notebook published with Li, Rubinstein and Cohn (ICML 2019) printed, six digits
+PUBLISHED = {
+    "bluebird": 0.888889,
+    "dog": 0.838910,
+    "rte": 0.927500,
+    "trec": 0.705495,
+    "web": 0.750848,
+    "d_sentiment": 0.960000,
+    "face": 0.640411,
+    "music": 0.790000,
+}
+
+
+@pytest.fixture(scope="module")
+def real_sets():
+    script = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+    spec = importlib.util.spec_from_file_location("aggregation_quality", script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.real_sets
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_accuracies_to_every_digit(name, real_sets):
+    found = list(real_sets((name,)))
+    if not found:
+        pytest.skip(f"CROWDZOO_DATA has no {name}")
+    _, annotations, gold = found[0]
+    result = IBCC().fit(annotations)
+    assert result.expected_accuracy(gold) == pytest.approx(PUBLISHED[name], abs=1e-6)
+    assert result.converged
