@@ -38,6 +38,7 @@ RESULTS = Path(__file__).parent / "results" / "aggregation_quality.json"
 PAGE = Path(__file__).parents[1] / "docs" / "aggregation-results.md"
 SETS = ("bluebird", "dog", "rte", "trec", "web", "d_sentiment", "face", "music", "labelme")
 SIDES = ("ours", "crowd-kit")
+WHO = {"ours": "**crowdzoo**", "crowd-kit": "crowd-kit"}
 BASELINE = "dawid-skene"  # what the paired differences are taken from
 REPEATS = 3
 SHORT = 5.0  # a run shorter than this many seconds is done once without timing, then repeated
@@ -357,7 +358,8 @@ DAWID_SKENE = """\
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    lines = [head, ["---" if name in ("", "by") else "---:" for name in head], *rows]
+    lines[1][0] = "---"
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -377,23 +379,24 @@ def _accuracies(table: dict, methods: list[str], rank: dict[str, float]) -> Iter
             values = [cell.get("accuracy") for cell in cells]
             mean = "–" if None in values else f"{np.mean(values):.4f}"
             place = f"{rank[method]:.1f}" if side == "ours" and method in rank else ""
-            title = f"**{method}**" if side == "ours" else ""
-            yield [title, "crowdzoo" if side == "ours" else side, *map(_cell, cells), mean, place]
+            yield [method, WHO[side], *map(_cell, cells), mean, place]
         for source, figures in table["published"]["figures"].get(method, {}).items():
-            yield ["", f"*{source}*", *(f"{figures[name]:.4g}" if name in figures else "" for name in sets), "", ""]
+            shown = [f"{figures[name]:.4g}" if name in figures else "" for name in sets]
+            if any(shown):
+                yield [method, f"*{source}*", *shown, "", ""]
 
 
 def _refusals(table: dict, methods: list[str]) -> Iterator[str]:
     """Why there is no figure, in the words of the software; what differs only by the set is said once."""
     for method in methods:
-        for side, who in (("ours", "crowdzoo"), ("crowd-kit", "crowd-kit")):
+        for side in SIDES:
             said: dict[str, list[str]] = {}
             for name, row in table["sets"].items():
                 error = row["methods"].get(method, {}).get(side, {}).get("error")
                 if error:
                     said.setdefault(error, []).append(name)
             for error, names in said.items():
-                yield f"- {method}, {who}, {', '.join(names)}: `{error}`"
+                yield f"- {method}, {side}, {', '.join(names)}: `{error}`"
 
 
 def _paired(table: dict, rank: dict[str, float]) -> list[list[str]]:
@@ -419,12 +422,13 @@ def _seconds(table: dict, methods: list[str]) -> Iterator[list[str]]:
                 continue
             total = "–" if None in values else _three(sum(values))
             shown = ["–" if value is None else _three(value) for value in values]
-            yield [f"**{method}**" if side == "ours" else "", "crowdzoo" if side == "ours" else side, *shown, total]
+            yield [method, WHO[side], *shown, total]
 
 
 def _three(seconds: float) -> str:
-    """Milliseconds at most: two digits where it is short."""
-    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.1f}" if seconds < 100 else f"{seconds:.0f}"
+    """At most three digits, at most four places."""
+    places = 4 if seconds < 0.1 else 3 if seconds < 1 else 2 if seconds < 10 else 1 if seconds < 100 else 0
+    return f"{seconds:.{places}f}"
 
 
 def main() -> None:
