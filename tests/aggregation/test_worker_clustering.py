@@ -1,0 +1,239 @@
+import importlib.util
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation.block import whole_block
+from crowdzoo.aggregation.counts import Counts
+from crowdzoo.aggregation.worker_clustering import WorkerClustering, first_members
+from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
+
+AGGREGATORS = {
+    "default": WorkerClustering(),
+    "two": WorkerClustering(num_clusters=2),
+    "one": WorkerClustering(num_clusters=1),
+    "more than annotators": WorkerClustering(num_clusters=20),
+    "no prior": WorkerClustering(prior=0),
+    "diagonal": WorkerClustering(diagonal=1.0),
+}
+
+
+@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
+@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+def test_battery(aggregator, check):
+    check(aggregator)
+
+
+# === Against the model in loops ===
+
+
+def reference(rows, q, members, num_annotators, rounds, prior):
+    """Variational EM in loops, from posteriors q [N][K] and members [R][C]; products of powers, no logarithms.
+
+    Returns posteriors, members, cluster matrices `[cluster][true][said]`, and the bound of each round.
+    """
+    num_clusters, num_classes = len(members[0]), len(q[0])
+    seen = {annotator for _, annotator, _ in rows}
+    bounds = []
+    for _ in range(rounds):
+        pi = [[[prior] * num_classes for _ in range(num_classes)] for _ in range(num_clusters)]
+        for task, annotator, label in rows:
+            for c in range(num_clusters):
+                for k in range(num_classes):
+                    pi[c][k][label] += members[annotator][c] * q[task][k]
+        pi = [[[cell / sum(row) for cell in row] for row in matrix] for matrix in pi]
+        tau = [sum(members[r][c] for r in seen) + prior for c in range(num_clusters)]
+        tau = [value / sum(tau) for value in tau]
+        rho = [sum(row[k] for row in q) + prior for k in range(num_classes)]
+        rho = [value / sum(rho) for value in rho]
+        members = [[tau[c] for c in range(num_clusters)] for _ in range(num_annotators)]
+        for task, annotator, label in rows:
+            for c in range(num_clusters):
+                for k in range(num_classes):
+                    members[annotator][c] *= pi[c][k][label] ** q[task][k]
+        members = [[value / sum(row) for value in row] for row in members]
+        q = [list(rho) for _ in q]
+        for task, annotator, label in rows:
+            for k in range(num_classes):
+                for c in range(num_clusters):
+                    q[task][k] *= pi[c][k][label] ** members[annotator][c]
+        q = [[value / sum(row) for value in row] for row in q]
+        # the bound from its definition: E[log p(labels, truths, clusters)] + entropies + log priors
+        value = -sum(p * math.log(p) for row in q for p in row if p)
+        value += sum(row[k] * math.log(rho[k]) for row in q for k in range(num_classes))
+        for r in seen:
+            value += sum(p * math.log(tau[c] / p) for c, p in enumerate(members[r]) if p)
+        for task, r, label in rows:
+            for c in range(num_clusters):
+                for k in range(num_classes):
+                    value += members[r][c] * q[task][k] * math.log(pi[c][k][label])
+        value += prior * sum(math.log(cell) for matrix in pi for row in matrix for cell in row)
+        value += prior * sum(math.log(share) for share in (*tau, *rho))
+        bounds.append(value)
+    return q, members, pi, bounds
+
+
+@pytest.mark.parametrize(("num_clusters", "num_classes"), [(2, 3), (3, 2)])
+def test_variational_em_equals_the_model_in_loops(num_clusters, num_classes):
+    annotations, _ = simulated_crowd(25, 7, num_classes, redundancy=3, seed=1)
+    rows = [
+        tuple(int(code) for code in row)
+        for row in zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True)
+    ]
+    shares = MajorityVote().fit(annotations).posteriors
+    members = first_members(Counts.of(whole_block(annotations), shares, 7), num_clusters)
+    assert (members.sum(axis=0) > 0).all()
+    q, members, pi, bounds = reference(rows, shares.tolist(), members.tolist(), 7, 6, 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = WorkerClustering(num_clusters=num_clusters, prior=0.2, max_iter=5, tol=0).fit(annotations)
+    np.testing.assert_allclose(result.posteriors, q, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(result.history, bounds, rtol=1e-10)
+    np.testing.assert_allclose(result.confusions, np.tensordot(np.array(members), np.array(pi), axes=1), rtol=1e-8)
+    chosen = np.array(members).argmax(axis=1)
+    same = result.clusters[:, None] == result.clusters
+    np.testing.assert_array_equal(same, chosen[:, None] == chosen)
+
+
+def test_agreement_sorts_annotators_into_first_clusters_and_equals_stay_together():
+    table = np.zeros((6, 2, 2))
+    for annotator, (right, wrong) in enumerate([(9, 1), (5, 5), (5, 5), (5, 5), (1, 9), (0, 0)]):
+        table[annotator, 0, 0], table[annotator, 1, 0] = right, wrong
+    first = first_members(Counts(table, np.array([50.0, 0.0])), 3)
+    np.testing.assert_array_equal(first.sum(axis=1), 1)
+    group = first.argmax(axis=1)
+    assert group[1] == group[2] == group[3]
+    assert group[4] < group[0]
+
+
+def test_one_cluster_is_dawid_skene_of_one_annotator_who_answers_again_and_again():
+    annotations, _ = simulated_crowd(60, 6, 3, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = WorkerClustering(num_clusters=1, max_iter=30, tol=0).fit(annotations)
+    assert (result.clusters == 0).all()
+    assert np.ptp(result.confusions, axis=0).max() == 0
+    # the fixed point: counts of all annotators together
+    said = np.zeros((3, 3))
+    np.add.at(said.T, annotations.labels, result.posteriors[annotations.task_ids])
+    expected = (said + 0.01) / (said + 0.01).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(result.confusions[0], expected, atol=1e-3)
+
+
+# === Recovery ===
+
+
+def three_kinds(seed=0, num_tasks=600, num_annotators=150, redundancy=4):
+    """Good annotators, some who say the next class, and some who say class 0 whatever it is; 16 answers each."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(3, size=num_annotators)
+    matrices = np.array(
+        [
+            0.85 * np.eye(4) + 0.05 - 0.05 * np.eye(4),
+            np.roll(np.eye(4), 1, axis=1) * 0.7 + 0.075,
+            np.tile([0.85, 0.05, 0.05, 0.05], (4, 1)),
+        ]
+    )
+    matrices /= matrices.sum(axis=2, keepdims=True)
+    kinds[: num_annotators // 2] = 0
+    truth = rng.integers(4, size=num_tasks)
+    tasks = np.repeat(np.arange(num_tasks), redundancy)
+    annotators = np.concatenate([rng.permutation(num_annotators)[:redundancy] for _ in range(num_tasks)])
+    rows = matrices[kinds[annotators], truth[tasks]].cumsum(axis=1)
+    labels = (rng.random(len(tasks))[:, None] > rows).sum(axis=1)
+    return Annotations.from_arrays(tasks, annotators, labels), truth, kinds, matrices
+
+
+def test_clusters_of_a_simulated_crowd_are_found():
+    annotations, truth, kinds, matrices = three_kinds()
+    kinds = kinds[annotations.annotators]  # the table's codes are in order of names
+    result = WorkerClustering(num_clusters=4).fit(annotations)
+    # kinds that agree with the vote equally rarely begin together, so one cluster more than kinds
+    for cluster in range(4):
+        assert len(set(kinds[result.clusters == cluster])) == 1
+    assert kinds[result.clusters == 0][0] == 0  # cluster 0 is right most often
+    separate = DawidSkene().fit(annotations)
+    error, separate_error = (np.abs(one.confusions - matrices[kinds]).mean() for one in (result, separate))
+    assert error < 0.03
+    assert separate_error > 0.1
+    assert result.expected_accuracy(truth) > separate.expected_accuracy(truth) + 0.01
+    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.1
+
+
+def test_an_annotator_without_annotations_is_in_the_largest_cluster():
+    annotations, _, _, _ = three_kinds()
+    columns = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
+    more = Annotations.from_arrays(
+        *columns, tasks=np.arange(600), annotators=np.arange(annotations.num_annotators + 1), classes=np.arange(4)
+    )
+    before, after = WorkerClustering(num_clusters=3).fit(annotations), WorkerClustering(num_clusters=3).fit(more)
+    assert after.clusters[-1] == np.bincount(before.clusters).argmax()
+    np.testing.assert_allclose(after.posteriors, before.posteriors, atol=1e-9)
+    np.testing.assert_allclose(after.history, before.history, rtol=1e-12)
+
+
+def test_initial_posteriors_are_where_it_begins():
+    annotations, truth = simulated_crowd(80, 10, 3, redundancy=3, seed=6)
+    start = np.eye(3)[(truth + 1) % 3]  # another naming of the classes: EM keeps it
+    result = WorkerClustering(num_clusters=2).fit(annotations, initial=start)
+    assert (result.labels == (truth + 1) % 3).mean() > 0.8
+    again = WorkerClustering(num_clusters=2).fit(annotations, initial=result)
+    assert again.num_iterations < result.num_iterations
+    with pytest.raises(DataError, match="shape"):
+        WorkerClustering().fit(annotations, initial=start[:-1])
+
+
+# === Real crowds ===
+
+# accuracy with eight clusters, the best number of clusters of those tried, and its accuracy; measured here
+FIGURES = {
+    "bluebird": (0.889, 5, 0.898),
+    "dog": (0.836, 5, 0.839),
+    "rte": (0.931, 12, 0.9325),
+    "trec": (0.696, 20, 0.7055),
+    "web": (0.836, 12, 0.845),
+    "d_sentiment": (0.958, 3, 0.960),
+    "face": (0.647, 5, 0.656),
+    "music": (0.791, 2, 0.794),
+    "labelme": (0.788, 20, 0.794),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_real_sets(name):
+    spec = importlib.util.spec_from_file_location("aggregation_quality", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    crowds = list(module.real_sets((name,)))
+    if not crowds:
+        pytest.skip(f"CROWDZOO_DATA has no {name}")
+    _, annotations, gold = crowds[0]
+    default, best_number, best = FIGURES[name]
+    result = WorkerClustering().fit(annotations)
+    assert result.expected_accuracy(gold) == pytest.approx(default, abs=0.003)
+    assert result.converged
+    other = WorkerClustering(num_clusters=best_number).fit(annotations)
+    assert other.expected_accuracy(gold) == pytest.approx(best, abs=0.003)
+    if name in ("music", "web"):  # few labels an annotator: where clusters pay
+        assert result.expected_accuracy(gold) > DawidSkene().fit(annotations).expected_accuracy(gold) + 0.004
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"num_clusters": 0}, {"num_clusters": 1.5}, {"max_iter": 0}, {"tol": -1}, {"prior": -1}, {"diagonal": -1}],
+)
+def test_settings_are_checked(settings):
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        WorkerClustering(**settings)
+
+
+def test_it_says_when_it_has_not_converged():
+    with pytest.warns(ConvergenceWarning, match="Worker clustering"):
+        WorkerClustering(max_iter=1).fit(simulated_crowd()[0])
