@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import Aggregation, check_choice, check_classification, check_number, check_seed
 from crowdzoo.aggregation.block import Block, whole_block
 from crowdzoo.aggregation.connected import connected_groups
-from crowdzoo.aggregation.labels import _uniform, choose_labels
+from crowdzoo.aggregation.labels import choose_labels, uniform_draws
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class KOS:
         if self.start == "votes":
             return np.ones(len(table.tasks))
         pair = table.tasks * table.num_annotators + table.annotators
-        first, second = _uniform(2 * pair, self.seed), _uniform(2 * pair + 1, self.seed)
+        first, second = uniform_draws(2 * pair, self.seed), uniform_draws(2 * pair + 1, self.seed)
         return 1 + np.sqrt(-2 * np.log1p(-first)) * np.cos(2 * np.pi * second)  # Box and Muller
 
 

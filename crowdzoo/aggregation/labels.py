@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.compiled import compiled
 from crowdzoo.errors import DataError
 
-__all__ = ["TIES", "choose_labels", "tied_classes"]
+__all__ = ["TIES", "choose_labels", "tied_classes", "uniform_draws"]
 
 TIES = ("uniform", "random", "lowest")
 TOLERANCE = 1e-9  # two engines add up in different orders: what differs by less is a tie in both
@@ -33,20 +34,48 @@ def choose_labels(
     """
     if posteriors.shape[0] != len(tasks):
         raise DataError(f"{posteriors.shape[0]} rows of posteriors for {len(tasks)} tasks.")
-    if not posteriors.size:
-        return np.zeros(len(posteriors), np.int64)
-    tied = tied_classes(posteriors)
-    if ties == "lowest":
-        return tied.argmax(axis=1)
-    number = tied.sum(axis=1)
-    chosen = np.minimum((_uniform(tasks, seed) * number).astype(np.int64), number - 1)
-    return (tied.cumsum(axis=1) > chosen[:, None]).argmax(axis=1)
+    labels = np.zeros(len(posteriors), np.int64)
+    if posteriors.size:
+        _choose(
+            np.asarray(posteriors, np.float64), np.asarray(tasks, np.int64), ties == "lowest", np.uint64(seed), labels
+        )
+    return labels
 
 
-def _uniform(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each code: the SplitMix64 finaliser (Steele, Lea, Flood, OOPSLA 2014), twice."""
-    state = np.full(codes.shape, seed, np.uint64)
-    for salt in (np.zeros(codes.shape, np.uint64), codes.astype(np.uint64)):
+@compiled()
+def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped-def]
+    for i in range(posteriors.shape[0]):
+        peak = posteriors[i].max()
+        number = 0
+        for value in posteriors[i]:
+            number += value >= peak - TOLERANCE
+        skip = 0 if lowest or number == 1 else min(int(_draw(tasks[i], seed) * number), number - 1)
+        for k in range(posteriors.shape[1]):
+            if posteriors[i, k] >= peak - TOLERANCE:
+                if skip == 0:
+                    labels[i] = k
+                    break
+                skip -= 1
+
+
+def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each code, that hangs on seed and code only, [n]."""
+    draws = np.empty(codes.shape)
+    _draws(np.asarray(codes, np.int64), np.uint64(seed), draws)
+    return draws
+
+
+@compiled()
+def _draws(codes, seed, draws):  # type: ignore[no-untyped-def]
+    for i in range(len(codes)):
+        draws[i] = _draw(codes[i], seed)
+
+
+@compiled()
+def _draw(code, seed):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) for a code: the SplitMix64 finaliser (Steele, Lea, Flood, OOPSLA 2014), twice."""
+    state = seed
+    for salt in (np.uint64(0), np.uint64(code)):
         state = (state ^ salt) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
