@@ -20,13 +20,12 @@ from crowdzoo.aggregation.base import (
     check_seed,
     warn_not_converged,
 )
-from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.compiled import compiled
 from crowdzoo.aggregation.initial import initial_posteriors
-from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.right_wrong import share_out
-from crowdzoo.aggregation.run import Run, advance
+from crowdzoo.aggregation.run import Run, advance, answers_by_block
 from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["GLAD", "Abilities", "GladCounts", "Priors", "contribution", "objective", "posteriors", "update"]
 
 CLASS_PRIORS = ("uniform", "estimated")
-BLOCK = 2**16  # annotations: what a thread takes at a time
 RELAXATION = 1.8  # of the abilities' step; anything in (0, 2) lets nothing fall, see `update`
 NOTHING = np.empty((0, 0))
 
@@ -440,8 +438,8 @@ class GLAD:
             ConvergenceWarning: `max_iter` was not enough.
         """
         check_classification(annotations, "GLAD")
-        num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
-        blocks = blocks_of(annotations, checked_gold(gold, num_tasks, num_classes), BLOCK)
+        num_classes = annotations.num_classes
+        blocks, threads = blocks_of(annotations, gold), num_threads()
         run, b = self.begin(annotations, initial)
         if initial is not None and not _knows_abilities(initial, annotations):
             given = initial_posteriors(initial, annotations)
@@ -455,7 +453,6 @@ class GLAD:
             values = [new for _, new in parts]
         else:
             values = [b[block.tasks] for block in blocks]
-        threads = num_threads()
         while True:
             items = list(zip(blocks, values, strict=True))
             done = in_threads(partial(_run, params=run.params, priors=self.priors), items, threads)
@@ -464,11 +461,12 @@ class GLAD:
                 break
             values = [new for _, results in done for new in results]
         self.warn_unless_converged(run, len(annotations))
-        result, b = np.empty((num_tasks, num_classes)), np.empty(num_tasks)
-        for block, value in zip(blocks, values, strict=True):
-            result[block.tasks] = posteriors(block, run.params, value)
-            b[block.tasks] = value
-        return self.result(annotations, run, result, b)
+
+        def answer(place: int) -> NDArray[np.float64]:
+            return posteriors(blocks[place], run.params, values[place])
+
+        found = answers_by_block(annotations, blocks, answer, self.seed)
+        return self.result(annotations, run, *found, np.concatenate([b[:0], *values]))
 
     def begin(
         self, annotations: Annotations, initial: ArrayLike | Aggregation | None = None
@@ -515,14 +513,15 @@ class GLAD:
         annotations: Annotations,
         run: Run[Abilities],
         posteriors: NDArray[np.float64],
+        labels: NDArray[np.int64],
         b: NDArray[np.float64],
     ) -> Aggregation:
-        """What `fit` gives back for a run that is done, its posteriors [N, K] and its tasks' b [N]."""
+        """What `fit` gives back for a run that is done: posteriors [N, K], their labels [N], the tasks' b [N]."""
         result = Aggregation.of(
             "glad",
             annotations,
             posteriors,
-            choose_labels(posteriors, np.arange(len(posteriors)), seed=self.seed),
+            labels,
             log_likelihood=run.log_likelihood,
             history=run.history,
             converged=run.converged,

@@ -18,13 +18,12 @@ from crowdzoo.aggregation.base import (
     check_seed,
     warn_not_converged,
 )
-from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.initial import initial_posteriors
-from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.majority_vote import vote_shares
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
-from crowdzoo.aggregation.run import Run, advance
+from crowdzoo.aggregation.run import Run, advance, answers_by_block
 from crowdzoo.aggregation.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["OneCoinDawidSkene", "Priors", "contribution", "objective", "posteriors", "start", "update"]
 
 CLASS_PRIORS = ("estimated", "uniform")
-BLOCK = 2**16  # annotations: what a thread takes at a time
 MAX_CELLS = 2**24  # of the confusion matrices that a result holds: 128 MiB
 
 
@@ -219,8 +217,7 @@ class OneCoinDawidSkene:
         """
         check_classification(annotations, "One-coin Dawid-Skene")
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
-        blocks = blocks_of(annotations, checked_gold(gold, annotations.num_tasks, num_classes), BLOCK)
-        threads = num_threads()
+        blocks, threads = blocks_of(annotations, gold), num_threads()
         if _knows_skills(initial, annotations):
             run = self.warm_start(initial)  # type: ignore[arg-type]
         else:
@@ -230,10 +227,8 @@ class OneCoinDawidSkene:
         while not run.done:
             run = self.step(run, reduce(add, in_threads(partial(answers_of, cells=run.params), blocks, threads)))
         self.warn_unless_converged(run, len(annotations))
-        result = np.empty((annotations.num_tasks, num_classes))
-        for block in blocks:
-            result[block.tasks] = posteriors(block, run.params)
-        return self.result(annotations, run, result)
+        found = answers_by_block(annotations, blocks, lambda place: posteriors(blocks[place], run.params), self.seed)
+        return self.result(annotations, run, *found)
 
     def begin(self, counts: Answers) -> Run[Cells]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""
@@ -264,8 +259,10 @@ class OneCoinDawidSkene:
             title = "One-coin Dawid-Skene"
             warn_not_converged(title, self.max_iter, self.tol, rise, "nats per annotation", stacklevel=3)
 
-    def result(self, annotations: Annotations, run: Run[Cells], posteriors: NDArray[np.float64]) -> Aggregation:
-        """What `fit` gives back for a run that is done and its posteriors [N, K]."""
+    def result(
+        self, annotations: Annotations, run: Run[Cells], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> Aggregation:
+        """What `fit` gives back for a run that is done, its posteriors [N, K] and their labels [N]."""
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         skill = np.exp(run.params.right)
         confusions = None
@@ -276,7 +273,7 @@ class OneCoinDawidSkene:
             "one-coin",
             annotations,
             posteriors,
-            choose_labels(posteriors, np.arange(len(posteriors)), seed=self.seed),
+            labels,
             log_likelihood=run.log_likelihood,
             history=run.history,
             converged=run.converged,

@@ -1,12 +1,22 @@
-"""Run: one start of an iterative algorithm, whoever adds up its counts."""
+"""Run: one start of an iterative algorithm, whoever adds up its counts; and the answers at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-__all__ = ["Run", "advance", "best_of"]
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.block import Block
+from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.threads import in_threads, num_threads
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["Run", "advance", "answers_by_block", "best_of"]
 
 P = TypeVar("P")
 
@@ -70,3 +80,28 @@ def advance(
     converged = len(history) > 1 and history[-1] - history[-2] <= tol * max(num_annotations, 1)
     done = converged or len(history) > max_iter
     return Run(run.params if done else m_step(), history, log_likelihood, converged, done)
+
+
+def answers_by_block(
+    annotations: Annotations, blocks: Sequence[Block], posteriors: Callable[[int], NDArray[np.float64]], seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Posteriors [N, K] and labels [N], on all cores.
+
+    Args:
+        annotations: N tasks, K classes.
+        blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
+        posteriors: of the tasks of the block in that place, [T, K].
+        seed: of drawn ties.
+    """
+    found = np.empty((annotations.num_tasks, annotations.num_classes))
+    labels = np.empty(annotations.num_tasks, np.int64)
+
+    def answer(places: Sequence[int]) -> None:
+        for place in places:
+            tasks = blocks[place].tasks
+            rows = slice(tasks[0], tasks[-1] + 1)
+            found[rows] = posteriors(place)
+            labels[rows] = choose_labels(found[rows], tasks, seed=seed)
+
+    in_threads(answer, range(len(blocks)), num_threads())
+    return found, labels
