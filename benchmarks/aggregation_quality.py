@@ -5,6 +5,7 @@ Reads the raw data sets below CROWDZOO_DATA (see `crowdzoo.datasets.data_folder`
     python benchmarks/aggregation_quality.py                         # everything; about half an hour
     python benchmarks/aggregation_quality.py --methods glad --sets rte web    # only these are run again
     python benchmarks/aggregation_quality.py --no-crowd-kit          # crowd-kit's figures stay as they were
+    python benchmarks/aggregation_quality.py --thinned               # only the part with fewer annotations a task
     python benchmarks/aggregation_quality.py --render                # runs nothing, writes the page
 
 writes results/aggregation_quality.json and, from it, docs/aggregation-results.md.
@@ -33,6 +34,7 @@ from crowdzoo.aggregation import METHODS, ConvergenceWarning, DawidSkene
 from crowdzoo.aggregation.labels import tied_classes
 from crowdzoo.datasets import data_folder
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.testing.aggregators import simulated_crowd
 
 RESULTS = Path(__file__).parent / "results" / "aggregation_quality.json"
 PAGE = Path(__file__).parents[1] / "docs" / "aggregation-results.md"
@@ -41,7 +43,7 @@ SIDES = ("ours", "crowd-kit")
 WHO = {"ours": "**crowdzoo**", "crowd-kit": "crowd-kit"}
 BASELINE = "dawid-skene"  # what the paired differences are taken from
 REPEATS = 3
-SHORT = 5.0  # a run shorter than this many seconds is done once without timing, then repeated
+SHORT = 5.0  # a run shorter than this many seconds is repeated, and the first does not count
 
 SOURCES = {
     "Li": "the notebooks published with Li, Rubinstein and Cohn, ICML 2019 (EBCC, iBCC) and WWW 2019 (BWA)",
@@ -51,6 +53,10 @@ SOURCES = {
     "Snorkel": "Snorkel in the same table",
     "MeTaL": "MeTaL in the same table",
 }
+THINNED = ("bluebird", "rte", "dog", "d_sentiment")  # every task has ten annotations or more
+REDUNDANCIES = (2, 3, 5, 10)
+DRAWS = 10
+
 # method -> source -> set -> accuracy
 PUBLISHED: dict[str, dict[str, dict[str, float]]] = {
     "majority-vote": {
@@ -173,7 +179,11 @@ def expected_accuracy(posteriors: np.ndarray, gold: np.ndarray) -> float:
 
 
 def timed(aggregator: Any, annotations: Annotations) -> tuple[Any, float, float]:
-    """The result, and seconds by the clock and of processors; medians of `REPEATS` after a first run, if short."""
+    """The result, and seconds by the clock and of processors; medians of `REPEATS` after a first run, if short.
+
+    A small crowd goes first, for which everything is compiled.
+    """
+    aggregator.fit(simulated_crowd(num_classes=annotations.num_classes)[0])
     took: list[tuple[float, float]] = []
     for repeat in range(REPEATS + 1):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -256,6 +266,22 @@ def measure(table: dict, sets: tuple[str, ...], methods: tuple[str, ...], with_c
         yield table
 
 
+def measure_thinned(table: dict, methods: tuple[str, ...]) -> None:
+    """Fills `table["thinned"]`: set -> redundancy -> method -> mean accuracy over draws, all on the same draws."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    for name, annotations, gold in real_sets(THINNED):
+        for redundancy in REDUNDANCIES:
+            draws = [annotations.restrict(redundancy=redundancy, seed=seed) for seed in range(DRAWS)]
+            row = table.setdefault("thinned", {}).setdefault(name, {}).setdefault(str(redundancy), {})
+            for method in methods:
+                try:
+                    found = [METHODS[method]().fit(draw).expected_accuracy(gold) for draw in draws]
+                except CrowdzooError:  # of two classes only: the main table says so
+                    continue
+                row[method] = round(statistics.mean(found), 4)
+            print(f"{name:12} {redundancy:3}", row, flush=True)
+
+
 def _short(cell: dict) -> str:
     if "error" in cell:
         return cell["error"][:70]
@@ -295,6 +321,7 @@ def render(table: dict) -> str:
         _markdown(["method", "mean difference, points", "sets better / equal / worse"], _paired(table, rank)),
         SECONDS,
         _markdown(["method", "by", *sets, "sum"], list(_seconds(table, methods))),
+        *_thinned(table),
         DAWID_SKENE,
         _markdown(
             ["variant", *sets, "mean"],
@@ -350,6 +377,13 @@ SECONDS = """\
 
 Of processor time for one fit, ours after a first run that compiles; crowd-kit's with its prediction. Medians of three
 where a run takes less than 5 s. The machine had other work to do, so that small differences mean nothing.
+"""
+
+FEWER = """\
+## Fewer annotations a task
+
+The sets with ten annotations a task or more, thinned at random to 2, 3, 5 or 10: means of {draws} draws, the same for
+all methods. On *{first}* many annotators are wrong more often than right; *the others* are the mean of {others}.
 """
 
 DAWID_SKENE = """\
@@ -413,6 +447,24 @@ def _paired(table: dict, rank: dict[str, float]) -> list[list[str]]:
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
 
+def _thinned(table: dict) -> Iterator[str]:
+    found = table.get("thinned")
+    if not found:
+        return
+    methods = list(dict.fromkeys(method for row in found.values() for cells in row.values() for method in cells))
+    first, *others = found
+    head = ["method", *(f"{first}, {r}" for r in REDUNDANCIES), *(f"the others, {r}" for r in REDUNDANCIES)]
+    rows = []
+    for method in methods:
+        cells = [found[first][str(r)].get(method) for r in REDUNDANCIES]
+        for r in REDUNDANCIES:
+            values = [found[name][str(r)].get(method) for name in others]
+            cells.append(None if None in values else statistics.mean(values))
+        rows.append([method, *("–" if cell is None else f"{cell:.4f}" for cell in cells)])
+    yield FEWER.format(draws=DRAWS, first=first, others=", ".join(others))
+    yield _markdown(head, rows)
+
+
 def _seconds(table: dict, methods: list[str]) -> Iterator[list[str]]:
     for method in methods:
         for side in SIDES:
@@ -437,10 +489,15 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=tuple(METHODS), help="keys of METHODS, or of peers.CROWDKIT")
     parser.add_argument("--no-crowd-kit", action="store_true", help="do not run crowd-kit")
     parser.add_argument("--no-save", action="store_true", help="print only")
+    parser.add_argument("--thinned", action="store_true", help="only the part with fewer annotations a task")
     parser.add_argument("--render", action="store_true", help="run nothing, write the page from the saved results")
     options = parser.parse_args()
     table = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    if not options.render:
+    if options.thinned:
+        measure_thinned(table, tuple(method for method in options.methods if method in METHODS))
+        if not options.no_save:
+            RESULTS.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+    elif not options.render:
         for found in measure(table, tuple(options.sets), tuple(options.methods), not options.no_crowd_kit):
             if not options.no_save:  # after each set: an interruption loses little
                 RESULTS.parent.mkdir(exist_ok=True)
