@@ -65,11 +65,19 @@ class Ratings:
 
     def task_sums(self, of_rows: NDArray[Any]) -> NDArray[np.float64]:
         """Sums over each task's rows, float64 [N]."""
-        if not len(self.codes):
-            return np.zeros(len(self.sizes))
-        # reduceat gives the element at an empty segment's start, and refuses a start behind the end
-        first = np.minimum(self.starts[:-1], len(self.codes) - 1)
-        return np.where(self.sizes > 0, np.add.reduceat(of_rows.astype(np.float64, copy=False), first), 0.0)
+        sums = np.zeros(len(self.sizes))
+        if len(self.codes):  # reduceat would give something for empty segments, so they are left out
+            some = self.sizes > 0
+            sums[some] = np.add.reduceat(of_rows.astype(np.float64, copy=False), self.starts[:-1][some])
+        return sums
+
+    def most_votes(self) -> NDArray[np.int64]:
+        """Annotations of each task's most frequent value, int64 [N]."""
+        most = np.zeros(len(self.sizes), np.int64)
+        if len(self.codes):
+            some = self.sizes > 0
+            most[some] = np.maximum.reduceat(self.same, self.starts[:-1][some])
+        return most
 
 
 def ratings_of(annotations: Annotations, what: str, regression: bool = False) -> Ratings:

@@ -48,7 +48,7 @@ def task_table(annotations: Annotations, aggregation: Aggregation | None = None)
     if aggregation is not None:
         check_same(annotations, aggregation)
     sizes, some, several = ratings.sizes, ratings.sizes > 0, ratings.sizes > 1
-    top = _most(ratings)
+    top = ratings.most_votes()
     # of k equally frequent classes, each has `top` rows
     leaders = ratings.task_sums(ratings.same == np.repeat(top, sizes)) / np.maximum(top, 1)
     agreeing = ratings.task_sums(ratings.same - 1.0)
@@ -94,11 +94,3 @@ def check_same(annotations: Annotations, aggregation: Aggregation) -> None:
     for name in ("tasks", "annotators", "classes"):
         if not np.array_equal(getattr(aggregation, name), np.asarray(getattr(annotations, name))):
             raise DataError(f"The aggregation is one of other {name} than the annotations.")
-
-
-def _most(ratings: Ratings) -> NDArray[np.int64]:
-    """Votes of the most frequent class of each task, [N]."""
-    if not len(ratings.codes):
-        return np.zeros(len(ratings.sizes), np.int64)
-    first = np.minimum(ratings.starts[:-1], len(ratings.codes) - 1)
-    return np.where(ratings.sizes > 0, np.maximum.reduceat(ratings.same, first), 0).astype(np.int64)
