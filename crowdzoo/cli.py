@@ -173,6 +173,73 @@ def _class_counts(result: Any) -> tuple[list[str], list[int]]:
     return [str(name) for name in result.classes], counts.tolist()
 
 
+# -- quality -----------------------------------------------------------------------------------------------------------
+
+
+def _describe_quality(command: argparse.ArgumentParser) -> None:
+    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument(
+        "--method", default="dawid-skene",
+        help="aggregate to compare with, as in `crowdzoo aggregate` (default dawid-skene); none for no aggregate",
+    )  # fmt: skip
+    command.add_argument("--out", type=Path, metavar="DIR", help="folder for the tables (new or empty)")
+    command.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables in --out")
+    command.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a picture (needs matplotlib)")
+    command.add_argument(
+        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
+        help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
+    )  # fmt: skip
+    command.add_argument(
+        "--bootstrap", type=_not_negative, default=200, metavar="N",
+        help="samples of tasks for the interval of alpha (default 200; 0 for none)",
+    )  # fmt: skip
+    command.add_argument("--top", type=_not_negative, default=5, metavar="N", help="lines of each list (default 5)")
+    command.add_argument("--seed", type=int, default=0, help="default 0")
+    _add_reading(command)
+
+
+def _quality(arguments: argparse.Namespace) -> None:
+    from crowdzoo.aggregation import create
+    from crowdzoo.aggregation.base import check_seed
+    from crowdzoo.quality import quality_report
+    from crowdzoo.report.plots import plot_quality
+    from crowdzoo.report.quality_tables import print_quality
+
+    check_seed(arguments.seed)
+    aggregator = None
+    if arguments.method != "none":
+        aggregator = create(arguments.method, **_accepted(arguments.method, seed=arguments.seed))
+    if arguments.out is not None:
+        _refuse_filled(arguments.out, "--out")
+    if arguments.plot is not None:
+        if arguments.plot.suffix != ".png":
+            raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
+        _check_writable(arguments.plot, "--plot")
+        import matplotlib  # noqa: F401  says what is missing before any work is done
+    annotations = _read_annotations(arguments)
+    aggregation = None if aggregator is None else aggregator.fit(annotations)
+    with _progress("bootstrap", arguments.bootstrap) as step:
+        report = quality_report(
+            annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
+            on_sample=step,
+        )  # fmt: skip
+    print_quality(report, arguments.top)
+    if arguments.out is not None:
+        print(f"\ntables: {report.write(arguments.out, arguments.format)}")
+    if arguments.plot is not None:
+        print(f"\npicture: {plot_quality(report, arguments.plot)}")
+
+
+def _accepted(method: str, **settings: Any) -> dict[str, Any]:
+    """Those settings that a method of aggregation has; an unknown method is `create`'s to refuse."""
+    from inspect import signature
+
+    from crowdzoo.aggregation import METHODS
+
+    known = signature(METHODS[method]).parameters if method in METHODS else {}
+    return {name: value for name, value in settings.items() if name in known}
+
+
 # -- train, export, predict --------------------------------------------------------------------------------------------
 
 
@@ -464,6 +531,13 @@ def _positive(text: str) -> int:
     return number
 
 
+def _not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
+    return number
+
+
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number <= 65535:
@@ -529,6 +603,7 @@ def _epoch_callback(step: Callable[[], None]) -> Any:
 # name -> (adds the arguments, runs it, one sentence)
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "aggregate": (_describe_aggregate, _aggregate, "One label per task, and what each annotator is like."),
+    "quality": (_describe_quality, _quality, "How far annotators agree, and which tasks and whom to look at."),
     "train": (_describe_train, _train, "Train a classifier from annotators' labels, without the pipeline."),
     "run": (_describe_run, _run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
     "export": (_describe_export, _export, "Write a trained model as the next version of a served folder."),

@@ -90,6 +90,11 @@ FILES = [
     aggregate("a gzip file cut off", gzip.compress(ANNOTATIONS.encode(), mtime=0)[:30], "gzip", name="a.csv.gz"),
     aggregate("an unknown kind of file", "hello", "a.xlsx", ".parquet", name="a.xlsx"),
     Case("no such file", {}, "aggregate nowhere.csv --out out", 3, ("nowhere.csv", "does not exist")),
+    Case("no such file for its quality", {}, "quality nowhere.csv", 3, ("nowhere.csv", "does not exist")),
+    Case(
+        "distances of classes that are no numbers", GOOD, "quality a.csv --metric interval --out q", 3,
+        ("names such as 'cat'", "values="),
+    ),
     train("instances without a task column", "id,f0\n1,2\n", "no column 'task'"),
     train("a feature that is not finite", "task,f0,f1\n1,0.5,nan\n2,1,2\n", "row 2, column 'f1'", "finite"),
     train("text among the features", "task,f0,f1\n1,0.5,red\n2,1,2\n", "row 2, column 'f1'", "'red' is not a number"),
@@ -127,6 +132,8 @@ MODELS = [
         "rejected rows would overwrite their source", GOOD,
         "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("another file than a.csv",),
     ),
+    Case("a picture that is none", GOOD, "quality a.csv --plot q.jpg", 4, ("ends in .png",)),
+    Case("tables of quality would overwrite", {**GOOD, "q/x": ""}, "quality a.csv --out q", 4, ("not empty",)),
     Case("a class named twice", GOOD, "aggregate a.csv --out out --classes cat,cat", 4, ("names a class twice",)),
     Case("results into a file", {**GOOD, "f": ""}, "aggregate a.csv --out f/out", 4, ("is a file, not a folder",)),
     Case(

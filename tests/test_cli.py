@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -133,6 +134,66 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
     assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "filled") == 4
     assert "not empty" in capsys.readouterr().err
     assert (tmp_path / "filled" / "mine.txt").read_text() == "keep"
+
+
+def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
+    out, picture = tmp_path / "out", tmp_path / "deep" / "q.png"
+    words = ("quality", files / "annotations.csv", "--out", out, "--format", "csv", "--bootstrap", 20, "--top", 2)
+    assert run(*words, "--seed", 3) == 0
+    shown = capsys.readouterr().out
+    assert "Krippendorff's alpha, nominal" in shown
+    assert "lowest spammer score" in shown
+    summary = json.loads((out / "summary.json").read_text())
+    assert f"{summary['krippendorff_alpha']['value']:.3f}" in shown
+    assert summary["aggregation"] == "dawid-skene"
+    with open(out / "annotators.csv", newline="") as file:
+        annotators = list(csv.DictReader(file))
+    worst = min(annotators, key=lambda row: float(row["spammer_score"]))
+    assert worst["annotator"] == "a5"  # wrong half of the time
+    listed = shown.split("lowest spammer score")[1].splitlines()
+    assert listed[3].split()[0] == "a5"
+    assert listed[5] == ""  # two lines, no more
+    assert not picture.exists()
+
+
+def test_quality_without_an_aggregate_and_with_a_picture(files, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "deep" / "q.png"
+    assert run("quality", files / "annotations.csv", "--method", "none", "--bootstrap", 0, "--plot", picture) == 0
+    shown = capsys.readouterr().out
+    assert "lowest agreement" in shown
+    assert "spammer" not in shown
+    assert " to " not in shown.split("alpha, nominal")[1].splitlines()[0]  # no interval
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+
+
+def test_quality_of_annotations_that_cannot_be_compared(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,ann,cat\n2,bob,dog\n2,,dog\n")
+    assert run("quality", tmp_path / "a.csv", "--method", "majority-vote", "--on-bad-rows", "reject",
+               "--rejects", tmp_path / "r.csv") == 0  # fmt: skip
+    shown = capsys.readouterr().out
+    assert "No alpha or kappa" in shown
+    assert re.search(r"rows left out +1\n", shown)
+
+
+def test_quality_refuses_before_it_works(files, tmp_path, capsys):
+    (tmp_path / "filled").mkdir()
+    (tmp_path / "filled" / "mine.txt").write_text("keep")
+    cases = [
+        (("--method", "majority"), "'majority' is no aggregation method"),
+        (("--out", tmp_path / "filled"), "not empty"),
+        (("--plot", tmp_path / "q.pdf"), "ends in .png"),
+        (("--seed", "-1"), "seed is an integer"),
+        (("--rejects", "r.csv"), "give both"),
+    ]
+    for words, message in cases:
+        assert run("quality", files / "annotations.csv", *words) == 4
+        assert message in capsys.readouterr().err
+    for words in (("--bootstrap", "-1"), ("--metric", "nominl"), ("--format", "xls")):
+        with pytest.raises(SystemExit) as stopped:
+            run("quality", files / "annotations.csv", *words)
+        assert stopped.value.code == 2
 
 
 def test_train_export_predict_end_to_end(files, tmp_path, capsys):

@@ -40,9 +40,10 @@ class QualityReport:
     """Agreement and quality of a crowd's answers, as one record and tables.
 
     Attributes:
-        overall: one value each, None where it is not defined: counts (`annotations`, `tasks`, `annotators`, `classes`,
-            `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement` (raw, per task), `fleiss_kappa`,
-            `mean_entropy` (nats, over annotated tasks) and `aggregation` (the method's name, or None).
+        overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
+            `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
+            (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks) and `aggregation` (the method's
+            name, or None).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -158,6 +159,7 @@ def quality_report(
     )
     overall = {
         "annotations": len(annotations),
+        "rows_left_out": annotations.num_rejected,
         "tasks": annotations.num_tasks,
         "annotators": annotations.num_annotators,
         "classes": annotations.num_classes,

@@ -11,14 +11,16 @@ from crowdzoo.errors import CrowdzooError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from crowdzoo.quality import QualityReport
     from crowdzoo.report.comparison import Comparison
 
-__all__ = ["plot_accuracies", "plot_confusions", "plot_em_history", "plot_training_curves"]
+__all__ = ["plot_accuracies", "plot_confusions", "plot_em_history", "plot_quality", "plot_training_curves"]
 
 DPI = 150
 ONE_HUE = "#3b6ea5"
 DARK = "#1d2b3a"
 MUTED = "#8a94a0"
+MOST_CLASSES = 30  # of a matrix whose names can still be read
 
 
 def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
@@ -168,6 +170,82 @@ def plot_em_history(history: Sequence[float], path: str | Path, name: str = "Daw
     axes.set_ylabel("objective (nats)")
     axes.set_title(f"{name}: log-likelihood and log prior", loc="left", fontsize=9, color=DARK)
     _plain(axes)
+    return _save(figure, path)
+
+
+def plot_quality(report: "QualityReport", path: str | Path) -> Path:
+    """Redundancy, how divided the votes are, annotators, and which classes are said of the same task.
+
+    Panels: tasks by number of annotations; tasks of two annotations or more by normalised entropy of their votes;
+    annotators by number of annotations and agreement with others, darker the higher the spammer score, where there is
+    one (pale ones answer without regard to the task); and, for up to 30 classes, how often the others say l of a task
+    of which one says k (rows sum to one; grey: never with others).
+
+    Args:
+        report: of `crowdzoo.quality.quality_report`.
+        path: of the PNG file.
+
+    Returns:
+        The path.
+    """
+    names = [str(name) for name in report.classes["class"].to_pylist()]
+    matrix = report.coincidences if len(names) <= MOST_CLASSES else None
+    figure = _figure(8.4, 7.2 if matrix is not None else 6.6)
+    (bars, divided), (people, classes) = figure.subplots(2, 2)
+
+    spread = report.redundancy.tasks
+    if len(spread.values):
+        low, high = int(spread.values[0]), int(spread.values[-1])
+        edges = np.arange(low, high + 2) - 0.5 if high - low < 50 else np.linspace(low - 0.5, high + 0.5, 41)
+        bars.hist(spread.values, bins=edges, weights=spread.owners, color=ONE_HUE, rwidth=0.85)
+    bars.xaxis.get_major_locator().set_params(integer=True)
+    bars.set_xlabel("annotations a task")
+    bars.set_ylabel("tasks")
+    _plain(bars)
+
+    entropies = report.tasks["entropy_normalised"].drop_null().to_numpy()
+    divided.hist(entropies, bins=np.linspace(0, 1, 21), color=ONE_HUE, rwidth=0.9)
+    divided.set_xlabel("entropy of the votes (0 unanimous, 1 all different)")
+    divided.set_ylabel("tasks of two annotations or more")
+    _plain(divided)
+
+    table = report.annotators.filter(report.annotators["agreement"].is_valid())
+    scored = "spammer_score" in table.column_names
+    shades = table["spammer_score"].to_numpy() if scored else np.full(table.num_rows, 0.6)
+    dots = people.scatter(
+        table["annotations"].to_numpy(), table["agreement"].to_numpy(), c=shades, cmap=_shades(), vmin=0, vmax=1, s=18,
+        edgecolors=MUTED, linewidths=0.6,
+    )  # fmt: skip
+    if table.num_rows:
+        people.set_xscale("log")
+    people.set_ylim(-0.03, 1.03)
+    people.set_xlabel("annotations an annotator")
+    people.set_ylabel("agreement with others")
+    _plain(people)
+    if scored:
+        bar = figure.colorbar(dots, ax=people, fraction=0.05, pad=0.02)
+        bar.set_label("spammer score (0 is a spammer)", fontsize=8)
+        bar.ax.tick_params(labelsize=7)
+
+    if matrix is None:
+        classes.set_visible(False)
+    else:
+        total = matrix.sum(axis=1, keepdims=True)
+        rows = np.divide(matrix, total, out=np.full_like(matrix, np.nan), where=total > 0)
+        image = classes.imshow(rows, vmin=0, vmax=1, cmap=_shades())
+        classes.set_xticks(range(len(names)), names, rotation=90)
+        classes.set_yticks(range(len(names)), names)
+        classes.tick_params(length=2, labelsize=7, color=MUTED)
+        classes.set_xlabel("others say", fontsize=8)
+        classes.set_ylabel("one says", fontsize=8)
+        figure.colorbar(image, ax=classes, fraction=0.05, pad=0.02).ax.tick_params(labelsize=7)
+    alpha = "not defined" if report.alpha is None else str(report.alpha)
+    figure.suptitle(
+        f"{report.overall['annotations']:,} annotations of {report.overall['tasks']:,} tasks by "
+        f"{report.overall['annotators']:,} annotators; Krippendorff's alpha {alpha}",
+        fontsize=10,
+        color=DARK,
+    )
     return _save(figure, path)
 
 

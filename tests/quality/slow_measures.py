@@ -39,9 +39,9 @@ def alpha(annotations, metric, values=None):
     """Krippendorff's alpha, or None where it is not defined."""
     units = [labels for labels in by_task(annotations).values() if len(labels) > 1]
     pool = [label for labels in units for label in labels]
-    if len(set(pool)) < 2:
-        return None
     values = {code: code for code in pool} if values is None else dict(enumerate(values))
+    if len({values[code] for code in pool}) < 2:
+        return None
     d = distance(metric, values, pool)
     number = len(pool)
     observed = sum(d(*pair) / (len(labels) - 1) for labels in units for pair in permutations(labels, 2)) / number

@@ -8,7 +8,16 @@ pytest.importorskip("matplotlib")
 
 import matplotlib.image
 
-from crowdzoo.report.plots import plot_accuracies, plot_confusions, plot_em_history, plot_training_curves
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene
+from crowdzoo.quality import quality_report
+from crowdzoo.report.plots import (
+    plot_accuracies,
+    plot_confusions,
+    plot_em_history,
+    plot_quality,
+    plot_training_curves,
+)
 
 GREY = np.array([0xE3, 0xE3, 0xE3])  # rows that nothing is known of
 CLASSES = ("cat", "dog", "owl")
@@ -99,3 +108,35 @@ def test_histories_are_drawn_as_lines(comparison, tmp_path):
         plot_training_curves(comparison.curves, tmp_path / "curves.png"),
     ):
         assert share(path, np.array([0x3B, 0x6E, 0xA5])) > 0.0001
+
+
+def crowd(right, classes=3):
+    """A report of 90 tasks by six annotators, who know the answer with that probability."""
+    generator = np.random.default_rng(0)
+    truth = generator.integers(0, classes, (90, 1))
+    guesses = generator.integers(0, classes, (90, 6))
+    annotations = Annotations.from_dense(np.where(generator.random((90, 6)) < right, truth, guesses))
+    return quality_report(annotations, DawidSkene().fit(annotations), bootstrap=0)
+
+
+def test_a_crowd_that_agrees_has_a_darker_diagonal_and_darker_dots(tmp_path):
+    dark = np.array([0x1D, 0x2B, 0x3A])
+    good = share(plot_quality(crowd(1.0), tmp_path / "new" / "good.png"), dark)
+    poor = share(plot_quality(crowd(0.2), tmp_path / "poor.png"), dark)
+    assert good > 0.02
+    assert poor < good / 4
+
+
+def test_many_classes_have_no_matrix(tmp_path):
+    picture = pixels(plot_quality(crowd(1.0, classes=40), tmp_path / "many.png"))
+    height, width = picture.shape[:2]
+    assert (picture[height // 2 + 40 :, width // 2 + 60 :] == 255).mean() > 0.99
+
+
+def test_a_report_without_agreement_can_be_drawn(tmp_path):
+    lonely = Annotations.from_arrays(
+        [0, 1, 1000], [0, 1, 1], ["a", "b", "b"], tasks=range(1001), classes=["a", "b", "c"]
+    )
+    path = plot_quality(quality_report(lonely, bootstrap=0), tmp_path / "lonely.png")
+    assert share(path, np.array([0x3B, 0x6E, 0xA5])) > 0.001  # the bars
+    assert share(path, GREY) > 0.01  # nobody says anything beside another

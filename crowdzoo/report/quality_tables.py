@@ -1,0 +1,106 @@
+"""Tables of text of a quality report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crowdzoo.report.tables import print_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crowdzoo.quality import QualityReport
+
+__all__ = ["print_quality"]
+
+FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
+MOST_CLASSES = 20
+
+
+def print_quality(report: QualityReport, top: int = 5) -> None:
+    """Prints the overall figures, the classes, and the annotators and tasks to look at first.
+
+    Annotators are listed by the lowest spammer score (without one: by the lowest agreement with others) among those of
+    ten annotations or more; tasks by the most divided votes, least certain answer first.
+
+    Args:
+        report: of `crowdzoo.quality.quality_report`.
+        top: how many annotators and tasks; 0 for none.
+    """
+    print_table("quality", ("", ""), _overall(report))
+    if report.alpha is None:
+        print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
+    _print_list(_classes_title(report), _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))
+    if not top:
+        return
+    import pyarrow.compute as pc
+
+    table = report.annotators
+    names = ("annotator", "annotations", "agreement", "aggregate_agreement", "spammer_score", "top_share")
+    rank = "spammer_score" if "spammer_score" in table.column_names else "agreement"
+    table = table.filter(pc.and_(pc.greater_equal(table["annotations"], FEW), pc.is_valid(table[rank])))
+    table = _ordered(table.select([name for name in names if name in table.column_names]), [(rank, "ascending")], top)
+    _print_list(f"annotators of {FEW} annotations or more to look at: lowest {rank.replace('_', ' ')}", table)
+
+    table = report.tasks
+    names = ("task", "annotations", "labels", "entropy", "label", "probability")
+    keys = [("entropy", "descending"), ("annotations", "descending")]
+    if "probability" in table.column_names:
+        keys.insert(1, ("probability", "ascending"))
+    table = table.filter(pc.greater(table["entropy"], 0))
+    table = _ordered(table.select([name for name in names if name in table.column_names]), keys, top)
+    _print_list("tasks to look at: most divided votes", table)
+
+
+def _overall(report: QualityReport) -> list[tuple[str, str]]:
+    overall, spread = report.overall, report.redundancy
+    left_out = [("rows left out", f"{overall['rows_left_out']:,}")] if overall["rows_left_out"] else []
+    median = None if spread.annotators.quantiles is None else spread.annotators.quantiles[2]
+    metric = "" if report.alpha is None else f", {report.alpha.metric}"
+    return [
+        ("annotations", f"{overall['annotations']:,}"),
+        *left_out,
+        ("tasks", f"{overall['tasks']:,}"),
+        ("annotators", f"{overall['annotators']:,}"),
+        ("annotations a task", _figure(spread.tasks.mean, 2)),
+        ("annotations an annotator, median", _figure(median, 0)),
+        ("annotations an annotator, Gini", _figure(spread.annotators.gini)),
+        ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),
+        ("tasks with one annotation", f"{overall['tasks_with_one']:,}"),
+        ("tasks with tied votes", f"{overall['tasks_tied']:,}"),
+        ("agreement of two annotations", _figure(overall["agreement"])),
+        (f"Krippendorff's alpha{metric}", "-" if report.alpha is None else str(report.alpha)),
+        ("Fleiss' kappa", _figure(overall["fleiss_kappa"])),
+        ("entropy of a task's votes, nats", _figure(overall["mean_entropy"])),
+    ]
+
+
+def _classes_title(report: QualityReport) -> str:
+    more = report.classes.num_rows > MOST_CLASSES
+    return f"the {MOST_CLASSES} most frequent of {report.classes.num_rows:,} classes" if more else "classes"
+
+
+def _ordered(table: pa.Table, keys: list[tuple[str, str]], number: int) -> pa.Table:
+    """The first rows in the order of the keys; classes stay as they are where all of them are shown."""
+    import pyarrow.compute as pc
+
+    if "class" in table.column_names and table.num_rows <= number:
+        return table
+    return table.take(pc.sort_indices(table, sort_keys=keys)[:number])
+
+
+def _print_list(title: str, table: pa.Table) -> None:
+    if table.num_rows:
+        print()
+        cells = [[_cell(value) for value in row.values()] for row in table.to_pylist()]
+        print_table(title, [name.replace("_", " ") for name in table.column_names], cells)
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, float):
+        return _figure(value)
+    return str(value)
+
+
+def _figure(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
