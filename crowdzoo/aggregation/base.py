@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
 from crowdzoo.errors import ConfigError, DataError
 
@@ -125,8 +126,8 @@ class Aggregation:
             tasks=annotations.tasks,
             annotators=annotations.annotators,
             classes=np.asarray(annotations.classes),
-            annotations_per_task=np.bincount(annotations.task_ids, minlength=annotations.num_tasks),
-            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
+            annotations_per_task=occurrences(annotations.task_ids, annotations.num_tasks),
+            annotations_per_annotator=occurrences(annotations.annotator_ids, annotations.num_annotators),
             method=method,
             reliability=reliability,
             difficulty=difficulty,

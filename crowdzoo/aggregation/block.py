@@ -15,7 +15,7 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["Block", "blocks_of", "checked_gold", "whole_block"]
+__all__ = ["Block", "blocks_of", "checked_gold", "occurrences", "whole_block"]
 
 MIN_ANNOTATIONS = 2**14
 MAX_ANNOTATIONS = 2**20
@@ -85,7 +85,7 @@ class Block:
         index = _rows(ids, self.tasks)
         num_tasks = len(self.tasks)
         self.starts = np.zeros(num_tasks + 1, np.int64)
-        np.cumsum(np.bincount(index, minlength=num_tasks), out=self.starts[1:])
+        np.cumsum(occurrences(index, num_tasks), out=self.starts[1:])
         label_type = np.uint8 if columns["labels"].max(initial=0) < 256 else np.int32
         if (index[1:] >= index[:-1]).all():
             self.annotator_ids = columns["annotator_ids"].astype(np.int32)
@@ -199,6 +199,19 @@ def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.i
     if not np.array_equal(tasks.take(index, mode="clip"), task_ids):
         raise stranger
     return index
+
+
+def occurrences(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """How often each code from 0 to `number` - 1 occurs, [number]; `numpy.bincount` would copy the codes."""
+    counts = np.zeros(number, np.int64)
+    _count(codes, counts)
+    return counts
+
+
+@compiled()
+def _count(codes, counts):  # type: ignore[no-untyped-def]
+    for row in range(len(codes)):
+        counts[codes[row]] += 1
 
 
 @compiled()

@@ -27,6 +27,8 @@ __all__ = ["add_counts", "normalised_logs", "vote_shares"]
 
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 64  # classes
+CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
+AHEAD = 16
 U = np.uint64  # signed indices cost a wrap-around check each
 
 # === Vector arithmetic ===
@@ -107,6 +109,24 @@ def _with_scalar(operation: str, length: int) -> Callable[..., Any]:
 
 
 INDEX = ir.IntType(32)
+
+
+@_intrinsic
+def _prefetch(typingctx: Any, source: Any, i: Any) -> Any:
+    """Asks for the cache line of source[i], which need not exist, ahead of its use."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+        function = builder.module.globals.get(PREFETCH) or ir.Function(builder.module, kind, PREFETCH)
+        builder.call(function, [builder.bitcast(place, byte), *(ir.Constant(INDEX, value) for value in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(source, i), codegen
+
+
+PREFETCH = "llvm.prefetch.p0i8"
 
 
 def _literal(length: Any) -> int:
@@ -200,6 +220,8 @@ def _kernel(fixed: int) -> Callable[..., float]:
         num_tasks = len(starts) - 1
         expects, keeps, counting, has_gold = len(given) == 0, len(found) > 0, len(counts) > 0, len(gold) > 0
         tile = np.empty(TILE * num_classes)
+        large = max(len(log_table), len(counts)) > CACHED
+        far = len(annotators) - AHEAD if large else 0
         evidence = 0.0
         for first in range(0, num_tasks, TILE):
             last = min(first + TILE, num_tasks)
@@ -209,6 +231,10 @@ def _kernel(fixed: int) -> Callable[..., float]:
                     for k in range(k_all):
                         tile[o + k] = log_prior[k]
                     for j in range(starts[i], starts[i + 1]):
+                        if j < far:
+                            row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
+                            _prefetch(log_table, row)
+                            _prefetch(log_table, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
                         for k in range(U(0), whole, U(run)):
                             _add_run(tile, o + k, log_table, row + k, run)
@@ -261,6 +287,10 @@ def _kernel(fixed: int) -> Callable[..., float]:
                         for k in range(whole, k_all):
                             classes[k] += tile[o + k]
                     for j in range(starts[i], starts[i + 1]):
+                        if j < far:
+                            row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
+                            _prefetch(counts, row)
+                            _prefetch(counts, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
                         for k in range(U(0), whole, U(run)):
                             _add_run(counts, row + k, tile, o + k, run)

@@ -186,7 +186,8 @@ class DawidSkene:
             else:
                 run = self.begin(Counts.total(blocks, self._first_counts(annotations, start, initial), *sizes))
             while not run.done:
-                run = self.step(run, Counts.total(blocks, _expected(run.params), *sizes))
+                last = len(run.history) == self.max_iter  # no M-step will follow
+                run = self.step(run, Counts.total(blocks, _expected(run.params, counting=not last), *sizes))
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
@@ -271,5 +272,5 @@ class DawidSkene:
         return Run(Params.from_probabilities(confusions, np.full(num_classes, 1 / num_classes)))
 
 
-def _expected(params: Params) -> Callable[[Counts, Block], None]:
-    return lambda counts, block: counts.add_expected(block, params)
+def _expected(params: Params, counting: bool) -> Callable[[Counts, Block], None]:
+    return lambda counts, block: counts.add_expected(block, params, counting)
