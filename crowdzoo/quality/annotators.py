@@ -60,11 +60,11 @@ def annotator_table(annotations: Annotations, aggregation: Aggregation | None = 
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     of_annotator = Ratings(starts, who[order], ratings.codes[order], ratings.num_values)
     some = counts > 0
-    # rows of an annotator's most frequent labels, the lowest code last, so that this is what stays
-    ranked = np.lexsort((-of_annotator.codes.astype(np.int64), of_annotator.same, of_annotator.tasks))
-    last = ranked[starts[1:][some] - 1]
-    top_label, top_count = np.zeros(number, np.int64), np.zeros(number, np.int64)
-    top_label[some], top_count[some] = of_annotator.codes[last], of_annotator.same[last]
+    top_count, top_label = of_annotator.most_votes(), np.zeros(number, np.int64)
+    if len(who):  # the lowest code of those that were said most
+        leading = of_annotator.same == np.repeat(top_count, counts)
+        leaders = np.where(leading, of_annotator.codes, ratings.num_values)
+        top_label[some] = np.minimum.reduceat(leaders, starts[:-1][some])
     named = np.asarray(annotations.classes)
     columns: dict[str, Any] = {
         "annotator": name_column(annotations.annotators),
