@@ -9,13 +9,53 @@ from typing import Any
 
 from crowdzoo.aggregation.base import Aggregation, ConvergenceWarning
 from crowdzoo.aggregation.block import Block
+from crowdzoo.aggregation.bwa import BWA
 from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.aggregation.glad import GLAD
+from crowdzoo.aggregation.kos import KOS
+from crowdzoo.aggregation.mace import MACE
 from crowdzoo.aggregation.majority_vote import MajorityVote
+from crowdzoo.aggregation.mmsr import MMSR
+from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.wawa import Wawa
+from crowdzoo.aggregation.worker_clustering import WorkerClustering
+from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
 from crowdzoo.errors import ConfigError
 
-__all__ = ["METHODS", "Aggregation", "Block", "ConvergenceWarning", "DawidSkene", "MajorityVote", "create"]
+__all__ = [
+    
+    "BWA",
+    "GLAD",
+    "KOS",
+    "MACE",
+    "METHODS",
+    "MMSR",
+    "Aggregation",
+    "Block",
+    "ConvergenceWarning",
+    "DawidSkene",
+    "MajorityVote",
+    "OneCoinDawidSkene",
+    "Wawa",
+    "WorkerClustering",
+    "ZeroBasedSkill",
+    "create",
+,
+]
 
-METHODS: dict[str, type] = {"majority-vote": MajorityVote, "dawid-skene": DawidSkene}
+METHODS: dict[str, type] = {
+    "majority-vote": MajorityVote,
+    "wawa": Wawa,
+    "zero-based-skill": ZeroBasedSkill,
+    "dawid-skene": DawidSkene,
+    "one-coin": OneCoinDawidSkene,
+    "glad": GLAD,
+    "mace": MACE,
+    "bwa": BWA,
+    "kos": KOS,
+    "mmsr": MMSR,
+    "worker-clustering": WorkerClustering,
+}
 
 
 def create(method: str, **settings: Any) -> Any:

@@ -1,10 +1,12 @@
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crowdzoo import DataError
 from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote
+from crowdzoo.aggregation.block import blocks_of
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, check_aggregator
 
 AGGREGATORS = {
@@ -26,8 +28,28 @@ def test_battery(aggregator, check):
     check(aggregator)
 
 
-def test_every_method_is_in_the_battery():
-    assert {type(aggregator) for aggregator in AGGREGATORS.values()} == set(METHODS.values())
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_every_method_is_in_the_battery(method):
+    own = Path(__file__).parent / f"test_{method.__module__.rpartition('.')[2]}.py"
+    others = own.read_text() if own.exists() else ""
+    assert method in set(map(type, AGGREGATORS.values())) or (
+        "AGGREGATOR_CHECKS.values()" in others and f" {method.__name__}(" in others
+    )
+
+
+class FirstBlockOnly(MajorityVote):
+    """Majority vote that forgets all blocks but the first."""
+
+    def fit(self, annotations, gold=None):
+        result = super().fit(annotations, gold)
+        for block in blocks_of(annotations)[1:]:
+            result.posteriors[block.tasks] = 1 / annotations.num_classes
+        return result
+
+
+def test_battery_notices_a_forgotten_block():
+    with pytest.raises(AssertionError):
+        AGGREGATOR_CHECKS["blocks_are_irrelevant"](FirstBlockOnly())
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

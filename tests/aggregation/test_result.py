@@ -118,7 +118,7 @@ def test_annotator_accuracy_weighs_the_diagonal_by_the_class_prior():
 def test_aggregators_are_created_by_name():
     assert create("dawid-skene", max_iter=7, prior=0.5) == DawidSkene(max_iter=7, prior=0.5)
     assert create("majority-vote") == MajorityVote()
-    assert set(METHODS) == {"majority-vote", "dawid-skene"}
+    assert {"majority-vote", "dawid-skene", "glad"} <= set(METHODS)
 
 
 def test_methods_sign_their_results():
