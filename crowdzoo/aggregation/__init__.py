@@ -23,7 +23,6 @@ from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
 from crowdzoo.errors import ConfigError
 
 __all__ = [
-    
     "BWA",
     "GLAD",
     "KOS",
@@ -40,7 +39,6 @@ __all__ = [
     "WorkerClustering",
     "ZeroBasedSkill",
     "create",
-,
 ]
 
 METHODS: dict[str, type] = {
