@@ -6,7 +6,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +150,9 @@ def quality_report(
         ConfigError: a setting out of range.
     """
     ratings = ratings_of(annotations, "A quality report")
+    # each measure reads the rows task by task: put them in that order once
+    ordered = {"task_ids": ratings.tasks, "annotator_ids": ratings.annotator_ids, "labels": ratings.codes}
+    annotations = replace(annotations, confidence=None, timestamp=None, **ordered)
     tasks = task_table(annotations, aggregation)
     pairable = ratings.pairable
     agree = len(pairable.codes) > 0
