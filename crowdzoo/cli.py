@@ -130,8 +130,19 @@ def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
 
 def _describe_aggregate(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
-    command.add_argument("--method", default="dawid-skene", help="dawid-skene (default) or majority-vote")
+    command.add_argument("--method", default="dawid-skene", metavar="NAME",
+        help="algorithm (default dawid-skene); a name that there is not lists them all",
+    )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results (new or empty)")
+    command.add_argument("--gold", type=Path, metavar="FILE",
+        help="known classes (columns task, gold; .parquet, .csv): the accuracy on them is printed",
+    )  # fmt: skip
+    command.add_argument("--use-gold", action="store_true",
+        help="the algorithm takes the classes of --gold for certain, and no accuracy is printed",
+    )  # fmt: skip
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="any setting of the algorithm, such as prior=0.1; may be given several times",
+    )  # fmt: skip
     command.add_argument("--max-iter", type=_positive, metavar="N", help="most EM iterations")
     command.add_argument("--tol", type=float, metavar="X", help="stop when the objective gains less per annotation")
     command.add_argument("--seed", type=int, default=0, help="seed of random tie breaking and starts (default 0)")
@@ -140,13 +151,22 @@ def _describe_aggregate(command: argparse.ArgumentParser) -> None:
 
 def _aggregate(arguments: argparse.Namespace) -> None:
     from crowdzoo.aggregation import create
+    from crowdzoo.instances import read_gold
     from crowdzoo.report.tables import print_table
 
-    settings = {"max_iter": arguments.max_iter, "tol": arguments.tol, "seed": arguments.seed}
-    aggregator = create(arguments.method, **{name: value for name, value in settings.items() if value is not None})
+    given = {"max_iter": arguments.max_iter, "tol": arguments.tol}
+    settings = {
+        **_accepted(arguments.method, seed=arguments.seed),
+        **{name: value for name, value in given.items() if value is not None},
+        **dict(map(_setting, arguments.settings)),
+    }
+    aggregator = create(arguments.method, **settings)
+    if arguments.use_gold and arguments.gold is None:
+        raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
     _refuse_filled(arguments.out, "--out")
     annotations = _read_annotations(arguments)
-    result = aggregator.fit(annotations)
+    gold = None if arguments.gold is None else read_gold(arguments.gold, annotations.tasks, annotations.classes)
+    result = aggregator.fit(annotations, **({"gold": gold} if arguments.use_gold else {}))
     result.to_parquet(arguments.out)
     counts = dict(zip(*_class_counts(result), strict=True))
     rows = [
@@ -155,10 +175,32 @@ def _aggregate(arguments: argparse.Namespace) -> None:
         ("tasks", f"{annotations.num_tasks:,}"),
         ("annotators", f"{annotations.num_annotators:,}"),
         *((f"label {name}", f"{count:,}") for name, count in counts.items()),
+        *_gold_row(result, gold, arguments.use_gold),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         ("results", str(arguments.out)),
     ]
     print_table(arguments.method, ("", ""), rows)
+
+
+def _setting(words: str) -> tuple[str, Any]:
+    """NAME=VALUE; the value as JSON where it is that, else as text."""
+    name, equals, value = words.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"--set takes NAME=VALUE, such as prior=0.1. Received: {words!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _gold_row(result: Any, gold: Any, used: bool) -> list[tuple[str, str]]:
+    if gold is None:
+        return []
+    known = int((gold >= 0).sum())
+    if used:
+        return [("tasks of known class", f"{known:,}")]
+    accuracy = f"{result.expected_accuracy(gold):.4f}" if known else "unknown"
+    return [("accuracy", f"{accuracy} (on {known:,} tasks with gold, ties at random)")]
 
 
 def _rejected(annotations: Any) -> list[tuple[str, str]]:

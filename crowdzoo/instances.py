@@ -12,7 +12,7 @@ import pyarrow.parquet
 
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
-__all__ = ["Instances", "read_instances"]
+__all__ = ["Instances", "read_gold", "read_instances"]
 
 SPLITS = ("train", "eval")
 
@@ -85,6 +85,51 @@ def read_instances(path: str | Path) -> Instances:
         DataError: no such file, wrong columns, a repeated or empty task, a feature that is no finite number, feature
             lists of different lengths, an unknown split; names file, row, column and value.
     """
+    path, table, first_row = _read_table(path)
+    _check_columns(path, table)
+    if len(table) == 0:
+        raise DataError(f"{path}: holds no instances, only column names.")
+    tasks = _tasks(path, table["task"], first_row)
+    gold = _strings(table["gold"]) if "gold" in table.column_names else None
+    split = _strings(table["split"]) if "split" in table.column_names else None
+    if split is not None:
+        wrong = np.flatnonzero(~np.isin(split, SPLITS))
+        _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'.")
+    return Instances(tasks, _features(path, table, first_row), gold, split)
+
+
+def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Reads known classes; a file of instances with gold will do.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class, empty where
+            unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        classes: names of the classes, [K].
+
+    Returns:
+        Class codes, int64 [N], -1 where the file does not know.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, a class that is not among `classes`; names file,
+            row, column and value.
+    """
+    path, table, first_row = _read_table(path)
+    for name in ("task", "gold"):
+        if name not in table.column_names:
+            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
+    given = _tasks(path, table["task"], first_row).astype(str)
+    gold = _strings(table["gold"])
+    code = {str(name): number for number, name in enumerate(classes.tolist())}
+    unknown = np.flatnonzero([name != "" and name not in code for name in gold.tolist()])
+    reason = f"is no class of the annotations, which have {_shorten(code)}."
+    _complain(path, unknown, first_row, "gold", gold, reason)
+    known = {task: code[name] for task, name in zip(given.tolist(), gold.tolist(), strict=True) if name}
+    return np.array([known.get(str(task), -1) for task in tasks.tolist()], np.int64)
+
+
+def _read_table(path: str | Path) -> tuple[Path, pa.Table, int]:
+    """The path, the table, and the number that its first row has for a reader of the file."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file. Give the path of a .parquet or .csv file of instances.")
@@ -97,16 +142,7 @@ def read_instances(path: str | Path) -> Instances:
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         raise DataError(f"{path}: cannot be read as {'CSV' if is_csv else 'Parquet'}: {error}") from error
     first_row = 2 if is_csv else 0  # a CSV's header is row 1
-    _check_columns(path, table)
-    if len(table) == 0:
-        raise DataError(f"{path}: holds no instances, only column names.")
-    tasks = _tasks(path, table["task"], first_row)
-    gold = _strings(table["gold"]) if "gold" in table.column_names else None
-    split = _strings(table["split"]) if "split" in table.column_names else None
-    if split is not None:
-        wrong = np.flatnonzero(~np.isin(split, SPLITS))
-        _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'.")
-    return Instances(tasks, _features(path, table, first_row), gold, split)
+    return path, table, first_row
 
 
 def _read_csv(path: Path) -> pa.Table:

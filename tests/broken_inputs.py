@@ -90,6 +90,10 @@ FILES = [
     aggregate("a gzip file cut off", gzip.compress(ANNOTATIONS.encode(), mtime=0)[:30], "gzip", name="a.csv.gz"),
     aggregate("an unknown kind of file", "hello", "a.xlsx", ".parquet", name="a.xlsx"),
     Case("no such file", {}, "aggregate nowhere.csv --out out", 3, ("nowhere.csv", "does not exist")),
+    Case(
+        "gold of an unknown class", {**GOOD, "g.csv": "task,gold\n1,cat\n2,dgo\n"},
+        "aggregate a.csv --out out --gold g.csv", 3, ("g.csv, row 3, column 'gold'", "'dgo' is no class"),
+    ),
     Case("no such file for its quality", {}, "quality nowhere.csv", 3, ("nowhere.csv", "does not exist")),
     Case(
         "distances of classes that are no numbers", GOOD, "quality a.csv --metric interval --out q", 3,

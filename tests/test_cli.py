@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo import cli
+from crowdzoo.aggregation import METHODS
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +128,10 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
         (("--method", "majority"), "'majority' is no aggregation method"),
         (("--method", "majority-vote", "--max-iter", 3), "'max_iter' is no setting of majority-vote"),
         (("--rejects", "r.csv"), "give both"),
+        (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1. Received: 'prior'"),
+        (("--set", "piror=1"), "'piror' is no setting of dawid-skene"),
+        (("--set", "prior=many"), "prior is a number of at least 0. Received: prior='many'"),
+        (("--use-gold",), "--use-gold takes the classes of --gold FILE"),
     ]
     for words, message in cases:
         assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "new", *words) == 4
@@ -134,6 +139,25 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
     assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "filled") == 4
     assert "not empty" in capsys.readouterr().err
     assert (tmp_path / "filled" / "mine.txt").read_text() == "keep"
+
+
+def test_aggregate_compares_with_gold_or_uses_it(files, tmp_path, capsys):
+    words = ("aggregate", files / "annotations.csv", "--method", "one-coin", "--set", "max_iter=7")
+    gold = ("--gold", files / "instances.parquet")
+    assert run(*words, *gold, "--out", tmp_path / "compared") == 0
+    accuracy = float(re.search(r"accuracy +(0\.\d+)", capsys.readouterr().out)[1])
+    assert 0.9 < accuracy < 1
+    assert run(*words, *gold, "--use-gold", "--out", tmp_path / "used") == 0
+    assert "tasks of known class" in capsys.readouterr().out
+    tasks = pq.read_table(tmp_path / "used" / "tasks.parquet").to_pandas().set_index("task")
+    truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
+    assert (tasks["label"] == truth.reindex(tasks.index)).all()
+
+
+def test_every_method_aggregates(files, tmp_path):
+    for method, kind in METHODS.items():
+        expected = 0 if getattr(kind, "max_classes", 3) >= 3 else 3
+        assert run("aggregate", files / "annotations.csv", "--method", method, "--out", tmp_path / method) == expected
 
 
 def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):

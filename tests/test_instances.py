@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances import read_instances
+from crowdzoo.instances import read_gold, read_instances
 
 
 def write(tmp_path, text, name="instances.csv"):
@@ -87,3 +87,21 @@ def test_gold_outside_the_classes_is_named_with_a_hint(tmp_path):
     instances = read_instances(write(tmp_path, "task,a,gold\n1,2,catt\n"))
     with pytest.raises(DataError, match=r"'catt' \(task 1\) is not one of the classes.*Did you mean 'cat'"):
         instances.gold_codes(np.array(["cat", "dog"]))
+
+
+def test_gold_is_read_in_the_order_of_the_tasks(tmp_path):
+    path = write(tmp_path, "task,gold\n7,cat\n3,\n5,ape\n9,cat\n", "gold.csv")
+    gold = read_gold(path, np.array([3, 5, 6, 7]), np.array(["ape", "cat"]))
+    assert gold.dtype == np.int64
+    np.testing.assert_array_equal(gold, [-1, 0, -1, 1])
+
+
+def test_gold_of_an_unknown_class_is_named(tmp_path):
+    path = write(tmp_path, "task,gold\n7,cat\n3,dgo\n", "gold.csv")
+    with pytest.raises(DataError, match=r"row 3, column 'gold': 'dgo' is no class of the annotations"):
+        read_gold(path, np.array([3, 7]), np.array(["cat", "dog"]))
+
+
+def test_gold_needs_its_columns(tmp_path):
+    with pytest.raises(DataError, match=r"has no column 'gold'; its columns are \['task', 'truth'\]"):
+        read_gold(write(tmp_path, "task,truth\n7,cat\n", "gold.csv"), np.array([7]), np.array(["cat"]))
