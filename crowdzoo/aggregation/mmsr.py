@@ -19,7 +19,7 @@ from crowdzoo.aggregation.block import whole_block
 from crowdzoo.aggregation.compiled import compiled
 from crowdzoo.aggregation.connected import connected_groups
 from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.pairs import Pairs
+from crowdzoo.aggregation.pairs import Pairs, with_signs
 from crowdzoo.aggregation.params import Params
 from crowdzoo.errors import ConfigError
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["MMSR"]
 
 UNKNOWN_SKILL = 0.5  # where no two annotators share a task
-SIGN_ROUNDS = 100  # from all positive: what these do not turn is not clearly below chance
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class MMSR:
         if change > self.tol:
             warn_not_converged("M-MSR", self.max_iter, self.tol, change, "of a product of skills", stacklevel=2)
         groups = connected_groups(block, num_annotators)
-        skill = _with_signs(pairs, correlation, size, groups)
+        skill = with_signs(pairs, correlation, size, groups)
         alone = np.diff(pairs.starts)[:num_annotators] == 0
         skill = np.clip(skill, margin - chance / (1 - chance), 1 - margin)
         skill[alone] = min(skill[~alone].mean() if not alone.all() else UNKNOWN_SKILL, 1 - margin)
@@ -152,31 +151,6 @@ class MMSR:
             before, products = products, left[pairs.owners] * right[pairs.partners]
             change, rounds = float(np.abs(products - before).max(initial=0.0)), rounds + 1
         return np.sqrt(left * right), change, rounds
-
-
-def _with_signs(
-    pairs: Pairs, correlation: NDArray[np.float64], size: NDArray[np.float64], groups: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Skills with signs, [R]; the truth, if it takes part, is the last entry of `size`."""
-    number, num_annotators = len(size), len(groups)
-    weights = correlation * pairs.shared
-    degrees = np.sqrt(np.bincount(pairs.owners, weights=np.abs(weights), minlength=number))
-    scale = degrees[pairs.owners] * degrees[pairs.partners]
-    normalised = np.divide(weights, scale, out=np.zeros_like(weights), where=scale > 0)
-    vector = degrees
-    for _ in range(SIGN_ROUNDS):
-        vector = (vector + np.bincount(pairs.owners, weights=normalised * vector[pairs.partners], minlength=number)) / 2
-    skill = size * np.where(vector < 0, -1.0, 1.0)
-    if number > num_annotators:  # the truth links what is not linked otherwise
-        linked = np.unique(groups[pairs.partners[pairs.starts[-2] :]])
-        merged = np.isin(groups, linked)
-        groups = np.where(merged, linked[0], groups)
-        turn_by_truth = skill[-1]
-    answers = np.bincount(pairs.owners, weights=pairs.shared, minlength=number)[:num_annotators]
-    total = np.bincount(groups, weights=answers * skill[:num_annotators], minlength=int(groups.max(initial=-1)) + 1)
-    if number > num_annotators:
-        total[linked[0]] = turn_by_truth
-    return skill[:num_annotators] * np.where(total[groups] < 0, -1.0, 1.0)
 
 
 @compiled()
