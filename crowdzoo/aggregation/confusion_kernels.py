@@ -2,7 +2,7 @@
 
 Tables of annotators are laid out `[annotator, said, true]`: an annotation reads, and adds to, one run of K numbers.
 Tasks are taken 64 at a time, and the E- and the M-step of a tile follow each other while its posteriors are in the
-cache. Up to 64 classes the code is compiled for that number of classes (about a second, kept on disk), so that a run
+cache. Up to 128 classes the code is compiled for that number of classes (about a second, kept on disk), so that a run
 of K numbers is a handful of vector instructions.
 """
 
@@ -26,7 +26,7 @@ from crowdzoo.aggregation.compiled import compiled
 __all__ = ["add_counts", "normalised_logs", "vote_shares"]
 
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
-MOST_FIXED = 64  # classes
+MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
 AHEAD = 16
 U = np.uint64  # signed indices cost a wrap-around check each
@@ -209,7 +209,7 @@ def _exp(x):  # type: ignore[no-untyped-def]
 @functools.lru_cache
 def _kernel(fixed: int) -> Callable[..., float]:
     """The loop for `fixed` classes; 0: for any number."""
-    run = fixed or MOST_FIXED
+    run = fixed or 8
 
     @compiled()
     def expect_and_count(  # type: ignore[no-untyped-def]
