@@ -240,7 +240,8 @@ WORDS = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["low", "high", "low
         (Annotations.from_dense(np.full((2, 2), -1), classes=["a"]), {}, DataError, "no task has two annotations"),
         (Annotations.from_arrays([0, 0, 1], [0, 1, 0], ["a", "a", "b"]), {}, DataError, "all 2 annotations"),
         (
-            Annotations.from_arrays([0, 0], [0, 1], [0.1, 0.1], kind="regression"), {}, DataError, "all 2 annotations",
+            Annotations.from_arrays([0, 0, 0], [0, 1, 2], [0.1, 0.1, 0.1], kind="regression"), {}, DataError,
+            "all 3 annotations",
         ),
         (
             Annotations.from_arrays([0, 0], [0, 1], [0.1, 0.2], kind="regression"), {"values": [1, 2]}, ConfigError,
