@@ -119,6 +119,20 @@ def test_m_step_raises_every_part_of_the_expected_log_likelihood(seed, given):
     assert np.abs(new.alpha - params.alpha).max() > 0.1
 
 
+def test_a_newton_step_that_would_overshoot_is_halved():
+    alpha = np.array([-4.3, 5.6, 2.1, -1.4, 4.2])
+    right = np.array([0.96, 0.85, 0.95, 0.77, 0.80])
+    block = Block(np.zeros(5, int), np.arange(5), np.arange(5))  # each says another class
+
+    def height(b):
+        x = alpha * math.exp(b)
+        return (right * x - np.logaddexp(0, x)).sum() - (b - 1) ** 2 / 20
+
+    params, before = Abilities(alpha, np.full(5, 0.2)), -2.62
+    _, new_b = contribution(block, params, np.array([before]), Priors(b_variance=10.0), right[None])
+    assert height(new_b[0]) > height(before) > height(before + 2.0)  # 2 is the longest step, and Newton's wish
+
+
 def test_sums_of_the_ability_step_equal_loops():
     table, block, params, b, gold = setting(3)
     counts, new_b = contribution(block, params, b, Priors())
@@ -210,13 +224,14 @@ def test_simulated_abilities_and_difficulties_are_recovered():
 
 
 def test_nothing_overflows():
-    # a thousand annotators that agree on every task, against wide priors
-    labels = np.zeros((20, 1000), int)
+    # two thousand annotators that agree on nearly every task, against wide priors
+    labels = np.zeros((20, 2000), int)
     labels[10:] = 1
-    labels[3, :500] = 1
+    labels[3, :1000] = 1
     for model in (
         GLAD(alpha_variance=1e8, b_variance=1e8),
         GLAD(alpha_mean=1e6, b_mean=30),
+        GLAD(alpha_mean=0),
         GLAD(alpha_mean=-1e6, b_mean=-30, b_variance=1e-9),
     ):
         with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):

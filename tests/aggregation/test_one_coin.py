@@ -10,6 +10,7 @@ import pytest
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
 from crowdzoo.aggregation.block import whole_block
+from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.one_coin import OneCoinDawidSkene, contribution, params_of, posteriors, start
 from crowdzoo.aggregation.right_wrong import Answers, Cells, answers_of, posteriors_of
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
@@ -138,6 +139,23 @@ def test_a_class_that_nobody_said_wins_where_all_are_known_liars():
     np.testing.assert_allclose(posteriors(block, params), [[0, 0, 1]], atol=1e-3)
 
 
+def test_classes_that_nobody_said_keep_their_digits():
+    # liars deny class 0, whose prior is nearly one: what decides is the sum of the others' tiny priors
+    block = Block(np.zeros(3, int), np.arange(3), np.zeros(3, int))
+    for prior in ([1.0, 2e-16, 1e-16], [0.2, 0.5, 0.3]):
+        cells = params_of(np.full(3, 1e-6), np.full(3, 1 - 1e-6), np.array(prior))
+        expected, q = brute(block, cells)
+        np.testing.assert_allclose(posteriors(block, cells), q, rtol=1e-9)
+        assert contribution(block, cells).log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
+
+
+def test_ties_are_drawn_by_the_code_of_the_task():
+    result = OneCoinDawidSkene().fit(Annotations.from_arrays(np.repeat(np.arange(80), 2), [0, 1] * 80, [0, 1] * 80))
+    np.testing.assert_allclose(result.posteriors, 0.5)
+    np.testing.assert_array_equal(result.labels, choose_labels(result.posteriors, np.arange(80)))
+    assert 20 < result.labels.sum() < 60
+
+
 def test_liars_of_every_class_do_not_underflow():
     # each class was denied by a thousand liars; class 2 by ten fewer
     labels = np.repeat([0, 1, 2], [1000, 1000, 990])
@@ -212,7 +230,7 @@ def test_the_prior_is_what_is_known_of_annotators_without_annotations():
     assert OneCoinDawidSkene(right=3, wrong=1).fit(annotations).reliability[1] == pytest.approx(3 / 4)
     nothing = OneCoinDawidSkene(right=0, wrong=0).fit(annotations)
     assert nothing.reliability[1] == pytest.approx(1 / 3)
-    assert nothing.annotator_accuracy()[1] == pytest.approx(1 / 3)
+    np.testing.assert_allclose(nothing.confusions[1], 1 / 3)
 
 
 def test_gold_teaches_who_is_right():
