@@ -36,6 +36,11 @@ def test_tasks_by_hand():
                            "entropy_normalised"]  # fmt: skip
 
 
+def test_votes_spread_evenly_over_all_classes_have_normalised_entropy_one():
+    table = task_table(Annotations.from_dense([[0, 1, 0, 1], [0, 0, 0, 1]])).to_pydict()
+    assert table["entropy_normalised"] == [pytest.approx(1), pytest.approx(entropy([3, 1]) / np.log(2))]
+
+
 def test_tasks_beside_an_aggregate_by_hand():
     annotations = crowd()
     result = dataclasses.replace(
