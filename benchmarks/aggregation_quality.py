@@ -178,6 +178,13 @@ def expected_accuracy(posteriors: np.ndarray, gold: np.ndarray) -> float:
     return float(chances(posteriors, gold).mean())
 
 
+def brier_score(posteriors: np.ndarray, gold: np.ndarray) -> float:
+    """Mean over tasks of known class of the squared distance between posterior and truth, 0 to 2."""
+    known = np.flatnonzero(gold >= 0)
+    truth = np.eye(posteriors.shape[1])[gold[known]]
+    return float(((posteriors[known] - truth) ** 2).sum(axis=1).mean())
+
+
 def timed(aggregator: Any, annotations: Annotations) -> tuple[Any, float, float]:
     """The result, and seconds by the clock and of processors; medians of `REPEATS` after a first run, if short.
 
@@ -203,6 +210,7 @@ def run_ours(aggregator: Any, annotations: Annotations, gold: np.ndarray) -> tup
         return {"error": str(error)}, None
     row = {
         "accuracy": round(result.expected_accuracy(gold), 4),
+        "brier": round(brier_score(result.posteriors, gold), 4),
         "iterations": result.num_iterations,
         "converged": bool(result.converged),
         "seconds": round(seconds, 4),
@@ -319,6 +327,8 @@ def render(table: dict) -> str:
         "\n".join(dict.fromkeys(_refusals(table, methods))),
         PAIRED.format(baseline=BASELINE),
         _markdown(["method", "mean difference, points", "sets better / equal / worse"], _paired(table, rank)),
+        BRIER,
+        _markdown(["method", *sets, "mean"], list(_brier(table, methods))),
         SECONDS,
         _markdown(["method", "by", *sets, "sum"], list(_seconds(table, methods))),
         *_thinned(table),
@@ -374,6 +384,13 @@ PAIRED = """\
 Differences of accuracy, averaged over the sets, with the standard error that comes from the choice of tasks (paired:
 both answer the same tasks). Two errors or less are no difference. The choice of sets is a further doubt, which nine of
 them cannot measure: look at the signs as well.
+"""
+
+BRIER = """\
+## Probabilities
+
+Brier score of the posteriors: squared distance to the truth, averaged over tasks; lower is better, 0 is certain and
+right, 2 is certain and wrong. It says whether probabilities may be taken at their word, as labels to train with.
 """
 
 SECONDS = """\
@@ -468,6 +485,13 @@ def _thinned(table: dict) -> Iterator[str]:
         rows.append([method, *("–" if cell is None else f"{cell:.4f}" for cell in cells)])
     yield FEWER.format(draws=DRAWS, first=first, others=", ".join(others))
     yield _markdown(head, rows)
+
+
+def _brier(table: dict, methods: list[str]) -> Iterator[list[str]]:
+    for method in methods:
+        values = [row["methods"].get(method, {}).get("ours", {}).get("brier") for row in table["sets"].values()]
+        mean = "–" if None in values else f"{statistics.mean(values):.3f}"
+        yield [method, *("–" if value is None else f"{value:.3f}" for value in values), mean]
 
 
 def _seconds(table: dict, methods: list[str]) -> Iterator[list[str]]:
