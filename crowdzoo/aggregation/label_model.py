@@ -76,10 +76,11 @@ class LabelModel:
     Args:
         learns: see above.
         class_balance: probability of each class, in the order of the annotations' classes, or "uniform" (Snorkel's
-            default). Give it where it is known: second moments alone do not determine it. None: uniform where accuracies
-            are learnt, which bears it (estimated all the same, RTE's balance of .5 comes out as .94 and accuracy falls
-            from .926 to .511). Where confusions are learnt None estimates it from the vote shares on, and it stays near
-            them (.79 for a true .9 in a simulation); there a wrong uniform balance does harm (.58 instead of .95).
+            default). Give it where it is known: second moments alone do not determine it. None: uniform where
+            accuracies are learnt, which bears it (estimated all the same, RTE's balance of .5 comes out as .94 and
+            accuracy falls from .926 to .511). Where confusions are learnt None estimates it from the vote shares on,
+            and it stays near them (.79 for a true .9 in a simulation); there a wrong uniform balance does harm
+            (.58 instead of .95).
         dependencies: pairs of names of annotators that are not independent of each other.
         prior: pseudo-count of every cell of a confusion matrix (and of every class).
         max_iter: most iterations (not of the closed form).

@@ -288,6 +288,23 @@ def test_known_classes_teach_about_functions(learns):
     assert LabelModel(learns=learns).fit(longer, gold=unlinked).labels[400] == 0
 
 
+def test_log_likelihood_counts_known_classes():
+    annotations, truth = labelling_functions(50, some_functions(4), [0.5, 0.3, 0.2], [0.6] * 4)
+    gold = np.where(np.arange(50) < 20, truth, -1)
+    result = LabelModel().fit(annotations, gold=gold)
+    expected = 0.0
+    for task in range(50):
+        joint = result.class_prior.copy()
+        here = annotations.task_ids == task
+        for annotator, label in zip(annotations.annotator_ids[here], annotations.labels[here], strict=True):
+            joint *= result.confusions[annotator, :, label]
+        if gold[task] >= 0:
+            expected += math.log(joint[gold[task]])
+        elif here.any():
+            expected += math.log(joint.sum())
+    assert result.log_likelihood == pytest.approx(expected)
+
+
 def test_initial_posteriors_are_where_it_begins():
     annotations, truth = simulated_crowd(80, 10, 3, redundancy=5, seed=6)
     other = LabelModel().fit(annotations, initial=np.eye(3)[(truth + 1) % 3])
