@@ -286,11 +286,11 @@ class _Tables:
         rows, mine = self.rows, self.by_annotator
         _climb(
             self.annotator_starts, mine.tasks, mine.tasks, mine.labels, self.posteriors,
-            self.annotators, self.tasks, self.alpha,
+            self.annotators, self.tasks, self.alpha, NEWTON_STEPS,
         )  # fmt: skip
         _climb(
             self.task_starts, rows.annotators, rows.tasks, rows.labels, self.posteriors,
-            self.tasks, self.annotators, self.beta,
+            self.tasks, self.annotators, self.beta, NEWTON_STEPS,
         )  # fmt: skip
         joint = np.full((rows.num_tasks, rows.num_classes), -np.log(rows.num_classes))
         _add_log_said(rows.tasks, rows.tasks, rows.annotators, rows.labels, self.tasks, self.annotators, joint)
@@ -325,7 +325,7 @@ def _softmax(tables: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @compiled()
-def _climb(starts, others, tasks, labels, posteriors, own, other, ridge):  # type: ignore[no-untyped-def]
+def _climb(starts, others, tasks, labels, posteriors, own, other, ridge, steps):  # type: ignore[no-untyped-def]
     """Improves the tables `own` [O, K, K] given `other`: of annotators given tasks', or the other way round.
 
     Maximises, for each owner o and row k, the sum over its annotations of q[task, k] log softmax(own[o, k] +
@@ -340,6 +340,7 @@ def _climb(starts, others, tasks, labels, posteriors, own, other, ridge):  # typ
         own: changed in place.
         other: the added tables.
         ridge: more than 0.
+        steps: most Newton steps a row.
     """
     size = np.uint64(posteriors.shape[1])
     one = np.uint64(1)
@@ -347,7 +348,7 @@ def _climb(starts, others, tasks, labels, posteriors, own, other, ridge):  # typ
     for owner in range(np.uint64(len(starts) - 1)):
         first, last = np.uint64(starts[owner]), np.uint64(starts[owner + one])
         for k in range(size):
-            for _ in range(NEWTON_STEPS):
+            for _ in range(steps):
                 for said in range(size):
                     move[said] = -ridge * own[owner, k, said]
                     for also in range(said):

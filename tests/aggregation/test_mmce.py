@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.mmce import MMCE, _Rows, _Tables
+from crowdzoo.aggregation.mmce import MMCE, _climb, _Rows, _Tables
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"
@@ -140,6 +140,28 @@ def test_at_convergence_no_table_can_be_improved():
                 slopes.append(objective(state.tasks, state.annotators))
                 table[place] -= move
             assert abs(slopes[0] - slopes[1]) / 2e-5 < 1e-3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_newton_step_worsens_the_objective_however_far_it_is_from_the_optimum(seed):
+    # tables of other owners far from zero: curvature is next to nothing here and large elsewhere
+    rng = np.random.default_rng(seed)
+    other, q = rng.normal(0, 6, (7, 3, 3)), rng.dirichlet(np.ones(3), 7)
+    labels, tasks = rng.integers(3, size=7), np.arange(7)
+    own, ridge = np.zeros((1, 3, 3)), 1e-3
+
+    def objective():
+        summed = own + other
+        log_said = summed[tasks, :, labels] - np.log(np.exp(summed).sum(axis=2))
+        return (q * log_said).sum() - ridge / 2 * (own**2).sum()
+
+    values = [objective()]
+    for _ in range(60):
+        _climb(np.array([0, 7]), tasks, tasks, labels, q, own, other, ridge, 1)
+        values.append(objective())
+    assert (np.diff(values) > -1e-12).all()
+    assert values[-1] > values[0] + 1
+    assert values[-1] - values[-2] < 1e-9
 
 
 @pytest.mark.parametrize("gamma", [1e-6, 1e-3, 0.03, 0.25, 1.0, 30.0])

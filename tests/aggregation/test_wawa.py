@@ -73,6 +73,7 @@ def test_one_round_by_hand():
     # 2: (0 + 0 + 1/2) / 3
     annotations = Annotations.from_arrays([0, 0, 0, 1, 1, 1, 2, 2], [0, 1, 2, 0, 1, 2, 0, 2], [0, 0, 1, 1, 1, 0, 0, 1])
     result = Wawa().fit(annotations)
+    assert result.converged  # one round is all there is to do
     weights = np.array([2.5 / 3, 1, 0.5 / 3])
     np.testing.assert_allclose(result.reliability, weights)
     total = weights.sum()
@@ -135,6 +136,8 @@ def test_initial_takes_the_place_of_the_plain_vote():
     np.testing.assert_array_equal(Wawa().fit(annotations, initial=np.eye(2)[truth]).labels, truth)
     earlier = Wawa().fit(annotations, gold=1 - truth)
     np.testing.assert_array_equal(Wawa().fit(annotations, initial=earlier).labels, 1 - truth)
+    both = Wawa().fit(annotations, initial=np.eye(2)[truth], gold=np.where(np.arange(40) < 30, 1 - truth, -1))
+    np.testing.assert_allclose(both.reliability, [0.25, 0.75])  # known classes count, not what is said of them
     with pytest.raises(DataError, match="initial"):
         Wawa().fit(annotations, initial=np.ones((40, 2)))
 
