@@ -121,7 +121,10 @@ def our_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable[[], 
     # crowd-kit and SciPy count an iteration as M then E; here the first M-step makes the start
     settings: dict[str, Any] = {
         "dawid-skene": {"max_iter": scenario.iterations - 1, "tol": 0.0, "prior": 0.0},
-        "one-coin": {"max_iter": scenario.iterations - 1, "tol": 0.0, "right": 0.0, "wrong": 0.0},
+        "one-coin": {
+            **{"max_iter": scenario.iterations - 1, "tol": 0.0, "right": 0.0, "wrong": 0.0},
+            **{"class_prior": "estimated", "class_count": 0.0},
+        },
         "glad": {"max_iter": scenario.iterations, "tol": 0.0},
         "majority-vote": {},
     }[scenario.method]
@@ -174,7 +177,7 @@ def crowdkit_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable
     iterations = None if scenario.method == "majority-vote" else scenario.iterations
     aggregator = CROWDKIT[scenario.method](iterations)
     if hasattr(aggregator, "tol"):
-        aggregator.tol = 0.0
+        aggregator.tol = -np.inf  # its loss may fall: 0 would stop it early
     num_tasks = int(columns["task"].max()) + 1
 
     def run() -> tuple[np.ndarray, np.ndarray]:
