@@ -151,8 +151,14 @@ def quality_report(
     """
     ratings = ratings_of(annotations, "A quality report")
     # each measure reads the rows task by task: put them in that order once
-    ordered = {"task_ids": ratings.tasks, "annotator_ids": ratings.annotator_ids, "labels": ratings.codes}
-    annotations = replace(annotations, confidence=None, timestamp=None, **ordered)
+    annotations = replace(
+        annotations,
+        task_ids=ratings.tasks,
+        annotator_ids=ratings.annotator_ids,
+        labels=ratings.codes,
+        confidence=None,
+        timestamp=None,
+    )
     tasks = task_table(annotations, aggregation)
     pairable = ratings.pairable
     agree = len(pairable.codes) > 0
