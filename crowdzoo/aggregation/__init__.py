@@ -12,9 +12,12 @@ from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.bwa import BWA
 from crowdzoo.aggregation.dawid_skene import DawidSkene
 from crowdzoo.aggregation.glad import GLAD
+from crowdzoo.aggregation.ibcc import IBCC
 from crowdzoo.aggregation.kos import KOS
+from crowdzoo.aggregation.label_model import LabelModel
 from crowdzoo.aggregation.mace import MACE
 from crowdzoo.aggregation.majority_vote import MajorityVote
+from crowdzoo.aggregation.mmce import MMCE
 from crowdzoo.aggregation.mmsr import MMSR
 from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.wawa import Wawa
@@ -25,14 +28,17 @@ from crowdzoo.errors import ConfigError
 __all__ = [
     "BWA",
     "GLAD",
+    "IBCC",
     "KOS",
     "MACE",
     "METHODS",
+    "MMCE",
     "MMSR",
     "Aggregation",
     "Block",
     "ConvergenceWarning",
     "DawidSkene",
+    "LabelModel",
     "MajorityVote",
     "OneCoinDawidSkene",
     "Wawa",
@@ -49,10 +55,13 @@ METHODS: dict[str, type] = {
     "one-coin": OneCoinDawidSkene,
     "glad": GLAD,
     "mace": MACE,
+    "ibcc": IBCC,
     "bwa": BWA,
+    "mmce": MMCE,
     "kos": KOS,
     "mmsr": MMSR,
     "worker-clustering": WorkerClustering,
+    "label-model": LabelModel,
 }
 
 
