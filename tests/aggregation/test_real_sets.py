@@ -109,6 +109,20 @@ def test_recorded_accuracy_still_holds(method, name, accuracy, real_sets):
     assert found == pytest.approx(accuracy, abs=1.01 / (gold >= 0).sum() + 5e-5)
 
 
+@pytest.mark.parametrize("name", ["bluebird", "rte"])
+def test_crowd_kits_dawid_skene_is_ours_once_it_does_not_stop_early(name, real_sets):
+    """Its bound counts the class prior once an annotation; on bluebird that stops it after two iterations."""
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pd = pytest.importorskip("pandas")
+    _, annotations, _ = real_sets(name)
+    columns = {"task": annotations.task_ids, "worker": annotations.annotator_ids, "label": annotations.labels}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = aggregation.DawidSkene(n_iter=20, tol=-1e9).fit_predict_proba(pd.DataFrame(columns))
+        ours = DawidSkene(prior=0, tol=0, max_iter=19).fit(annotations)  # 20 E-steps
+    np.testing.assert_allclose(ours.posteriors, theirs.sort_index().sort_index(axis=1), atol=1e-8)
+
+
 def test_crowd_kits_mace_is_ours_once_names_are_numbered_in_order_of_appearance(real_sets):
     """It keeps annotators in that order in one place and sorted in another, so that most have another's habits."""
     aggregation = pytest.importorskip("crowdkit.aggregation")
