@@ -357,18 +357,23 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
 
 @compiled()
 def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ignore[no-untyped-def]
-    num_classes = shares.shape[1]
-    for i in range(len(starts) - 1):
+    num_classes = U(shares.shape[1])
+    for i in range(U(len(starts) - 1)):
         if len(gold) > 0 and gold[i] >= 0:
             shares[i, gold[i]] = 1.0
             continue
         total = 0.0
-        for j in range(starts[i], starts[i + 1]):
-            weight = weights[annotators[j]]
-            shares[i, labels[j]] += weight
+        for j in range(U(starts[i]), U(starts[i + U(1)])):
+            weight = weights[U(annotators[j])]
+            shares[i, U(labels[j])] += weight
             total += weight
-        for k in range(num_classes):
-            shares[i, k] = shares[i, k] / total if total > 0 else 1 / num_classes
+        if total > 0:
+            share = 1.0 / total
+            for k in range(num_classes):
+                shares[i, k] *= share
+        else:
+            for k in range(num_classes):
+                shares[i, k] = 1.0 / num_classes
 
 
 def normalised_logs(counts: NDArray[np.float64], prior: float, diagonal: float, least: float) -> NDArray[np.float64]:

@@ -65,13 +65,18 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 0.0) -> Params
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares, TINY)))
 
 
-def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
+def posteriors(block: Block, params: Params, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Class probabilities of a block's tasks given the parameters, [T, K].
 
     Known classes are certain, tasks without annotations have the class prior.
+
+    Args:
+        block: T tasks.
+        params: of K classes.
+        out: where to write them, float64 [T, K], C-contiguous. Default: a new array.
     """
     block.check_codes(params.num_annotators, params.num_classes)
-    found = np.empty((len(block.tasks), params.num_classes))
+    found = np.empty((len(block.tasks), params.num_classes)) if out is None else out
     add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=found)
     return found
 
@@ -214,7 +219,7 @@ class DawidSkene:
         def answer(part: Sequence[Block]) -> None:
             for block in part:
                 rows = slice(block.tasks[0], block.tasks[-1] + 1)
-                found[rows] = posteriors(block, params)
+                posteriors(block, params, out=found[rows])
                 labels[rows] = choose_labels(found[rows], block.tasks, seed=self.seed)
 
         in_threads(answer, blocks, num_threads())

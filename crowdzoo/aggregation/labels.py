@@ -44,18 +44,25 @@ def choose_labels(
 
 @compiled()
 def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped-def]
-    for i in range(posteriors.shape[0]):
-        peak = posteriors[i].max()
+    num_classes = np.uint64(posteriors.shape[1])
+    for i in range(np.uint64(posteriors.shape[0])):
+        label = np.uint64(0)
+        for k in range(np.uint64(1), num_classes):
+            if posteriors[i, k] > posteriors[i, label]:
+                label = k
+        least = posteriors[i, label] - TOLERANCE
         number = 0
-        for value in posteriors[i]:
-            number += value >= peak - TOLERANCE
-        skip = 0 if lowest or number == 1 else min(int(_draw(tasks[i], seed) * number), number - 1)
-        for k in range(posteriors.shape[1]):
-            if posteriors[i, k] >= peak - TOLERANCE:
-                if skip == 0:
-                    labels[i] = k
-                    break
-                skip -= 1
+        for k in range(num_classes):
+            number += posteriors[i, k] >= least
+        if number > 1:
+            skip = 0 if lowest else min(int(_draw(tasks[i], seed) * number), number - 1)
+            for k in range(num_classes):
+                if posteriors[i, k] >= least:
+                    label = k
+                    if skip == 0:
+                        break
+                    skip -= 1
+        labels[i] = label
 
 
 def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
