@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["LabelModel"]
 
 LEARNS = ("confusions", "accuracies", "triplets")
+CELLS = 2**20  # of the work arrays
 MAX_TRIPLETS = 50_000_000
 LEAST_CORRELATION = 1e-3  # what a triplet divides by, at least
 UNKNOWN_SKILL = 0.5  # where there is no triplet at all
@@ -297,15 +298,23 @@ class _Moments:
         """Log-likelihood of the pairs, and expected counts: [R + 1, K, K] `[annotator, true, said]`, [K]."""
         num_classes = params.num_classes
         table = params.confusions.transpose(1, 0, 2).reshape(num_classes, -1)  # [true, annotator * K + said]
-        joint = params.class_prior[:, None] * table[:, self._left] * table[:, self._right]
-        evidence = np.maximum(joint.sum(axis=0), TINY)
-        joint *= self._count / evidence
-        counts = np.empty((num_classes, table.shape[1]))
-        for true, weights in enumerate(joint):
-            counts[true] = np.bincount(self._left, weights=weights, minlength=table.shape[1])
-            counts[true] += np.bincount(self._right, weights=weights, minlength=table.shape[1])
-        shaped = counts.reshape(num_classes, -1, num_classes).transpose(1, 0, 2)
-        return float(self._count @ np.log(evidence)), shaped, joint.sum(axis=1)
+        counts, classes = np.zeros_like(table), np.zeros(num_classes)
+        log_likelihood = 0.0
+        step = max(CELLS // num_classes, 2 * table.shape[1])
+        for begin in range(0, len(self._count), step):
+            part = slice(begin, begin + step)
+            left, right, count = self._left[part], self._right[part], self._count[part]
+            joint = table.take(left, axis=1)
+            joint *= table.take(right, axis=1)
+            joint *= params.class_prior[:, None]
+            evidence = np.maximum(joint.sum(axis=0), TINY)
+            joint *= count / evidence
+            for true, weights in enumerate(joint):
+                counts[true] += np.bincount(left, weights=weights, minlength=table.shape[1])
+                counts[true] += np.bincount(right, weights=weights, minlength=table.shape[1])
+            classes += joint.sum(axis=1)
+            log_likelihood += float(count @ np.log(evidence))
+        return log_likelihood, counts.reshape(num_classes, -1, num_classes).transpose(1, 0, 2), classes
 
 
 def _by_triplets(

@@ -305,6 +305,16 @@ def test_log_likelihood_counts_known_classes():
     assert result.log_likelihood == pytest.approx(expected)
 
 
+def test_moments_in_parts_add_up(monkeypatch):
+    annotations, _ = simulated_crowd(200, 8, 3)
+    whole = LabelModel().fit(annotations)
+    monkeypatch.setattr(label_model, "CELLS", 1)
+    assert len(LabelPairs.of(whole_block(annotations), 8, 3).count) > 3 * 2 * 9 * 3  # several parts
+    parts = LabelModel().fit(annotations)
+    np.testing.assert_allclose(parts.history, whole.history, rtol=1e-12)
+    np.testing.assert_allclose(parts.confusions, whole.confusions, rtol=1e-9)
+
+
 def test_initial_posteriors_are_where_it_begins():
     annotations, truth = simulated_crowd(80, 10, 3, redundancy=5, seed=6)
     other = LabelModel().fit(annotations, initial=np.eye(3)[(truth + 1) % 3])

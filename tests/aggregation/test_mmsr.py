@@ -171,6 +171,18 @@ def test_annotators_without_partners_have_the_others_mean_skill():
     np.testing.assert_allclose(alone.reliability, 0.5)
 
 
+def test_votes_decide_where_no_pair_shares_two_tasks():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=400)
+    tasks = np.repeat(np.arange(400), 3)
+    line, slope = np.divmod(np.arange(400), 20)  # three points on each of 400 lines: two lines share at most one
+    annotators = np.stack([line, 23 + (line + slope) % 23, 46 + (line + 2 * slope) % 23], axis=1).ravel()
+    labels = np.where(rng.random(1200) < 0.8, truth[tasks], 1 - truth[tasks])
+    annotations = Annotations.from_arrays(tasks, annotators, labels)
+    assert Pairs.of(whole_block(annotations), annotations.num_annotators).shared.max() == 1
+    np.testing.assert_allclose(np.abs(MMSR().fit(annotations).reliability), 0.95)
+
+
 def test_unconnected_groups_have_their_own_scale_and_sign():
     first, _ = crowd([0.9, 0.9, 0.8, 0.2, 0.9], 40, 3, 2, seed=1)
     second, _ = crowd([0.8, 0.7, 0.9, 0.8, 0.6, 0.9], 40, 3, 2, seed=2)
