@@ -153,6 +153,9 @@ class OneCoinDawidSkene:
     - E-step: q[i, k] ~ rho[k] * product of s[r] or (1 - s[r]) / (K - 1) over the task's annotations, in log space.
     - M-step: s[r] = (expected number of right annotations + `right`) / (annotations + `right` + `wrong`).
 
+    The class prior is uniform unless asked for: an estimated one is what makes this model collapse. On nine real
+    crowds the estimate costs accuracy on each: .001 on dog, .04 on web, .14 on bluebird (.583 against .722).
+
     Args:
         max_iter: most iterations (M-steps).
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
@@ -195,6 +198,10 @@ class OneCoinDawidSkene:
         initial: ArrayLike | Aggregation | None = None,
     ) -> Aggregation:
         """Finds truths and annotators' skills together.
+
+        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        (the result), about 80 an annotator for the parameters and 16 for each thread's counts; and the confusions. An
+        iteration's time follows the annotations, whatever K.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.

@@ -87,7 +87,8 @@ def given_answers(block: Block, posteriors: NDArray[np.float64], shape: tuple[in
     num_classes = posteriors.shape[1]
     said = block.said(shape[0], num_classes)
     cell = said if len(shape) == 2 else block.annotator_ids
-    right = posteriors.take(block.index * num_classes + block.labels)
+    rows = np.repeat(np.arange(len(block.tasks)), np.diff(block.starts))  # as block.index, which would stay in memory
+    right = posteriors.take(rows * num_classes + block.labels)
     counts = [np.bincount(cell, weights=weights, minlength=int(np.prod(shape))) for weights in (right, 1 - right)]
     return Answers(
         counts[0].reshape(shape).astype(np.float64),  # without annotations bincount gives integers
