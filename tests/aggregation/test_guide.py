@@ -1,0 +1,56 @@
+"""docs/aggregation.md: its examples run, and the figures it leans on are those of the saved results."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import cli
+from crowdzoo.aggregation import METHODS
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "aggregation.md").read_text(encoding="utf-8")
+RESULTS = json.loads((ROOT / "benchmarks" / "results" / "aggregation_quality.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_the_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+        exec(block, names)
+    assert (tmp_path / "labels" / "tasks.parquet").exists()
+    accuracy = names["result"].expected_accuracy(names["labelme"].gold)
+    assert f"# {accuracy:.3f};" in GUIDE
+
+
+def test_the_commands_parse():
+    commands = re.findall(r"^crowdzoo ([^#\n]*)", GUIDE, flags=re.M)
+    assert len(commands) == 2
+    for command in commands:
+        cli._parser().parse_args(command.split())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_row(method):
+    assert re.search(rf"^\| `{method}` \| ", GUIDE, flags=re.M)
+
+
+def test_figures_are_those_of_the_results():
+    def mean(method):
+        return np.mean([row["methods"][method]["ours"]["accuracy"] for row in RESULTS["sets"].values()])
+
+    assert f"{mean('dawid-skene'):.4f} on average".lstrip("0") in GUIDE
+    assert f"the highest mean, {mean('mmce'):.3f}".replace(" 0.", " .") in GUIDE
+    ranked = sorted((mean(m), m) for m in METHODS if "error" not in RESULTS["sets"]["music"]["methods"][m]["ours"])
+    assert ranked[-1][1] == "mmce"
+
+    fewer = RESULTS["thinned"]
+    for method in ("majority-vote", "dawid-skene", "mace", "ibcc"):
+        shares = [
+            np.mean([fewer[name][r][method] for name in ("rte", "dog", "d_sentiment")]) for r in ("2", "3", "5", "10")
+        ]
+        row = re.search(rf"^\| `{method}` \| (\.\d+) \| (\.\d+) \| (\.\d+) \| (\.\d+) \|$", GUIDE, flags=re.M)
+        np.testing.assert_allclose([float(cell) for cell in row.groups()], shares, atol=0.00051)
