@@ -30,7 +30,9 @@ MESSAGES = ("mean", "sum")
 
 @dataclass(frozen=True)
 class KOS:
-    """Message passing between tasks and annotators, two classes only (Karger, Oh, Shah, NIPS 2011; arXiv 1110.3564).
+    """Message passing between tasks and annotators, two classes only.
+
+    Karger, Oh and Shah, "Iterative learning for reliable crowdsourcing systems", NIPS 2011.
 
     With answers s[i, r] = +1 (class 0) or -1 (class 1), each annotation carries a message both ways:
 

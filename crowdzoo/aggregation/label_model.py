@@ -47,7 +47,7 @@ class LabelModel:
 
     A labelling function says a class or abstains (it has no annotation of that task). Given the truth, functions are
     taken as independent, and abstaining as independent of the truth: an absent annotation says nothing. (Snorkel's own
-    model lets a function abstain more often on some classes, though its posterior ignores that.)
+    model lets a function vote more often on some classes; its posterior too leaves out functions that abstain.)
 
     What is learnt comes from second moments alone, how often two functions gave a task the labels a and b, as in
     Ratner, Hancock, Dunnmon, Sala, Pandey and Ré, "Training complex models with multi-task weak supervision", AAAI 2019

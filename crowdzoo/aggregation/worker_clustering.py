@@ -126,7 +126,7 @@ def bound(counts: Counts, params: ClusterParams, prior: float = 0.01, diagonal: 
 
 @dataclass(frozen=True)
 class WorkerClustering:
-    """Annotators in C clusters, one confusion matrix a cluster (Imamura, Sato and Sugiyama, ICML 2018, section 5).
+    """Annotators in C clusters, one confusion matrix a cluster (Imamura, Sato and Sugiyama, ICML 2018).
 
     The truth of task i is class k with probability rho[k]; annotator r belongs to cluster c with probability tau[c];
     a member of c then says l with probability pi[c, k, l]. With few labels an annotator, C matrices can be learnt where
