@@ -49,7 +49,7 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
         label = np.uint64(0)
         for k in range(np.uint64(1), num_classes):
             if posteriors[i, k] > posteriors[i, label]:
-                label = k
+                label = k  # type: ignore[assignment]
         least = posteriors[i, label] - TOLERANCE
         number = 0
         for k in range(num_classes):
@@ -58,7 +58,7 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
             skip = 0 if lowest else min(int(_draw(tasks[i], seed) * number), number - 1)
             for k in range(num_classes):
                 if posteriors[i, k] >= least:
-                    label = k
+                    label = k  # type: ignore[assignment]
                     if skip == 0:
                         break
                     skip -= 1

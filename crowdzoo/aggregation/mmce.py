@@ -131,7 +131,7 @@ class MMCE:
         if len(self._gammas()) > 1:
             scores = dict(zip(self._gammas(), self._held_out(rows), strict=True))
             gamma = max(scores, key=lambda each: (scores[each], each))
-        state = _Tables(rows, gamma, initial_posteriors(initial, annotations))
+        state = _Tables(rows, gamma, initial_posteriors(initial, annotations), num_threads())
         history, rise = [state.objective], np.inf
         while rise > self.tol and len(history) <= self.max_iter:
             state.step()
@@ -260,13 +260,13 @@ class _Tables:
         objective: that minus the ridge.
     """
 
-    def __init__(self, rows: _Rows, gamma: float, start: NDArray[np.float64] | None):
+    def __init__(self, rows: _Rows, gamma: float, start: NDArray[np.float64] | None, threads: int = 1):
         size, cells = (rows.num_tasks, rows.num_classes), rows.num_classes**2
         tasks = np.bincount(rows.tasks, minlength=rows.num_tasks)
         annotators = np.bincount(rows.annotators, minlength=rows.num_annotators)
         self.alpha = gamma * cells
         self.beta = self.alpha * max((tasks > 0).sum(), 1) / max((annotators > 0).sum(), 1)
-        self.rows = rows
+        self.rows, self.threads = rows, threads
         self.by_annotator = rows.only(np.argsort(rows.annotators, kind="stable"))
         self.task_starts = np.concatenate(([0], np.cumsum(tasks)))
         self.annotator_starts = np.concatenate(([0], np.cumsum(annotators)))
@@ -284,16 +284,28 @@ class _Tables:
     def step(self) -> None:
         """One M-step and one E-step."""
         rows, mine = self.rows, self.by_annotator
-        _climb(
-            self.annotator_starts, mine.tasks, mine.tasks, mine.labels, self.posteriors,
-            self.annotators, self.tasks, self.alpha, NEWTON_STEPS,
-        )  # fmt: skip
-        _climb(
-            self.task_starts, rows.annotators, rows.tasks, rows.labels, self.posteriors,
-            self.tasks, self.annotators, self.beta, NEWTON_STEPS,
-        )  # fmt: skip
+
+        def climb_annotators(part: Sequence[int]) -> None:
+            _climb(
+                self.annotator_starts[part[0] : part[-1] + 2], mine.tasks, mine.tasks, mine.labels, self.posteriors,
+                self.annotators[part[0] : part[-1] + 1], self.tasks, self.alpha, NEWTON_STEPS,
+            )  # fmt: skip
+
+        def climb_tasks(part: Sequence[int]) -> None:
+            _climb(
+                self.task_starts[part[0] : part[-1] + 2], rows.annotators, rows.tasks, rows.labels, self.posteriors,
+                self.tasks[part[0] : part[-1] + 1], self.annotators, self.beta, NEWTON_STEPS,
+            )  # fmt: skip
+            own = slice(self.task_starts[part[0]], self.task_starts[part[-1] + 1])
+            _add_log_said(
+                rows.tasks[own], rows.tasks[own], rows.annotators[own], rows.labels[own],
+                self.tasks, self.annotators, joint,
+            )  # fmt: skip
+
         joint = np.full((rows.num_tasks, rows.num_classes), -np.log(rows.num_classes))
-        _add_log_said(rows.tasks, rows.tasks, rows.annotators, rows.labels, self.tasks, self.annotators, joint)
+        for climb, number in ((climb_annotators, rows.num_annotators), (climb_tasks, rows.num_tasks)):
+            if number:
+                in_threads(climb, range(number), self.threads)
         if rows.gold is not None:
             known = np.flatnonzero(rows.gold >= 0)
             kept = joint[known, rows.gold[known]]
