@@ -1,25 +1,23 @@
 """CrowdAggregator: adds to every Example what the annotators together say, and reports on the annotators."""
 
-import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
-from crowdzoo.aggregation import create, dawid_skene, majority_vote
-from crowdzoo.aggregation.base import Aggregation
-from crowdzoo.aggregation.beam import aggregate
-from crowdzoo.aggregation.block import Block
+from crowdzoo.aggregation import Aggregation, create
+from crowdzoo.aggregation.beam import aggregate, runs_on_beam
 from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.params import Params
 from crowdzoo.annotations import Annotations
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
@@ -49,6 +47,11 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
+    Methods that have a form on Beam (`crowdzoo.aggregation.beam`) run there, the others in this process. Tasks of eval
+    get the posteriors that follow from what train taught about the annotators. Where a method has no model of what
+    annotators say (nothing was fitted, or no confusion matrices: majority vote, GLAD, BWA, ...), it is run on eval's
+    own annotations instead; train never learns from them. A task without annotations has the class prior.
+
     Each Example gains `posterior` (float, [K]), `aggregated_label` (int64), `evaluation_label` (int64) and
     `evaluation_weight` (float). The evaluation label is gold where any task of eval has gold; tasks without gold
     then weigh 0. Where there is no gold at all it is the aggregated label, and tasks without annotations weigh 0.
@@ -73,49 +76,80 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         aggregated_examples.uri,
         {**info, "truth": truth, "aggregation": {"method": options["method"], **options["arguments"]}},
     )
-    fitted = _fit(method, annotations.uri, os.path.join(report.uri, ".checkpoints"), beam_pipeline)
-    _write_report(fitted, report.uri)
+    work = os.path.join(report.uri, ".work")
+    crowds = {split: _annotations(annotations.uri, split) for split in SPLITS}
+    fitted = _fit(method, crowds["train"], os.path.join(work, "checkpoints"), beam_pipeline)
+    rows = {
+        "train": _write_rows(work, "train", fitted.tasks, fitted.posteriors, fitted.labels),
+        "eval": _write_rows(work, "eval", *_apply(method, fitted, crowds["eval"])),
+    }
+    prior = fitted.class_prior
+    unknown = np.full(len(fitted.classes), 1 / len(fitted.classes)) if prior is None else prior
     with beam_pipeline as pipeline:
-        params = pipeline | "Params" >> beam.Create([_params(fitted)])
-        parsed = {
-            split: (
+        enriched = []
+        for split in SPLITS:
+            records = (
                 pipeline
                 | f"Read[{split}]" >> beam.io.ReadFromTFRecord(split_files(examples.uri, split))
-                | f"Parse[{split}]" >> beam.Map(tf.train.Example.FromString)
+                | f"Parse[{split}]" >> beam.Map(_parse)
             )
-            for split in SPLITS
-        }
-        enriched = [
-            parsed[split]
-            | f"Batch[{split}]" >> beam.BatchElements(min_batch_size=256, max_batch_size=4096)
-            | f"Enrich[{split}]" >> beam.FlatMap(_enrich, split, method, truth, beam.pvalue.AsSingleton(params))
-            for split in SPLITS
-        ]
+            answers = (
+                pipeline
+                | f"ReadAnswers[{split}]" >> beam.io.ReadFromParquetBatched(rows[split])
+                | f"Answers[{split}]" >> beam.FlatMap(_answers)
+            )
+            enriched.append(
+                {"example": records, "answer": answers}
+                | f"Join[{split}]" >> beam.CoGroupByKey()
+                | f"Enrich[{split}]" >> beam.Map(_enrich, split, truth, unknown.tolist())
+            )
         _ = enriched | beam.Flatten() | "WriteExamples" >> WriteExamples(aggregated_examples.uri, info["num_tasks"])
+    tf.io.gfile.rmtree(work)
+    _write_report(fitted, report.uri)
 
 
-def _task(example: tf.train.Example) -> str:
-    return example.features.feature["task"].bytes_list.value[0].decode()
+def _annotations(folder: str, split: str) -> Annotations:
+    crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
+    tasks = pyarrow.parquet.read_table(os.path.join(folder, TASKS_FILE))
+    names = tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist()
+    return crowd.select_tasks(np.isin(crowd.tasks.astype(str), names))
 
 
-def _fit(method: Any, annotations: str, folder: str, pipeline: beam.Pipeline) -> Aggregation:
-    """Aggregates the annotations of the train split."""
-    crowd = Annotations.from_parquet(os.path.join(annotations, ANNOTATIONS_FILE))
-    tasks = pyarrow.parquet.read_table(os.path.join(annotations, TASKS_FILE))
-    train = tasks.filter(pc.equal(tasks["split"], "train"))["task"].to_pylist()
-    train_crowd = crowd.select_tasks(np.isin(crowd.tasks.astype(str), train))
+def _fit(method: Any, crowd: Annotations, folder: str, pipeline: beam.Pipeline) -> Aggregation:
+    """Aggregates on Beam where the method has that form, else here."""
+    if not runs_on_beam(method):
+        return method.fit(crowd)
     # EM is a pipeline every few iterations: all with the options of the one that TFX gave
-    fitted = aggregate(
-        train_crowd, method, make_pipeline=lambda: beam.Pipeline(options=pipeline.options), folder=folder
-    )
-    tf.io.gfile.rmtree(folder)
-    return fitted
+    return aggregate(crowd, method, make_pipeline=lambda: beam.Pipeline(options=pipeline.options), folder=folder)
 
 
-def _params(fitted: Aggregation) -> Params:
-    assert fitted.confusions is not None
-    assert fitted.class_prior is not None
-    return Params.from_probabilities(fitted.confusions, fitted.class_prior)
+def _apply(method: Any, fitted: Aggregation, crowd: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Names, posteriors [N, K] and labels [N] of other tasks.
+
+    What was learnt about the annotators counts, if it is a model of what they say; else these tasks' annotations alone.
+    """
+    if fitted.confusions is None or not fitted.history:  # without a history there was nothing to fit
+        alone = method.fit(crowd)
+        return alone.tasks, alone.posteriors, alone.labels
+    posteriors = fitted.posteriors_of(crowd)
+    return crowd.tasks, posteriors, choose_labels(posteriors, np.arange(crowd.num_tasks), seed=method.seed)
+
+
+def _write_rows(folder: str, split: str, tasks: np.ndarray, posteriors: np.ndarray, labels: np.ndarray) -> str:
+    """Writes what `_answers` reads; gives the path."""
+    size = np.arange(len(tasks) + 1) * posteriors.shape[1]
+    columns = {
+        "task": pa.array(tasks.astype(str), pa.string()),
+        "posterior": pa.LargeListArray.from_arrays(size, pa.array(posteriors.ravel(), pa.float64())),
+        "label": pa.array(labels, pa.int64()),
+    }
+    tf.io.gfile.makedirs(folder)
+    path = os.path.join(folder, f"{split}.parquet")
+    buffer = io.BytesIO()  # GFile is no file to pyarrow
+    pyarrow.parquet.write_table(pa.table(columns), buffer)
+    with tf.io.gfile.GFile(path, "wb") as file:
+        file.write(buffer.getvalue())
+    return path
 
 
 def _write_report(fitted: Aggregation, folder: str) -> None:
@@ -125,37 +159,29 @@ def _write_report(fitted: Aggregation, folder: str) -> None:
     pyarrow.csv.write_csv(flat, os.path.join(folder, "annotators.csv"))
 
 
+def _parse(record: bytes) -> tuple[str, tf.train.Example]:
+    example = tf.train.Example.FromString(record)
+    return example.features.feature["task"].bytes_list.value[0].decode(), example
+
+
+def _answers(rows: pa.Table) -> Iterator[tuple[str, tuple[list[float], int]]]:
+    columns = (rows[name].to_pylist() for name in ("task", "posterior", "label"))
+    for task, posterior, label in zip(*columns, strict=True):
+        yield task, (posterior, label)
+
+
 def _enrich(
-    batch: list[tf.train.Example], split: str, method: Any, truth: str, params: Params
-) -> Iterator[tuple[str, str, tf.train.Example]]:
-    # a code that hangs on the task's name alone, because ties are drawn by it and batches vary from run to run
-    coded = sorted((_code(_task(example)), i) for i, example in enumerate(batch))
-    codes = np.array([code for code, _ in coded])
-    batch = [batch[i] for _, i in coded]
-    ids, labels = (
-        [np.asarray(example.features.feature[name].int64_list.value, np.int64) for example in batch]
-        for name in ("annotator_ids", "annotator_labels")
-    )
-    sizes = [len(row) for row in ids]
-    block = Block(np.repeat(codes, sizes), np.concatenate(ids), np.concatenate(labels), codes)
-    posteriors = _posteriors(block, method, params)
-    chosen = choose_labels(posteriors, codes, getattr(method, "ties", "random"), method.seed)
-    for example, size, posterior, aggregated in zip(batch, sizes, posteriors, chosen.tolist(), strict=True):
-        feature = example.features.feature
-        gold = feature["gold"].int64_list.value[0] if "gold" in feature else None
-        known = gold is not None if truth == "gold" else size > 0
-        feature["posterior"].float_list.value.extend(posterior)
-        feature["aggregated_label"].int64_list.value.append(aggregated)
-        feature["evaluation_label"].int64_list.value.append(gold if truth == "gold" and known else aggregated)
-        feature["evaluation_weight"].float_list.value.append(float(known))
-        yield split, _task(example), example
-
-
-def _code(task: str) -> int:
-    return int.from_bytes(hashlib.sha256(task.encode()).digest()[:8], "big") >> 1
-
-
-def _posteriors(block: Block, method: Any, params: Params) -> np.ndarray:
-    if isinstance(method, majority_vote.MajorityVote):
-        return majority_vote.posteriors(block, params, method.voting, method.ties, method.seed)
-    return dawid_skene.posteriors(block, params)
+    joined: tuple[str, dict[str, Iterable[Any]]], split: str, truth: str, unknown: list[float]
+) -> tuple[str, str, tf.train.Example]:
+    task, found = joined
+    (example,) = found["example"]
+    # nobody annotated a task that has no answer
+    posterior, aggregated = next(iter(found["answer"]), (unknown, int(np.argmax(unknown))))
+    feature = example.features.feature
+    gold = feature["gold"].int64_list.value[0] if "gold" in feature else None
+    known = gold is not None if truth == "gold" else len(feature["annotator_ids"].int64_list.value) > 0
+    feature["posterior"].float_list.value.extend(posterior)
+    feature["aggregated_label"].int64_list.value.append(aggregated)
+    feature["evaluation_label"].int64_list.value.append(gold if truth == "gold" and known else aggregated)
+    feature["evaluation_weight"].float_list.value.append(float(known))
+    return split, task, example

@@ -11,6 +11,7 @@ from crowdzoo.aggregation.base import Aggregation, ConvergenceWarning
 from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.bwa import BWA
 from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.aggregation.ebcc import EBCC
 from crowdzoo.aggregation.glad import GLAD
 from crowdzoo.aggregation.ibcc import IBCC
 from crowdzoo.aggregation.kos import KOS
@@ -27,6 +28,7 @@ from crowdzoo.errors import ConfigError
 
 __all__ = [
     "BWA",
+    "EBCC",
     "GLAD",
     "IBCC",
     "KOS",
@@ -56,6 +58,7 @@ METHODS: dict[str, type] = {
     "glad": GLAD,
     "mace": MACE,
     "ibcc": IBCC,
+    "ebcc": EBCC,
     "bwa": BWA,
     "mmce": MMCE,
     "kos": KOS,

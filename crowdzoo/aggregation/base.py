@@ -158,6 +158,32 @@ class Aggregation:
             return None
         return np.einsum("rkk,k->r", self.confusions, self.class_prior)
 
+    def posteriors_of(self, annotations: Annotations) -> NDArray[np.float64]:
+        """Class probabilities of other tasks by the same annotators, who are taken to be as they were found here.
+
+        Bayes' rule with `confusions` and `class_prior` (Dawid & Skene 1979, eq. 2.5). Nothing is fitted.
+
+        Args:
+            annotations: M tasks, with this result's annotators and classes in the same order.
+
+        Returns:
+            [M, K], rows sum to one; the class prior where a task has no annotations.
+
+        Raises:
+            DataError: this result has no confusion matrices or class prior, or other annotators or classes.
+        """
+        from crowdzoo.aggregation.block import whole_block
+        from crowdzoo.aggregation.dawid_skene import posteriors
+        from crowdzoo.aggregation.params import Params
+
+        if self.confusions is None or self.class_prior is None:
+            raise DataError(f"{self.method} has no confusion matrices and class prior to apply to other tasks.")
+        check_classification(annotations, "posteriors_of")
+        for name in ("annotators", "classes"):
+            if not np.array_equal(getattr(self, name), getattr(annotations, name)):
+                raise DataError(f"The annotations have other {name} than this result.")
+        return posteriors(whole_block(annotations), Params.from_probabilities(self.confusions, self.class_prior))
+
     def to_frame(self) -> pd.DataFrame:
         """One row a task: `task`, `label` (names), `probability` of that label, `annotations`. Needs pandas.
 

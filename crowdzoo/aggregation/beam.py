@@ -1,136 +1,247 @@
-"""The aggregators on Apache Beam: the same kernels over a PCollection of blocks, added up by Beam.
+"""The aggregators on Apache Beam: the local engine's kernels over a PCollection of blocks, added up by Beam.
 
-Elements are `Block`s, never single annotations. Everything that crosses workers (blocks, counts, runs, posteriors) is a
-value made of arrays that pickles; nothing relies on one process, a global or a local file.
+Elements are `Block`s, never single annotations. What crosses workers is a value made of arrays, with a coder of its own
+(`beam_values`); nothing relies on one process, a global or a local file.
+
+Where the annotators' parameters are small (`max_shard_bytes`), each worker gets all of them as a side input, and blocks
+stay where they are. Where they are not, annotators are cut in shards: every block asks the shards for those annotators
+that it has, is joined with the answers, and sends counts back to the shards. No worker then holds more than a shard, or
+a block with its annotators.
 
 Two ways to iterate:
 
-- `DawidSkene` is one PTransform: all iterations are unrolled into one graph, and once a run is done its parameters pass
-  through the rest unchanged. On FnApiRunner an iteration costs about 0.1 s, done or not.
-- `fit` and `aggregate` run a few iterations per pipeline and stop when EM has converged. Parameters cross from one
+- A PTransform (`DawidSkene`, `OneCoinDawidSkene`, `GLAD`, `IBCC`, `MajorityVote`): all iterations are unrolled into one
+  graph, and once a run is done it passes through the rest unchanged.
+- `fit` and `aggregate` run a few iterations per pipeline and stop when the run has converged. Parameters cross from one
   pipeline to the next as a checkpoint in a folder, from which a later call goes on after a crash.
 
-DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`.
+DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`. See docs/beam.md.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.pvalue import AsSingleton
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.pvalue import AsIter, AsSingleton
+from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation import dawid_skene, majority_vote
+from crowdzoo.aggregation import dawid_skene, glad, ibcc, majority_vote, one_coin
 from crowdzoo.aggregation.base import Aggregation, check_classification, check_number
-from crowdzoo.aggregation.block import Block, blocks_of, checked_gold
-from crowdzoo.aggregation.counts import Counts
-from crowdzoo.aggregation.dawid_skene import start_weights
-from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.beam_files import Folder, read_value, write_bytes
+from crowdzoo.aggregation.beam_methods import Method, method_of, runs_on_beam
+from crowdzoo.aggregation.beam_steps import (
+    Expect,
+    ExpectPiece,
+    First,
+    FirstPiece,
+    Shards,
+    StepOfShard,
+    answers_of,
+    begin_heads,
+    begin_state,
+    best_run,
+    best_shard,
+    best_start,
+    finished_run,
+    item_of,
+    item_posteriors,
+    keyed_item_of,
+    keyed_sums_of,
+    last_answers,
+    next_heads,
+    next_state,
+    params_of_run,
+    parts_of,
+    penalties_of,
+    piece_of,
+    piece_posteriors,
+    read_item,
+    read_posteriors,
+    read_shard,
+    requests_of,
+    rows_of_shard,
+    rows_of_state,
+    sums_of,
+    with_rows,
+    with_state,
+    write_manifest,
+    write_posteriors,
+    write_shard,
+    write_state,
+)
+from crowdzoo.aggregation.beam_values import (
+    BlockPosteriors,
+    Item,
+    Parcel,
+    ShardRows,
+    ShardStep,
+    State,
+    Step,
+    Sums,
+    encode,
+)
+from crowdzoo.aggregation.block import MAX_CELLS, Block, blocks_of, checked_gold
 from crowdzoo.aggregation.params import Params
-from crowdzoo.aggregation.run import Run, best_of
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.aggregation.run import Run
+from crowdzoo.aggregation.threads import num_threads
+from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["BlockPosteriors", "DawidSkene", "MajorityVote", "aggregate", "fit"]
+__all__ = [
+    "GLAD",
+    "IBCC",
+    "Aggregate",
+    "BlockPosteriors",
+    "DawidSkene",
+    "MajorityVote",
+    "OneCoinDawidSkene",
+    "aggregate",
+    "fit",
+    "runs_on_beam",
+]
+
+MAX_SHARD_BYTES = 2**26
+MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
+BLOCKS = 64  # at least so many, if they are not small then
+
+Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class BlockPosteriors:
-    """What was found for a block's tasks.
-
-    Attributes:
-        tasks: task codes, int64 [T].
-        posteriors: class probabilities, [T, K].
-        labels: class codes, int64 [T].
-    """
-
-    tasks: NDArray[np.int64]
-    posteriors: NDArray[np.float64]
-    labels: NDArray[np.int64]
+# === The transforms ===
 
 
-class MajorityVote(beam.PTransform):
-    """Majority vote over a PCollection of blocks; see `crowdzoo.aggregation.MajorityVote`.
-
-    Args:
-        num_annotators: R.
-        num_classes: K.
-        **settings: arguments of `crowdzoo.aggregation.MajorityVote`.
-
-    Returns:
-        Of a PCollection[Block]: a dictionary of PCollections, "posteriors": one `BlockPosteriors` per block, and
-        "params": one `Params`.
-    """
-
-    def __init__(self, num_annotators: int, num_classes: int, **settings: Any):
-        super().__init__()
-        self.aggregator = majority_vote.MajorityVote(**settings)
-        self.num_annotators = num_annotators
-        self.num_classes = num_classes
-
-    def expand(self, pcoll: beam.PCollection) -> dict[str, beam.PCollection]:
-        """Counts, adds up, and looks at each block once more for its posteriors."""
-        params = (
-            pcoll
-            | "Count" >> beam.Map(_votes, (0,), 0, self.num_annotators, self.num_classes)
-            | "AddUp" >> beam.CombineGlobally(_Sum(1)).without_defaults()
-            | "Update" >> beam.Map(_vote_params)
-        )
-        posteriors = pcoll | "Posteriors" >> beam.Map(
-            functools.partial(_vote_posteriors, self.aggregator), AsSingleton(params)
-        )
-        return {"posteriors": posteriors, "params": params}
-
-
-class DawidSkene(beam.PTransform):
-    """Dawid-Skene over a PCollection of blocks, all iterations in one graph; see `crowdzoo.aggregation.DawidSkene`.
+class Aggregate(beam.PTransform):
+    """An aggregator over a PCollection of blocks, all iterations in one graph.
 
     The graph holds `max_iter` iterations even if fewer are needed: `fit` builds only what it takes.
 
     Args:
+        aggregator: the settings: a DawidSkene, OneCoinDawidSkene, GLAD, IBCC or MajorityVote of
+            `crowdzoo.aggregation`.
         num_annotators: R.
         num_classes: K.
-        initial: where the first start begins, else the vote.
-        **settings: arguments of `crowdzoo.aggregation.DawidSkene`.
+        initial: a `Run` whose parameters the first start begins from; None: as the aggregator's `fit` does.
+        max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
+        threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
+            process, else one.
 
     Returns:
-        Of a PCollection[Block]: a dictionary of PCollections, "posteriors": one `BlockPosteriors` per block, and
-        "run": one `Run` with the parameters, history and convergence of the best start.
+        Of a PCollection[Block]: a dictionary of PCollections.
+
+        - "posteriors": one `BlockPosteriors` a block; its `state` for GLAD is b, the log of inverse difficulties.
+        - "run": one `Run` with the parameters, history and convergence of the best start.
+        - "annotators": where annotators are in shards, tuples of the code of a shard's first annotator and the
+          parameters of its annotators; those of the run are then of no annotator.
+
+    Raises:
+        ConfigError: an aggregator that has no form on Beam, or a setting that is out of range.
     """
 
-    def __init__(self, num_annotators: int, num_classes: int, initial: Run | None = None, **settings: Any):
+    def __init__(
+        self,
+        aggregator: Any,
+        num_annotators: int,
+        num_classes: int,
+        initial: Run | None = None,
+        *,
+        max_shard_bytes: int = MAX_SHARD_BYTES,
+        threads_per_worker: int | None = None,
+    ):
         super().__init__()
-        self.aggregator = dawid_skene.DawidSkene(**settings)
-        self.num_annotators = num_annotators
-        self.num_classes = num_classes
-        self.initial = initial
+        method = method_of(aggregator, num_annotators, num_classes)
+        given = None if initial is None else method.rows_of(initial.params)
+        self.engine = _Engine(method, Shards.of(method, max_shard_bytes), given)
+        self.threads_per_worker = threads_per_worker
 
     def expand(self, pcoll: beam.PCollection) -> dict[str, beam.PCollection]:
         """Begins, iterates, chooses the best start, and gives every block its posteriors."""
-        runs = pcoll | "Begin" >> _Begin(self.aggregator, self.num_annotators, self.num_classes, self.initial)
-        runs = _iterate(pcoll, runs, self.aggregator, self.aggregator.max_iter + 1)
-        run = runs | "Choose" >> beam.Map(best_of)
-        posteriors = pcoll | "Posteriors" >> beam.Map(
-            functools.partial(_run_posteriors, self.aggregator.seed), AsSingleton(run)
+        engine = self.engine.threaded(pcoll.pipeline, self.threads_per_worker)
+        method = engine.method
+        flow = engine.begin(pcoll | "Items" >> beam.Map(Item).with_output_types(Item))
+        for number in range(method.max_iter + 1 if method.max_iter else 0):
+            flow = engine.step(flow, number)
+        found = {
+            "posteriors": engine.posteriors(flow),
+            "run": flow.state | "Choose" >> beam.Map(best_run, method).with_output_types(Run),
+        }
+        if flow.shards is not None:
+            hints = Pair[int, method.params_type]
+            choose = beam.Map(best_shard, method, engine.shards.size, AsSingleton(flow.state))
+            found["annotators"] = flow.shards | "ChooseRows" >> choose.with_output_types(hints)
+        return found
+
+
+class DawidSkene(Aggregate):
+    """Dawid-Skene over a PCollection of blocks: `Aggregate` with settings of `crowdzoo.aggregation.DawidSkene`."""
+
+    def __init__(self, num_annotators: int, num_classes: int, initial: Run | None = None, **settings: Any):
+        super().__init__(*_split(dawid_skene.DawidSkene, settings, num_annotators, num_classes, initial), **settings)
+
+
+class OneCoinDawidSkene(Aggregate):
+    """One-coin Dawid-Skene over a PCollection of blocks: `Aggregate` with settings of the class of that name."""
+
+    def __init__(self, num_annotators: int, num_classes: int, initial: Run | None = None, **settings: Any):
+        super().__init__(
+            *_split(one_coin.OneCoinDawidSkene, settings, num_annotators, num_classes, initial), **settings
         )
-        return {"posteriors": posteriors, "run": run}
+
+
+class GLAD(Aggregate):
+    """GLAD over a PCollection of blocks: `Aggregate` with settings of `crowdzoo.aggregation.GLAD`."""
+
+    def __init__(self, num_annotators: int, num_classes: int, initial: Run | None = None, **settings: Any):
+        super().__init__(*_split(glad.GLAD, settings, num_annotators, num_classes, initial), **settings)
+
+
+class IBCC(Aggregate):
+    """iBCC over a PCollection of blocks: `Aggregate` with settings of `crowdzoo.aggregation.IBCC`."""
+
+    def __init__(self, num_annotators: int, num_classes: int, initial: Run | None = None, **settings: Any):
+        super().__init__(*_split(ibcc.IBCC, settings, num_annotators, num_classes, initial), **settings)
+
+
+class MajorityVote(Aggregate):
+    """Majority vote over a PCollection of blocks: `Aggregate` with settings of `crowdzoo.aggregation.MajorityVote`.
+
+    Instead of "run" there is "params": one `Params`.
+    """
+
+    def __init__(self, num_annotators: int, num_classes: int, **settings: Any):
+        super().__init__(*_split(majority_vote.MajorityVote, settings, num_annotators, num_classes, None), **settings)
+
+    def expand(self, pcoll: beam.PCollection) -> dict[str, beam.PCollection]:
+        """Counts, adds up, and looks at each block once more for its posteriors."""
+        found = super().expand(pcoll)
+        run = found.pop("run")
+        return {**found, "params": run | "Params" >> beam.Map(params_of_run).with_output_types(Params)}
+
+
+def _split(
+    kind: type, settings: dict[str, Any], num_annotators: int, num_classes: int, initial: Run | None
+) -> tuple[Any, int, int, Run | None]:
+    """Takes the aggregator's own settings out of `settings`."""
+    own = {name: settings.pop(name) for name in list(settings) if name not in ("max_shard_bytes", "threads_per_worker")}
+    return kind(**own), num_annotators, num_classes, initial
+
+
+# === The driver ===
 
 
 def fit(
     read_blocks: Callable[[beam.Pipeline], beam.PCollection],
-    aggregator: dawid_skene.DawidSkene,
+    aggregator: Any,
     num_annotators: int,
     num_classes: int,
     *,
@@ -139,50 +250,55 @@ def fit(
     initial: Run | None = None,
     iterations_per_pipeline: int = 10,
     data_id: str = "",
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+    threads_per_worker: int | None = None,
 ) -> Run:
-    """Fits Dawid-Skene with one pipeline per few iterations, until it has converged.
+    """Fits an aggregator with one pipeline per few iterations, until it has converged.
 
     Args:
         read_blocks: gives a pipeline's PCollection[Block], such as `lambda pipeline: pipeline | beam.Create(blocks)`,
-            or by reading files; at least one block, if an empty one.
-        aggregator: the settings.
+            or by reading files; at least one block, if an empty one, and the same blocks each time.
+        aggregator: the settings: a DawidSkene, OneCoinDawidSkene, GLAD, IBCC or MajorityVote of
+            `crowdzoo.aggregation`.
         num_annotators: R.
         num_classes: K.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: where checkpoints go, on a file system that all workers and the caller see. They are removed when
             the fit is complete; if it was killed, the next call with the same arguments goes on from the last one.
-        initial: where the first start begins, else the vote.
-        iterations_per_pipeline: how many. A graph of more is slower to build, and runs past convergence.
+        initial: where the first start begins, else as the aggregator's `fit`.
+        iterations_per_pipeline: how many. A graph of more is slower to build, and runs past convergence; between
+            pipelines blocks are read again and a checkpoint is written.
         data_id: what identifies the data, so that a checkpoint of other data is not taken for its own.
+        max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
+        threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
+            process, else one.
 
     Returns:
-        The best start's `Run`.
+        The best start's `Run`; the caller holds all parameters.
 
     Raises:
         ConfigError: `folder` holds a checkpoint of other settings or other data.
     """
     check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
-    identity = {"settings": asdict(aggregator), "annotators": num_annotators, "classes": num_classes, "data": data_id}
-    runs, number = _last_checkpoint(folder, identity)
-    while runs is None or not all(run.done for run in runs):
-        number += 1
-        path = FileSystems.join(folder, _checkpoint(number))
-        with make_pipeline() as pipeline:
-            pcoll = read_blocks(pipeline)
-            if runs is None:
-                state = pcoll | "Begin" >> _Begin(aggregator, num_annotators, num_classes, initial)
-            else:
-                state = pipeline | "Resume" >> beam.Create([runs])
-            state = _iterate(pcoll, state, aggregator, iterations_per_pipeline)
-            _ = state | "Checkpoint" >> beam.Map(functools.partial(_write_runs, identity=identity), path)
-        runs = _read_runs(path, identity)
-    _delete(FileSystems.join(folder, _checkpoint(n)) for n in range(1, number + 1))
-    return best_of(runs)
+    method = method_of(aggregator, num_annotators, num_classes)
+    place = Folder(folder)
+    place.make()
+
+    def read_items(pipeline: beam.Pipeline) -> beam.PCollection:
+        return read_blocks(pipeline) | "Items" >> beam.Map(Item).with_output_types(Item)
+
+    given = None if initial is None else method.rows_of(initial.params)
+    engine = _Engine(method, Shards.of(method, max_shard_bytes), given)
+    driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
+    driver.train(read_items, read_items)
+    run = driver.run()
+    place.clean()
+    return run
 
 
 def aggregate(
     annotations: Annotations,
-    aggregator: dawid_skene.DawidSkene | majority_vote.MajorityVote,
+    aggregator: Any,
     *,
     make_pipeline: Callable[[], beam.Pipeline],
     folder: str,
@@ -190,271 +306,382 @@ def aggregate(
     initial: ArrayLike | Aggregation | None = None,
     max_annotations: int | None = None,
     iterations_per_pipeline: int = 10,
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+    threads_per_worker: int | None = None,
 ) -> Aggregation:
     """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
 
     Args:
         annotations: N tasks, R annotators, K classes.
-        aggregator: a local aggregator: its settings are used.
+        aggregator: a local aggregator, whose settings are used: see `fit`.
         make_pipeline: gives a fresh pipeline each time it is called.
-        folder: for checkpoints and posteriors, on a file system that all workers and the caller see; is made, and what
-            was written there is removed at the end.
+        folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
+            and what was written there is removed at the end.
         gold: known class codes, int [N], -1 where unknown.
-        initial: Dawid-Skene: confusions [R, K, K] or an earlier `Aggregation`. Not posteriors.
-        max_annotations: most annotations a block.
+        initial: as the aggregator's `fit` takes it.
+        max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20.
         iterations_per_pipeline: see `fit`.
+        max_shard_bytes: see `fit`.
+        threads_per_worker: see `fit`.
 
     Raises:
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
+    check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
+    num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
+    method = method_of(aggregator, annotations.num_annotators, num_classes)
     check_classification(annotations, type(aggregator).__name__)
-    num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
-    known = checked_gold(gold, annotations.num_tasks, num_classes)
-    blocks = blocks_of(annotations, known, max_annotations) or [Block([], [], [])]
+    known = checked_gold(gold, num_tasks, num_classes)
+    rows, shares, states = method.begin_from(annotations, initial)
+    place = Folder(folder)
+    place.make()
+    paths, data_id = _write_items(annotations, known, max_annotations, rows, shares, states, place)
+    engine = _Engine(method, Shards.of(method, max_shard_bytes), rows)
+    driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
 
-    def read_blocks(pipeline: beam.Pipeline) -> beam.PCollection:
-        return pipeline | "Blocks" >> beam.Create(blocks)
-
-    if not FileSystems.exists(folder):
-        FileSystems.mkdirs(folder)
-    parts = FileSystems.join(folder, "posteriors-")
-    _delete(found.path for found in _matching(parts + "*"))
-    if isinstance(aggregator, majority_vote.MajorityVote):
-        if initial is not None:
-            raise ConfigError("Majority vote takes no `initial`.")
-        with make_pipeline() as pipeline:
-            vote = MajorityVote(num_annotators, num_classes, **asdict(aggregator))
-            found = read_blocks(pipeline) | "Vote" >> vote
-            _ = found["posteriors"] | "Write" >> beam.Map(_write_posteriors, parts)
-            _ = found["params"] | "WriteParams" >> beam.Map(_write_params, parts + "params.npz")
-        with _opened(parts + "params.npz") as arrays:
-            params = Params(arrays["log_confusions"], arrays["log_class_prior"])
-        _delete([parts + "params.npz"])
-        posteriors, labels = _read_posteriors(parts, annotations.num_tasks, num_classes)
-        return Aggregation.of("majority-vote", annotations, posteriors, labels, params)
-    if not isinstance(aggregator, dawid_skene.DawidSkene):
-        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use MajorityVote or DawidSkene.")
-    run = fit(
-        read_blocks,
-        aggregator,
-        num_annotators,
-        num_classes,
-        make_pipeline=make_pipeline,
-        folder=folder,
-        initial=None if initial is None else aggregator.warm_start(annotations, initial),
-        iterations_per_pipeline=iterations_per_pipeline,
-        data_id=_digest(annotations, known, initial),
-    )
-    with make_pipeline() as pipeline:
-        fitted = pipeline | "Run" >> beam.Create([run])
-        kernel = functools.partial(_run_posteriors, aggregator.seed)
-        found = read_blocks(pipeline) | "Posteriors" >> beam.Map(kernel, AsSingleton(fitted))
-        _ = found | "Write" >> beam.Map(_write_posteriors, parts)
-    posteriors, labels = _read_posteriors(parts, annotations.num_tasks, num_classes)
-    aggregator.warn_unless_converged(run, len(annotations))
-    return aggregator.result(annotations, run, posteriors, labels)
-
-
-# === Wiring ===
-
-
-class _Begin(beam.PTransform):
-    """From blocks to one tuple of runs, one for each start."""
-
-    def __init__(self, aggregator: dawid_skene.DawidSkene, num_annotators: int, num_classes: int, initial: Run | None):
-        super().__init__()
-        self.aggregator, self.initial = aggregator, initial
-        self.num_annotators, self.num_classes = num_annotators, num_classes
-
-    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
-        starts = tuple(range(0 if self.initial is None else 1, self.aggregator.num_starts))
-        sizes = (self.num_annotators, self.num_classes)
+    def read_items(pipeline: beam.Pipeline, first: bool = False) -> beam.PCollection:
         return (
-            pcoll
-            | "Vote" >> beam.Map(_votes, starts, self.aggregator.seed, *sizes)
-            | "AddUp" >> beam.CombineGlobally(_Sum(len(starts))).without_defaults()
-            | "Update" >> beam.Map(functools.partial(_begin_runs, self.aggregator, self.initial))
+            pipeline
+            | "Paths" >> beam.Create(paths)
+            | "Spread" >> beam.Reshuffle()  # else one worker reads them all
+            | "Read" >> beam.Map(read_item, first).with_output_types(Item)
         )
 
+    driver.train(functools.partial(read_items, first=True), read_items)
+    driver.find(read_items)
+    posteriors, labels, states, log_likelihood = read_posteriors(place, num_tasks, num_classes)
+    run = driver.run()
+    place.clean()
+    return method.result(annotations, run, posteriors, labels, states, log_likelihood)
 
-def _iterate(
-    pcoll: beam.PCollection,
-    runs: beam.PCollection,
-    aggregator: dawid_skene.DawidSkene,
-    steps: int,
-) -> beam.PCollection:
-    """Unrolls E- and M-steps; blocks and runs in, runs out."""
-    for step in range(steps):
-        counts = (
-            pcoll
-            | f"Expect{step}" >> beam.Map(_contributions, AsSingleton(runs))
-            | f"AddUp{step}" >> beam.CombineGlobally(_Sum(aggregator.num_starts)).without_defaults()
+
+class _Driver:
+    """Pipelines one after the other, and the checkpoints between them."""
+
+    def __init__(
+        self,
+        engine: _Engine,
+        folder: Folder,
+        make_pipeline: Callable[[], beam.Pipeline],
+        iterations_per_pipeline: int,
+        threads_per_worker: int | None,
+        data_id: str,
+    ):
+        self.engine, self.folder = engine, folder
+        self.make_pipeline, self.threads_per_worker = make_pipeline, threads_per_worker
+        self.iterations = iterations_per_pipeline
+        method, shards = engine.method, engine.shards
+        self.identity = json.dumps(
+            {
+                "method": type(method.aggregator).__name__,
+                "settings": asdict(method.aggregator),
+                "annotators": method.num_annotators,
+                "classes": method.num_classes,
+                "shards": shards.number,
+                "data": data_id,
+            },
+            sort_keys=True,
         )
-        runs = runs | f"Maximise{step}" >> beam.Map(functools.partial(_step_runs, aggregator), AsSingleton(counts))
-    return runs
+        self.number = 0
+        self.state: State | None = None
 
+    def train(
+        self,
+        read_first: Callable[[beam.Pipeline], beam.PCollection],
+        read_items: Callable[[beam.Pipeline], beam.PCollection],
+    ) -> None:
+        """Goes on from the last checkpoint, or begins, until all starts are done."""
+        self.number = self.folder.last_manifest()
+        if self.number:
+            self._read_manifest()
+        while self.state is None or not all(run.done for run in self.state.runs):
+            with self.make_pipeline() as pipeline:
+                engine = self.engine.threaded(pipeline, self.threads_per_worker)
+                if self.state is None:
+                    flow = engine.begin(read_first(pipeline))
+                else:
+                    flow = self._resumed(engine, pipeline, read_items)
+                steps = self._steps()
+                for step in range(steps):
+                    flow = engine.step(flow, step, last=step + 1 == steps)
+                engine.save(flow, self.folder, self.number + 1, self.identity)
+            self.number += 1
+            self._read_manifest()
+            self.folder.clean(but=self.number)
 
-class _Sum(beam.CombineFn):
-    """Adds tuples of counts, one for each start; None (a start that is done) adds nothing."""
+    def _steps(self) -> int:
+        """How many E-steps the next pipeline has."""
+        if not self.engine.method.max_iter:
+            return 0
+        runs = () if self.state is None else self.state.runs
+        sofar = min((len(run.history) for run in runs if not run.done), default=0)
+        return min(self.iterations, self.engine.method.max_iter + 1 - sofar)
 
-    def __init__(self, num_starts: int):
-        super().__init__()
-        self.num_starts = num_starts
+    def find(self, read_items: Callable[[beam.Pipeline], beam.PCollection]) -> None:
+        """Writes the posteriors that follow from the last checkpoint."""
+        with self.make_pipeline() as pipeline:
+            engine = self.engine.threaded(pipeline, self.threads_per_worker)
+            found = engine.posteriors(self._resumed(engine, pipeline, read_items, answer=False))
+            _ = found | "Write" >> beam.Map(write_posteriors, self.folder).with_output_types(str)
 
-    def create_accumulator(self) -> tuple[Counts | None, ...]:
-        return (None,) * self.num_starts
+    def run(self) -> Run:
+        """The best start, with all parameters."""
+        assert self.state is not None
+        method, best = self.engine.method, best_start(self.state)
+        shards = [
+            read_value(self.folder.shard(self.number, shard)).rows[best] for shard in range(self.engine.shards.number)
+        ]
+        return finished_run(method, self.state.runs[best], np.concatenate(shards))
 
-    def add_input(
-        self, mutable_accumulator: tuple[Counts | None, ...], element: tuple[Counts | None, ...]
-    ) -> tuple[Counts | None, ...]:
-        pairs = zip(mutable_accumulator, element, strict=True)
-        return tuple(b if a is None else a if b is None else a + b for a, b in pairs)
-
-    def merge_accumulators(self, accumulators: Iterable[tuple[Counts | None, ...]]) -> tuple[Counts | None, ...]:
-        return functools.reduce(self.add_input, accumulators, self.create_accumulator())
-
-    def extract_output(self, accumulator: tuple[Counts | None, ...]) -> tuple[Counts | None, ...]:
-        return accumulator
-
-
-# === What workers call ===
-
-
-def _votes(
-    block: Block, starts: tuple[int, ...], seed: int, num_annotators: int, num_classes: int
-) -> tuple[Counts, ...]:
-    weights = (start_weights(num_annotators, start, seed) for start in starts)
-    return tuple(majority_vote.contribution(block, weight, num_classes) for weight in weights)
-
-
-def _begin_runs(aggregator: dawid_skene.DawidSkene, initial: Run | None, counts: tuple[Counts, ...]) -> tuple[Run, ...]:
-    given = () if initial is None else (initial,)
-    return (*given, *map(aggregator.begin, counts))
-
-
-def _contributions(block: Block, runs: tuple[Run, ...]) -> tuple[Counts | None, ...]:
-    return tuple(None if run.done else dawid_skene.contribution(block, run.params) for run in runs)
-
-
-def _step_runs(
-    aggregator: dawid_skene.DawidSkene, runs: tuple[Run, ...], counts: tuple[Counts | None, ...]
-) -> tuple[Run, ...]:
-    pairs = zip(runs, counts, strict=True)
-    return tuple(run if added is None else aggregator.step(run, added) for run, added in pairs)
-
-
-def _run_posteriors(seed: int, block: Block, run: Run) -> BlockPosteriors:
-    posteriors = dawid_skene.posteriors(block, run.params)
-    return BlockPosteriors(block.tasks, posteriors, choose_labels(posteriors, block.tasks, seed=seed))
-
-
-def _vote_params(counts: tuple[Counts, ...]) -> Params:
-    return majority_vote.update(counts[0])
-
-
-def _vote_posteriors(aggregator: majority_vote.MajorityVote, block: Block, params: Params) -> BlockPosteriors:
-    posteriors = majority_vote.posteriors(block, params, aggregator.voting, aggregator.ties, aggregator.seed)
-    labels = choose_labels(posteriors, block.tasks, aggregator.ties, aggregator.seed)
-    return BlockPosteriors(block.tasks, posteriors, labels)
-
-
-# === Files between pipelines ===
-
-
-def _write(path: str, **arrays: Any) -> None:
-    """Writes arrays under a name of its own and renames: a worker that dies or repeats leaves no half file."""
-    data = io.BytesIO()
-    np.savez(data, **arrays)
-    draft = f"{path}.{uuid4().hex}"
-    with FileSystems.create(draft, mime_type="application/octet-stream") as file:
-        file.write(data.getvalue())
-    FileSystems.rename([draft], [path])
-
-
-def _opened(path: str) -> Any:
-    with FileSystems.open(path, mime_type="application/octet-stream") as file:
-        return np.load(io.BytesIO(file.read()), allow_pickle=False)
-
-
-def _write_params(params: Params, path: str) -> None:
-    _write(path, log_confusions=params.log_confusions, log_class_prior=params.log_class_prior)
-
-
-def _write_runs(runs: tuple[Run, ...], path: str, identity: dict[str, Any]) -> None:
-    arrays: dict[str, Any] = {"identity": json.dumps(identity, sort_keys=True), "num_runs": len(runs)}
-    for n, run in enumerate(runs):
-        arrays[f"{n}.log_confusions"] = run.params.log_confusions
-        arrays[f"{n}.log_class_prior"] = run.params.log_class_prior
-        arrays[f"{n}.history"] = np.asarray(run.history, np.float64)
-        arrays[f"{n}.state"] = np.array([run.log_likelihood, run.converged, run.done])
-    _write(path, **arrays)
-
-
-def _read_runs(path: str, identity: dict[str, Any]) -> tuple[Run, ...]:
-    with _opened(path) as arrays:
-        if str(arrays["identity"]) != json.dumps(identity, sort_keys=True):
+    def _read_manifest(self) -> None:
+        path = self.folder.manifest(self.number)
+        identity, self.state = read_value(path)
+        if identity != self.identity:
             raise ConfigError(f"{path} is a checkpoint of other data or settings: give an empty folder.")
-        runs = []
-        for n in range(int(arrays["num_runs"])):
-            log_likelihood, converged, done = arrays[f"{n}.state"]
-            params = Params(arrays[f"{n}.log_confusions"], arrays[f"{n}.log_class_prior"])
-            history = tuple(map(float, arrays[f"{n}.history"]))
-            runs.append(Run(params, history, float(log_likelihood), bool(converged), bool(done)))
-    return tuple(runs)
+
+    def _resumed(
+        self,
+        engine: _Engine,
+        pipeline: beam.Pipeline,
+        read_items: Callable[[beam.Pipeline], beam.PCollection],
+        answer: bool = True,
+    ) -> _Flow:
+        items = read_items(pipeline)
+        if engine.method.has_state:
+            items = items | "States" >> beam.Map(with_state, self.folder, self.number).with_output_types(Item)
+        state = pipeline | "Manifest" >> beam.Create([self.state])
+        shards = (
+            pipeline
+            | "Shards" >> beam.Create(list(range(engine.shards.number)))
+            | "ReadShards" >> beam.Map(read_shard, self.folder, self.number).with_output_types(Pair[int, Parcel])
+        )
+        return engine.resume(items, state, shards, answer)
 
 
-def _checkpoint(number: int) -> str:
-    return f"runs-{number:06d}.npz"
-
-
-def _last_checkpoint(folder: str, identity: dict[str, Any]) -> tuple[tuple[Run, ...] | None, int]:
-    if not FileSystems.exists(folder):
-        FileSystems.mkdirs(folder)
-    names = sorted(
-        FileSystems.split(found.path)[1]
-        for found in _matching(FileSystems.join(folder, "runs-*"))
-        if found.path.endswith(".npz")
-    )
-    if not names:
-        return None, 0
-    return _read_runs(FileSystems.join(folder, names[-1]), identity), int(names[-1][5:-4])
-
-
-def _write_posteriors(found: BlockPosteriors, prefix: str) -> None:
-    if len(found.tasks):
-        path = f"{prefix}{found.tasks[0]}.npz"
-        _write(path, tasks=found.tasks, posteriors=found.posteriors, labels=found.labels)
-
-
-def _read_posteriors(prefix: str, num_tasks: int, num_classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    posteriors = np.full((num_tasks, num_classes), np.nan)
-    labels = np.full(num_tasks, -1, np.int64)
-    paths = [found.path for found in _matching(prefix + "*") if found.path.endswith(".npz")]
-    for path in paths:
-        with _opened(path) as arrays:
-            posteriors[arrays["tasks"]] = arrays["posteriors"]
-            labels[arrays["tasks"]] = arrays["labels"]
-    if (labels < 0).any():
-        raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
-    _delete(paths)
-    return posteriors, labels
-
-
-def _matching(pattern: str) -> Iterator[Any]:
-    return iter(FileSystems.match([pattern])[0].metadata_list)
-
-
-def _delete(paths: Iterable[str]) -> None:
-    present = [path for path in paths if FileSystems.exists(path)]
-    if present:
-        FileSystems.delete(present)
-
-
-def _digest(annotations: Annotations, gold: NDArray[np.int64] | None, initial: Any) -> str:
-    """A hash of all that decides the result beside the settings."""
+def _write_items(
+    annotations: Annotations,
+    gold: NDArray[np.int64] | None,
+    max_annotations: int | None,
+    rows: tuple[Array, Array] | None,
+    shares: Array | None,
+    states: Array | None,
+    folder: Folder,
+) -> tuple[list[str], str]:
+    """Writes all blocks; gives their paths, and a hash of all that decides the result beside the settings."""
+    if max_annotations is None:
+        share = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
+        max_annotations = min(share, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
     digest = hashlib.blake2b(digest_size=16)
-    start = initial.confusions if isinstance(initial, Aggregation) else initial
-    for column in (annotations.task_ids, annotations.annotator_ids, annotations.labels, gold, start):
-        digest.update(b"-" if column is None else np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest()
+    for array in rows or ():
+        digest.update(np.ascontiguousarray(array).data)
+    paths = []
+    for number, block in enumerate(blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]):
+        state = None if states is None else np.stack([states[block.tasks]] * 2)
+        data = encode(Item(block, None, state, None if shares is None else shares[block.tasks]))
+        digest.update(data)
+        paths.append(write_bytes(folder.item(number), data))
+    return paths, digest.hexdigest()
+
+
+# === Dataflow ===
+
+
+class _Flow(NamedTuple):
+    """PCollections between two steps.
+
+    Attributes:
+        items: Items; with shards, tuples of a block's key and its Item, whose annotators are renumbered.
+        state: one State; with shards, without rows.
+        shards: tuples of a shard's number and its ShardRows; None: all are in `state`.
+        answers: tuples of a block's key and a Parcel of ShardRows that it asked for.
+        penalties: one Sums, the annotators' part of the objective.
+        requests: tuples of a shard's number and a Parcel of a Request.
+    """
+
+    items: beam.PCollection
+    state: beam.PCollection
+    shards: beam.PCollection | None = None
+    answers: beam.PCollection | None = None
+    penalties: beam.PCollection | None = None
+    requests: beam.PCollection | None = None
+
+
+class _Engine:
+    """Wires a method's steps.
+
+    Args:
+        method: the steps.
+        shards: how annotators are cut.
+        given: rows and what is common, which the first start begins from.
+        threads: of a worker's kernels.
+    """
+
+    def __init__(self, method: Method, shards: Shards, given: tuple[Array, Array] | None = None, threads: int = 1):
+        self.method, self.shards, self.given, self.threads = method, shards, given, threads
+
+    def threaded(self, pipeline: beam.Pipeline, threads: int | None) -> _Engine:
+        """The same with a number of threads."""
+        if threads is None:
+            threads = num_threads() if _alone(pipeline) else 1
+        check_number("threads_per_worker", threads, 1, whole=True)
+        return _Engine(self.method, self.shards, self.given, threads)
+
+    # --- from nothing
+
+    def begin(self, items: beam.PCollection) -> _Flow:
+        """First parameters from items, of which some have posteriors or states to begin from."""
+        method, given = self.method, self.given
+        if self.shards.number == 1:
+            first = beam.ParDo(First(method, given is not None, self.threads))
+            items, sums = self._ran(items | "First" >> self._typed(first), items, "First")
+            return _Flow(items, sums | "Begin" >> beam.Map(begin_state, method, given).with_output_types(State))
+        pieces, requests = self._pieces(items)
+        first = beam.ParDo(FirstPiece(method, self.shards, given is not None))
+        steps = pieces | "First" >> first.with_output_types(Step)
+        common = None if given is None else given[1]
+        state = (
+            items.pipeline
+            | "One" >> beam.Create([None])
+            | "Begin" >> beam.Map(begin_heads, method, common, AsIter(_sums(steps, "First"))).with_output_types(State)
+        )
+        shards = items.pipeline | "Shards" >> beam.Create(self._first_shards())
+        flow = _Flow(_pieces_after(steps, "First", pieces, method), state, shards, requests=requests)
+        return self._sharded(flow, _parts(steps, "First"), "BeginShards", answer=True)
+
+    def _first_shards(self) -> list[tuple[int, Parcel]]:
+        """What the shards hold before the beginning: the given rows of the first start, or nothing."""
+        size, starts = self.shards.size, self.method.starts
+        if self.given is None:
+            return [(shard, Parcel(ShardRows(shard, (None,) * starts))) for shard in range(self.shards.number)]
+        parts = (self.given[0][shard * size : (shard + 1) * size] for shard in range(self.shards.number))
+        return [(shard, Parcel(ShardRows(shard, (part, *(None,) * (starts - 1))))) for shard, part in enumerate(parts)]
+
+    def _pieces(self, items: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
+        pieces = items | "Renumber" >> beam.Map(piece_of).with_output_types(Pair[int, Parcel])
+        requests = pieces | "Ask" >> beam.FlatMap(requests_of, self.shards).with_output_types(Pair[int, Parcel])
+        return pieces, requests
+
+    # --- from a checkpoint
+
+    def resume(self, items: beam.PCollection, state: beam.PCollection, shards: beam.PCollection, answer: bool) -> _Flow:
+        """Goes on from items with their states, one State without rows, and tuples (number, ShardRows)."""
+        if self.shards.number == 1:
+            whole = state | "Rows" >> beam.Map(with_rows, AsSingleton(shards)).with_output_types(State)
+            return _Flow(items, whole)
+        pieces, requests = self._pieces(items)
+        flow = _Flow(pieces, state, shards, requests=requests)
+        return self._sharded(flow, None, "ResumeShards", answer=True) if answer else flow
+
+    # --- one iteration
+
+    def step(self, flow: _Flow, number: int, last: bool = False) -> _Flow:
+        """E- and M-step."""
+        method, label = self.method, f"Expect{number}"
+        if flow.shards is None or flow.penalties is None:
+            expect = beam.ParDo(Expect(method, self.threads), AsSingleton(flow.state))
+            items, sums = self._ran(flow.items | label >> self._typed(expect), flow.items, label)
+            maximise = beam.Map(next_state, method, AsSingleton(flow.state)).with_output_types(State)
+            return _Flow(items, sums | f"Maximise{number}" >> maximise)
+        expect = beam.ParDo(ExpectPiece(method, self.shards, self.threads), AsSingleton(flow.state))
+        steps = (
+            (flow.items, flow.answers)
+            | f"Meet{number}" >> beam.Flatten()
+            | f"Join{number}" >> beam.GroupByKey()
+            | label >> expect.with_output_types(Step)
+        )
+        decide = beam.Map(next_heads, method, AsIter(_sums(steps, label)), AsIter(flow.penalties))
+        after = flow._replace(
+            items=_pieces_after(steps, label, flow.items, method),
+            state=flow.state | f"Decide{number}" >> decide.with_output_types(State),
+        )
+        return self._sharded(after, _parts(steps, label), f"Maximise{number}", answer=not last)
+
+    def _typed(self, transform: beam.ParDo) -> beam.PTransform:
+        return transform.with_output_types(Step if self.method.has_state else Pair[int, Sums])
+
+    def _ran(
+        self, steps: beam.PCollection, before: beam.PCollection, label: str
+    ) -> tuple[beam.PCollection, beam.PCollection]:
+        """Items after a step (where tasks have no state, those before it) and its sums, grouped under one key."""
+        sums, items = steps, before
+        if self.method.has_state:
+            sums = steps | f"{label}Sums" >> beam.FlatMap(keyed_sums_of).with_output_types(Pair[int, Sums])
+            items = steps | f"{label}Items" >> beam.FlatMap(item_of).with_output_types(Item)
+        return items, sums | f"{label}Group" >> beam.GroupByKey()
+
+    def _sharded(self, flow: _Flow, parts: beam.PCollection | None, label: str, answer: bool) -> _Flow:
+        """M-step of the shards, and their answers to what the next E-step asks for."""
+        mail = [flow.shards, *([] if parts is None else [parts]), *([flow.requests] if answer else [])]
+        maximise = beam.ParDo(StepOfShard(self.method, self.shards), AsSingleton(flow.state))
+        steps = (
+            mail
+            | f"{label}Mail" >> beam.Flatten()
+            | f"{label}Group" >> beam.GroupByKey()
+            | label >> maximise.with_output_types(ShardStep)
+        )
+        return flow._replace(
+            shards=steps | f"{label}Rows" >> beam.Map(rows_of_shard).with_output_types(Pair[int, Parcel]),
+            answers=steps | f"{label}Answers" >> beam.FlatMap(answers_of).with_output_types(Pair[int, Parcel]),
+            penalties=steps | f"{label}Penalties" >> beam.Map(penalties_of).with_output_types(Sums),
+        )
+
+    # --- the end
+
+    def posteriors(self, flow: _Flow) -> beam.PCollection:
+        """BlockPosteriors of the best start."""
+        if flow.shards is None:
+            return flow.items | "Posteriors" >> beam.Map(
+                item_posteriors, self.method, AsSingleton(flow.state)
+            ).with_output_types(BlockPosteriors)
+        answers = (
+            (flow.shards, flow.requests)
+            | "LastMail" >> beam.Flatten()
+            | "LastGroup" >> beam.GroupByKey()
+            | "LastAnswers" >> beam.FlatMap(last_answers, AsSingleton(flow.state)).with_output_types(Pair[int, Parcel])
+        )
+        return (
+            (flow.items, answers)
+            | "LastMeet" >> beam.Flatten()
+            | "LastJoin" >> beam.GroupByKey()
+            | "Posteriors"
+            >> beam.FlatMap(piece_posteriors, self.method, AsSingleton(flow.state)).with_output_types(BlockPosteriors)
+        )
+
+    def save(self, flow: _Flow, folder: Folder, number: int, identity: str) -> None:
+        """Writes a checkpoint, its manifest last."""
+        if flow.shards is None:
+            rows = flow.state | "RowsToSave" >> beam.Map(rows_of_state).with_output_types(Pair[int, Parcel])
+        else:
+            rows = flow.shards
+        written = [rows | "SaveAnnotators" >> beam.Map(write_shard, folder, number).with_output_types(str)]
+        if self.method.has_state:
+            items = flow.items if flow.shards is None else flow.items | "ItemsToSave" >> beam.Values()
+            written.append(items | "SaveTasks" >> beam.Map(write_state, folder, number).with_output_types(str))
+        sides = [AsIter(paths) for paths in written]
+        _ = flow.state | "SaveManifest" >> beam.Map(
+            write_manifest, folder.manifest(number), identity, *sides
+        ).with_output_types(str)
+
+
+def _alone(pipeline: beam.Pipeline) -> bool:
+    """Whether the runner has one worker, in this process, which so may use all cores."""
+    if type(pipeline.runner).__name__ not in ("FnApiRunner", "DirectRunner", "SwitchingDirectRunner"):
+        return False
+    options = (pipeline.options or PipelineOptions()).view_as(DirectOptions)
+    return options.direct_running_mode == "in_memory" and options.direct_num_workers == 1
+
+
+def _sums(steps: beam.PCollection, label: str) -> beam.PCollection:
+    return steps | f"{label}Sums" >> beam.FlatMap(sums_of).with_output_types(Sums)
+
+
+def _pieces_after(steps: beam.PCollection, label: str, before: beam.PCollection, method: Method) -> beam.PCollection:
+    """Pieces after a step; where tasks have no state, those before it."""
+    if not method.has_state:
+        return before
+    return steps | f"{label}Items" >> beam.FlatMap(keyed_item_of).with_output_types(Pair[int, Parcel])
+
+
+def _parts(steps: beam.PCollection, label: str) -> beam.PCollection:
+    return steps | f"{label}Parts" >> beam.FlatMap(parts_of).with_output_types(Pair[int, Parcel])

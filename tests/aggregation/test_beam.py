@@ -1,4 +1,3 @@
-import pickle
 import subprocess
 import sys
 import warnings
@@ -7,33 +6,39 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.block import blocks_of
+from crowdzoo.aggregation.glad import GLAD
+from crowdzoo.aggregation.ibcc import IBCC
+from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
 from crowdzoo.testing.aggregators import simulated_crowd
 
 beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 
-from apache_beam.coders import registry  # noqa: E402
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 from crowdzoo.aggregation import beam as on_beam  # noqa: E402
+from crowdzoo.aggregation import beam_files, beam_steps  # noqa: E402
+from crowdzoo.aggregation.beam_methods import method_of  # noqa: E402
+
+TINY = 300  # bytes of a shard: two annotators with four classes, each its own with three starts
 
 
-def make_pipeline():
-    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner"]))
+def make_pipeline(*options):
+    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner", *options]))
 
 
-def crowd():
-    """60 tasks of which some are known, and two without annotations; in seven blocks and one."""
+def crowd(num_annotators=9, num_classes=4):
+    """60 tasks of which some are known, and two without annotations."""
     annotations, truth = simulated_crowd(redundancy=3, seed=1)
     longer = Annotations.from_arrays(
         annotations.task_ids,
         annotations.annotator_ids,
         annotations.labels,
         tasks=range(62),
-        annotators=range(9),
-        classes=range(4),
+        annotators=range(num_annotators),
+        classes=range(num_classes),
     )
     return longer, np.where(np.arange(62) % 10 == 0, np.resize(truth, 62), -1)
 
@@ -41,8 +46,11 @@ def crowd():
 def assert_same(left, right):
     np.testing.assert_allclose(left.posteriors, right.posteriors, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(left.labels, right.labels)
-    np.testing.assert_allclose(left.confusions, right.confusions, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(left.class_prior, right.class_prior, rtol=0, atol=1e-6)
+    for name in ("confusions", "class_prior", "reliability", "difficulty"):
+        one, other = getattr(left, name), getattr(right, name)
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
     np.testing.assert_allclose(left.history, right.history, rtol=1e-9)
     assert left.log_likelihood == (None if right.log_likelihood is None else pytest.approx(right.log_likelihood))
     for name in ("converged", "num_iterations", "method"):
@@ -56,12 +64,16 @@ AGGREGATORS = {
     "hard majority vote": MajorityVote(voting="hard", ties="random", seed=4),
     "dawid-skene": DawidSkene(tol=1e-3),
     "three starts": DawidSkene(num_starts=3, seed=2, tol=1e-3, prior=0.1, diagonal=0.5),
+    "one-coin": OneCoinDawidSkene(tol=1e-3, class_prior="estimated"),
+    "glad": GLAD(tol=1e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
+    "ibcc": IBCC(tol=1e-3),
 }
 
 
+@pytest.mark.parametrize("max_shard_bytes", [2**26, TINY, 20], ids=["all", "shards", "one annotator a shard"])
 @pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_beam_equals_the_local_engine(tmp_path, aggregator):
-    annotations, gold = crowd()
+def test_beam_equals_the_local_engine(tmp_path, aggregator, max_shard_bytes):
+    annotations, gold = crowd(num_annotators=12, num_classes=5)  # three without annotations, a class that nobody said
     expected = aggregator.fit(annotations, gold=gold)
     result = on_beam.aggregate(
         annotations,
@@ -70,6 +82,7 @@ def test_beam_equals_the_local_engine(tmp_path, aggregator):
         make_pipeline=make_pipeline,
         folder=str(tmp_path / "new"),
         max_annotations=30,
+        max_shard_bytes=max_shard_bytes,
     )
     assert_same(result, expected)
     assert list((tmp_path / "new").iterdir()) == []
@@ -91,21 +104,77 @@ def test_one_block_equals_many_on_beam(tmp_path):
     assert_same(*results)
 
 
-@pytest.mark.parametrize("kind", ["confusions", "aggregation"])
-def test_warm_start_on_beam_equals_the_local_one(tmp_path, kind):
-    annotations, _ = crowd()
-    first = DawidSkene(tol=1e-2).fit(annotations)
-    initial = first if kind == "aggregation" else first.confusions
-    aggregator = DawidSkene(num_starts=2, tol=0.01)
+@pytest.mark.parametrize("max_shard_bytes", [2**26, 20], ids=["all", "shards"])
+@pytest.mark.parametrize(
+    ("aggregator", "kind"),
+    [
+        (DawidSkene(tol=0.01), "confusions"),
+        (DawidSkene(num_starts=2, tol=0.01), "confusions"),
+        (DawidSkene(num_starts=2, tol=0.01), "aggregation"),
+        (DawidSkene(num_starts=2, tol=0.01), "posteriors"),
+        (OneCoinDawidSkene(tol=0.01), "aggregation"),
+        (OneCoinDawidSkene(tol=0.01), "posteriors"),
+        (GLAD(tol=0.01, class_prior="estimated"), "aggregation"),
+        (GLAD(tol=0.01), "posteriors"),
+        (IBCC(tol=0.01), "posteriors"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__}{getattr(value, 'num_starts', 1)}",
+)
+def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, max_shard_bytes):
+    annotations, gold = crowd()
+    earlier = aggregator if kind == "aggregation" else DawidSkene(tol=1e-2)
+    first = earlier.fit(annotations, gold=np.where(np.arange(62) % 7 == 0, 1, -1))
+    initial = first if kind == "aggregation" else getattr(first, kind)
     result = on_beam.aggregate(
-        annotations, aggregator, initial=initial, make_pipeline=make_pipeline, folder=str(tmp_path)
+        annotations,
+        aggregator,
+        gold=gold,
+        initial=initial,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        max_annotations=50,
+        max_shard_bytes=max_shard_bytes,
     )
-    assert_same(result, aggregator.fit(annotations, initial=initial))
+    expected = aggregator.fit(annotations, gold=gold, initial=initial)
+    assert_same(result, expected)
+    if getattr(aggregator, "num_starts", 1) == 1:  # of several, the best may be one that does not begin there
+        assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_of_other_shapes(tmp_path, seed):
+    """Many annotators with few annotations, one with many, tasks out of order, one class more or less."""
+    rng = np.random.default_rng(seed)
+    num_tasks, num_annotators, num_classes = ((200, 90, 2), (150, 40, 7), (40, 150, 3))[seed]
+    size = 600
+    tasks = rng.integers(num_tasks, size=size)
+    annotators = np.where(rng.random(size) < 0.3, 5, rng.integers(num_annotators, size=size))
+    keep = np.unique(tasks * num_annotators + annotators, return_index=True)[1]
+    annotations = Annotations.from_arrays(
+        tasks[keep],
+        annotators[keep],
+        rng.integers(num_classes, size=keep.size),
+        tasks=range(num_tasks),
+        annotators=range(num_annotators),
+        classes=range(num_classes),
+    )
+    for aggregator in (DawidSkene(max_iter=3, tol=0), GLAD(max_iter=3, tol=0), IBCC(max_iter=3, tol=0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = on_beam.aggregate(
+                annotations,
+                aggregator,
+                make_pipeline=make_pipeline,
+                folder=str(tmp_path),
+                max_annotations=100,
+                max_shard_bytes=1000,
+            )
+            assert_same(result, aggregator.fit(annotations))
 
 
 def test_no_annotations_on_beam(tmp_path):
     annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
-    for aggregator in (MajorityVote(), DawidSkene()):
+    for aggregator in (MajorityVote(), DawidSkene(), GLAD()):
         result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
         assert result.posteriors.shape == (0, 2)
 
@@ -187,48 +256,75 @@ def test_majority_vote_transform_gives_posteriors_and_params():
         collected(found["params"], check_params)
 
 
-def test_counts_add_up_in_any_sharding():
-    annotations, _ = crowd()
-    elements = [on_beam._votes(block, (0, 1), 5, 9, 4) for block in blocks_of(annotations, None, 20)]
-    elements[0] = (None, elements[0][1])
-    combine = on_beam._Sum(2)
-    totals = []
-    for shards in (
-        [elements],
-        [elements[:2], elements[2:]],
-        [[element] for element in reversed(elements)],
-        [[], elements],
-    ):
-        accumulators = []
-        for shard in shards:
-            accumulator = combine.create_accumulator()
-            for element in shard:
-                accumulator = combine.add_input(accumulator, element)
-            accumulators.append(accumulator)
-        totals.append(combine.extract_output(combine.merge_accumulators(accumulators)))
-    assert totals[0][1].num_annotations == len(annotations)
-    assert totals[0][0].num_annotations == sum(element[0].num_annotations for element in elements[1:])
-    for total in totals[1:]:
-        for left, right in zip(total, totals[0], strict=True):
-            np.testing.assert_allclose(left.confusions, right.confusions)
-            np.testing.assert_allclose(left.classes, right.classes)
-
-
-def test_what_crosses_workers_survives_its_coder():
+def test_transforms_with_shards_give_the_annotators_shard_by_shard():
     annotations, gold = crowd()
-    block = blocks_of(annotations, gold)[0]
-    counts = on_beam._votes(block, (0,), 0, 9, 4)
-    runs = on_beam._begin_runs(DawidSkene(), None, counts)
-    posteriors = on_beam._run_posteriors(0, block, runs[0])
-    for value in (block, counts, runs, posteriors):
-        coder = registry.get_coder(type(value))
-        copy = coder.decode(coder.encode(value))
-        assert pickle.dumps(copy) == pickle.dumps(pickle.loads(pickle.dumps(copy)))
-        left, right = (item[0] if isinstance(item, tuple) else item for item in (value, copy))
-        for name, array in vars(left).items():
-            if isinstance(array, np.ndarray):
-                np.testing.assert_array_equal(array, getattr(right, name))
-    assert isinstance(block, Block)
+    settings = {"max_iter": 2, "tol": 0, "num_starts": 2, "seed": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = DawidSkene(**settings).fit(annotations, gold=gold)
+
+    def check_posteriors(blocks):
+        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
+        for block in blocks:
+            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
+
+    def check_annotators(shards):
+        assert sorted(first for first, _ in shards) == [0, 2, 4, 6, 8]
+        for first, params in shards:
+            np.testing.assert_allclose(params.confusions, expected.confusions[first : first + 2], atol=1e-6)
+
+    def check_run(runs):
+        (run,) = runs
+        np.testing.assert_allclose(run.history, expected.history)
+        assert run.params.num_annotators == 0
+        np.testing.assert_allclose(run.params.class_prior, expected.class_prior, atol=1e-6)
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, gold, 40)))
+        found = blocks | on_beam.DawidSkene(9, 4, max_shard_bytes=2 * 2 * 128, **settings)
+        collected(found["posteriors"], check_posteriors)
+        collected(found["annotators"], check_annotators)
+        collected(found["run"], check_run)
+
+
+def test_glad_transform_gives_difficulties():
+    annotations, _ = crowd()
+    expected = GLAD(tol=0.01).fit(annotations)
+
+    def check(blocks):
+        for block in blocks:
+            np.testing.assert_allclose(np.exp(-block.state), expected.difficulty[block.tasks], atol=1e-6)
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
+        collected((blocks | on_beam.GLAD(9, 4, max_iter=8, tol=0.01))["posteriors"], check)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_bundle_adds_up_in_any_number_of_threads(threads):
+    annotations, gold = crowd()
+    method = method_of(DawidSkene(num_starts=2), 9, 4)
+    totals = []
+    for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
+        first = beam_steps.First(method, False, threads)
+        first.start_bundle()
+        for block in blocks:
+            assert list(first.process(beam_steps.Item(block))) == []
+        (windowed,) = first.finish_bundle()
+        totals.append(windowed.value[1].parts)
+    assert totals[0][0].common[-1] == len(annotations)
+    for left, right in zip(*totals, strict=True):
+        np.testing.assert_allclose(left.rows, right.rows)
+        np.testing.assert_allclose(left.common, right.common)
+
+
+def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
+    monkeypatch.setenv("CROWDZOO_THREADS", "5")
+    engine = on_beam._Engine(method_of(DawidSkene(), 9, 4), on_beam.Shards(9, 9))
+    assert engine.threaded(make_pipeline(), None).threads == 5
+    assert engine.threaded(make_pipeline(), 3).threads == 3
+    for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
+        assert engine.threaded(make_pipeline(*options), None).threads == 1
 
 
 # === Checkpoints ===
@@ -252,34 +348,91 @@ def pipelines_until(limit):
     return make
 
 
-def fit_in_steps(annotations, folder, make, aggregator):
-    return on_beam.aggregate(annotations, aggregator, make_pipeline=make, folder=str(folder), iterations_per_pipeline=2)
+def fit_in_steps(annotations, folder, make, aggregator, **options):
+    return on_beam.aggregate(
+        annotations, aggregator, make_pipeline=make, folder=str(folder), iterations_per_pipeline=2, **options
+    )
 
 
-def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path):
+RESUMED = {
+    "all": (DawidSkene(tol=5e-4), 2**26),
+    "shards": (DawidSkene(tol=5e-4), 500),
+    "task states": (GLAD(tol=2e-4), 2**26),
+    "task states and shards": (GLAD(tol=2e-4), 40),
+}
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
     annotations, _ = crowd()
-    aggregator = DawidSkene(tol=5e-4)
+    aggregator, max_shard_bytes = RESUMED[case]
+    options = {"max_annotations": 60, "max_shard_bytes": max_shard_bytes}
     expected = aggregator.fit(annotations)
     assert expected.num_iterations > 4  # more than two pipelines of two
-    whole = pipelines_until(None)
-    fit_in_steps(annotations, tmp_path / "whole", whole, aggregator)
     with pytest.raises(KilledError):
-        fit_in_steps(annotations, tmp_path / "killed", pipelines_until(2), aggregator)
-    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["runs-000001.npz", "runs-000002.npz"]
+        fit_in_steps(annotations, tmp_path, pipelines_until(2), aggregator, **options)
+    names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("items-"))
+    assert names[-1] == "checkpoint-000002.manifest"
+    assert all(name.startswith("checkpoint-000002") for name in names)
+    assert sum("annotators" in name for name in names) == (
+        1 if max_shard_bytes == 2**26 else {500: 3, 40: 5}[max_shard_bytes]
+    )
+    assert any("tasks" in name for name in names) == ("task states" in case)
     rest = pipelines_until(None)
-    assert_same(fit_in_steps(annotations, tmp_path / "killed", rest, aggregator), expected)
-    assert len(rest.made) == len(whole.made) - 2
-    assert list((tmp_path / "killed").iterdir()) == []
+    assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, **options), expected)
+    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2 + 1  # and one for the posteriors
+    assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("other", ["settings", "data", "gold"])
+def write_until(limit, name):
+    """`write_value`, but for the limit-th file of a name, at which the worker dies with half of it written."""
+    write, written = beam_files.write_value, []
+
+    def write_or_die(path, value):
+        if name in path:
+            written.append(path)
+            if len(written) == limit:
+                with open(f"{path}.0123abcd", "wb") as file:
+                    file.write(b"half")
+                raise KilledError
+        return write(path, value)
+
+    return write_or_die
+
+
+@pytest.mark.parametrize("dies_at", ["annotators", "tasks", "manifest", "posteriors"])
+def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
+    annotations, _ = crowd()
+    aggregator = GLAD(tol=5e-3)
+    options = {"max_annotations": 60, "max_shard_bytes": 40}
+    expected = aggregator.fit(annotations)
+    # in the second pipeline, or the last: a checkpoint is five files of annotators, four of tasks, one manifest
+    limit = {"annotators": 7, "tasks": 6, "manifest": 2, "posteriors": 2}[dies_at]
+    with monkeypatch.context() as patch:
+        patch.setattr(beam_steps, "write_value", write_until(limit, dies_at))
+        with pytest.raises(Exception, match="KilledError"):
+            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
+    manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
+    assert len(manifests) == 1
+    assert (manifests == ["checkpoint-000001.manifest"]) == (dies_at != "posteriors")
+    assert_same(fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options), expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", ["settings", "data", "gold", "shards", "method"])
 def test_a_checkpoint_of_something_else_is_refused(tmp_path, other):
     annotations, gold = crowd()
     with pytest.raises(KilledError):
         fit_in_steps(annotations, tmp_path, pipelines_until(1), DawidSkene())
     arguments = {"annotations": annotations, "aggregator": DawidSkene(), "gold": None}
-    changed = {"settings": ("aggregator", DawidSkene(prior=0.5)), "data": ("annotations", simulated_crowd()[0])}
-    name, value = changed.get(other, ("gold", gold))
+    changed = {
+        "settings": ("aggregator", DawidSkene(prior=0.5)),
+        "data": ("annotations", simulated_crowd()[0]),
+        "gold": ("gold", gold),
+        "shards": ("max_shard_bytes", 500),
+        "method": ("aggregator", IBCC()),
+    }
+    name, value = changed[other]
     arguments[name] = value
     with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
         on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
@@ -287,11 +440,65 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, other):
 
 def test_half_written_files_are_not_read(tmp_path):
     annotations, _ = crowd()
-    (tmp_path / "runs-000001.npz.0123").write_bytes(b"half")
-    (tmp_path / "posteriors-0.npz.0123").write_bytes(b"half")
+    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-annotators-000000.bin.0123"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / "posteriors-000000000000.bin.0123").write_bytes(b"half")
+    (tmp_path / "mine.txt").write_text("not touched")
     aggregator = DawidSkene(tol=0.1)
     result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
     assert_same(result, aggregator.fit(annotations))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("aggregator", [DawidSkene(tol=0.01), GLAD(tol=0.01), MajorityVote()], ids=repr)
+def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
+    annotations, gold = crowd()
+    expected = aggregator.fit(annotations, gold=gold)
+    run = on_beam.fit(
+        lambda pipeline: pipeline | beam.Create(blocks_of(annotations, gold, 50)),
+        aggregator,
+        annotations.num_annotators,
+        annotations.num_classes,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        iterations_per_pipeline=3,
+        max_shard_bytes=40,
+    )
+    np.testing.assert_allclose(run.history, expected.history)
+    assert run.converged
+    if isinstance(aggregator, GLAD):
+        np.testing.assert_allclose(run.params.alpha, expected.reliability)
+    else:
+        np.testing.assert_allclose(run.params.confusions, expected.confusions)
+
+
+# === Engines ===
+
+ENGINES = {
+    "many threads": ["--direct_running_mode=multi_threading", "--direct_num_workers=2"],
+    "many processes": ["--direct_running_mode=multi_processing", "--direct_num_workers=2"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("aggregator", "max_shard_bytes"),
+    [(DawidSkene(tol=0.01, num_starts=2), 2**26), (DawidSkene(tol=0.01), 500), (GLAD(tol=0.01), 40)],
+    ids=["all", "shards", "task states and shards"],
+)
+def test_workers_of_other_kinds_find_the_same(tmp_path, engine, aggregator, max_shard_bytes):
+    annotations, gold = crowd()
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        gold=gold,
+        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
+        folder=str(tmp_path),
+        max_annotations=60,
+        max_shard_bytes=max_shard_bytes,
+    )
+    assert_same(result, aggregator.fit(annotations, gold=gold))
 
 
 # === What is refused ===
@@ -300,8 +507,12 @@ def test_half_written_files_are_not_read(tmp_path):
 def test_what_beam_cannot_do_is_refused(tmp_path):
     annotations, _ = crowd()
     common = {"make_pipeline": make_pipeline, "folder": str(tmp_path)}
-    with pytest.raises(DataError, match="confusions"):
-        on_beam.aggregate(annotations, DawidSkene(), initial=np.full((62, 4), 0.25), **common)
+    with pytest.raises(DataError, match="posteriors"):
+        on_beam.aggregate(annotations, GLAD(), initial=np.full((9, 4, 4), 0.25), **common)
+    with pytest.raises(ConfigError, match="max_shard_bytes"):
+        on_beam.aggregate(annotations, DawidSkene(), max_shard_bytes=0, **common)
+    with pytest.raises(ConfigError, match="threads_per_worker"):
+        on_beam.aggregate(annotations, DawidSkene(), threads_per_worker=0, **common)
     with pytest.raises(ConfigError, match="takes no `initial`"):
         on_beam.aggregate(annotations, MajorityVote(), initial=np.full((9, 4, 4), 0.25), **common)
     with pytest.raises(ConfigError, match="str does not run on Beam"):

@@ -42,6 +42,34 @@ def test_without_confusions_is_read_back(tmp_path):
     assert read.annotator_frame().columns.tolist() == ["annotator", "annotations"]
 
 
+def test_posteriors_of_other_tasks_are_bayes_rule():
+    annotations = Annotations.from_arrays([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1], tasks=range(4))
+    result = DawidSkene(prior=0.5, max_iter=3, tol=10.0).fit(annotations)
+    others = Annotations.from_arrays([0, 1, 1], [1, 0, 1], [1, 0, 1], tasks=range(3))
+    expected = np.stack(
+        [
+            result.class_prior * result.confusions[1, :, 1],
+            result.class_prior * result.confusions[0, :, 0] * result.confusions[1, :, 1],
+            result.class_prior,
+        ]
+    )
+    np.testing.assert_allclose(result.posteriors_of(others), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(result.posteriors_of(annotations), result.posteriors, rtol=1e-9)
+    assert result.posteriors_of(others.select_tasks([])).shape == (0, 2)
+
+
+def test_posteriors_of_other_tasks_need_the_same_annotators_and_a_model():
+    annotations = Annotations.from_arrays([0, 0], [0, 1], [0, 1])
+    with pytest.raises(DataError, match="wawa has no confusion matrices"):
+        create("wawa").fit(annotations).posteriors_of(annotations)
+    more = Annotations.from_arrays([0, 0], [0, 1], [0, 1], annotators=range(3))
+    with pytest.raises(DataError, match="other annotators"):
+        DawidSkene().fit(annotations).posteriors_of(more)
+    ratings = Annotations.from_arrays([0, 0], [0, 1], [0.5, 1.0], kind="regression")
+    with pytest.raises(DataError, match="classification"):
+        DawidSkene().fit(annotations).posteriors_of(ratings)
+
+
 def test_files_hold_names(tmp_path):
     folder = DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
     tasks = pyarrow.parquet.read_table(folder / "tasks.parquet").to_pydict()

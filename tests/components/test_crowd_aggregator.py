@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.aggregation import DawidSkene, MajorityVote, create
 from crowdzoo.annotations import Annotations
 from crowdzoo.components.example_files import read_dataset_info
 
@@ -46,6 +46,37 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
             expected *= fitted.confusions[annotator, :, label]
         np.testing.assert_allclose(record["posterior"], expected / expected.sum(), atol=1e-5)
         assert record["aggregated_label"] == [int(np.argmax(expected))]
+
+
+@pytest.mark.parametrize("name", ["glad", "one-coin", "ibcc", "mace", "mmce", "wawa", "worker-clustering"])
+def test_every_method_fits_train_alone_and_answers_eval(crowd_folder, name):
+    """Some run on Beam, some do not; some have a model of the annotators that holds for other tasks, some do not."""
+    settings = {"tol": 0.01} if name in ("glad", "one-coin", "ibcc") else {}
+    examples, annotations = crowd_folder.generate()
+    aggregated, _ = crowd_folder.aggregate(examples, annotations, name, **settings)
+    aggregator = create(name, seed=0, **settings)
+    crowd = Annotations.from_parquet(pathlib.Path(annotations.uri, "annotations.parquet"))
+    in_train = np.array([int(task[1:]) < 30 for task in crowd.tasks])
+    fitted = aggregator.fit(crowd.select_tasks(in_train))
+    others = crowd.select_tasks(~in_train)
+    has_model = name not in ("glad", "wawa")
+    expected = fitted.posteriors_of(others) if has_model else aggregator.fit(others).posteriors
+    for split, names, rows in (("train", fitted.tasks, fitted.posteriors), ("eval", others.tasks, expected)):
+        found = posteriors(crowd_folder, aggregated, split)
+        assert sorted(found) == sorted(names)
+        for task, row in zip(names, rows, strict=True):
+            np.testing.assert_allclose(found[task], row, atol=1e-6)
+
+
+def test_a_task_that_nobody_annotated_has_the_class_prior_of_train(crowd_folder):
+    table = pyarrow.parquet.read_table(crowd_folder.path / "instances.parquet").to_pydict()
+    for name, value in {"task": "silent", "features": [0.0, 0.0, 0.0], "split": "eval", "gold": "x"}.items():
+        table[name].append(value)
+    pyarrow.parquet.write_table(pyarrow.table(table), crowd_folder.path / "instances.parquet")
+    examples, annotations = crowd_folder.generate()
+    aggregated, report = crowd_folder.aggregate(examples, annotations, "dawid-skene", **EM)
+    prior = json.loads(pathlib.Path(report.uri, "summary.json").read_text())["class_prior"]
+    np.testing.assert_allclose(posteriors(crowd_folder, aggregated, "eval")["silent"], prior, atol=1e-6)
 
 
 def test_annotations_of_eval_tasks_change_nothing_for_train(crowd_folder):

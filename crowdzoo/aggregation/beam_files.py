@@ -1,0 +1,109 @@
+"""Files between pipelines on Beam, on any file system that Beam knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import uuid4
+
+from apache_beam.io.filesystems import FileSystems
+
+from crowdzoo.aggregation.beam_values import decode, encode
+
+__all__ = ["Folder", "read_value", "write_bytes", "write_value"]
+
+MIME = "application/octet-stream"
+
+
+def write_bytes(path: str, data: bytes) -> str:
+    """Writes under a name of its own and renames: a worker that dies or repeats leaves no half file."""
+    draft = f"{path}.{uuid4().hex}"
+    with FileSystems.create(draft, mime_type=MIME) as file:
+        file.write(data)
+    FileSystems.rename([draft], [path])
+    return path
+
+
+def write_value(path: str, value: Any) -> str:
+    """Writes what `read_value` reads; see `write_bytes`."""
+    return write_bytes(path, encode(value))
+
+
+def read_value(path: str) -> Any:
+    """Reads what `write_value` wrote."""
+    with FileSystems.open(path, mime_type=MIME) as file:
+        return decode(file.read())
+
+
+class Folder:
+    """The names of a fit's files. It goes to the workers, so it holds nothing but its path.
+
+    A checkpoint is one file a shard of annotators, one a block if tasks have states, and a manifest, which is written
+    last: without it the others count for nothing.
+
+    Args:
+        path: of the folder.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def make(self) -> None:
+        """Makes the folder if it is not there."""
+        if not FileSystems.exists(self.path):
+            FileSystems.mkdirs(self.path)
+
+    def item(self, number: int) -> str:
+        """A block as `aggregate` gave it to the workers."""
+        return self._name(f"items-{number:06d}.bin")
+
+    def manifest(self, number: int) -> str:
+        """Of a checkpoint."""
+        return self._name(f"checkpoint-{number:06d}.manifest")
+
+    def shard(self, number: int, shard: int) -> str:
+        """A shard's parameters in a checkpoint."""
+        return self._name(f"checkpoint-{number:06d}-annotators-{shard:06d}.bin")
+
+    def tasks(self, number: int, key: int) -> str:
+        """The states of a block's tasks in a checkpoint."""
+        return self._name(f"checkpoint-{number:06d}-tasks-{key:012d}.bin")
+
+    def posteriors(self, key: int) -> str:
+        """What was found for a block."""
+        return self._name(f"posteriors-{key:012d}.bin")
+
+    def found(self, start: str, end: str = "") -> list[str]:
+        """Paths of the files whose names start and end so, in order."""
+        matched = FileSystems.match([self._name(start + "*")])[0].metadata_list
+        return sorted(item.path for item in matched if item.path.endswith(end))
+
+    def last_manifest(self) -> int:
+        """Number of the last whole checkpoint; 0: there is none."""
+        names = [FileSystems.split(path)[1] for path in self.found("checkpoint-", ".manifest")]
+        return max((int(name.split("-")[1].split(".")[0]) for name in names), default=0)
+
+    def clean(self, but: int | None = None) -> None:
+        """Removes what a fit wrote here, half files included.
+
+        Args:
+            but: number of the checkpoint to keep; then the blocks stay too.
+        """
+        kept = () if but is None else (f"checkpoint-{but:06d}",)
+        starts = ("checkpoint-",) if but is not None else ("checkpoint-", "items-", "posteriors-")
+        paths = (path for start in starts for path in self.found(start))
+        _delete(path for path in paths if not FileSystems.split(path)[1].startswith(kept or "/"))
+
+    def _name(self, name: str) -> str:
+        return FileSystems.join(self.path, name)
+
+
+def _delete(paths: Iterable[str]) -> None:
+    listed = list(paths)
+    # the manifest first: what is left when this is cut short is then no checkpoint
+    for batch in (
+        [p for p in listed if p.endswith(".manifest")],
+        [p for p in listed if not p.endswith(".manifest")],
+    ):
+        if batch:
+            FileSystems.delete(batch)

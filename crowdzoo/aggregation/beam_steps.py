@@ -1,0 +1,642 @@
+"""What workers call on Beam: functions and DoFns over items, shards and files. `beam` wires them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.transforms.window import GlobalWindows
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.base import check_number
+from crowdzoo.aggregation.beam_files import Folder, read_value, write_value
+from crowdzoo.aggregation.beam_methods import Method
+from crowdzoo.aggregation.beam_values import (
+    BlockPosteriors,
+    Item,
+    Parcel,
+    Request,
+    ShardRows,
+    ShardStep,
+    State,
+    Step,
+    Sums,
+    Tally,
+)
+from crowdzoo.aggregation.block import FIELDS, Block
+from crowdzoo.aggregation.run import Run, advance
+from crowdzoo.aggregation.threads import in_threads
+from crowdzoo.errors import DataError
+
+__all__ = [
+    "Expect",
+    "ExpectPiece",
+    "First",
+    "FirstPiece",
+    "Shards",
+    "StepOfShard",
+    "answers_of",
+    "begin_heads",
+    "begin_state",
+    "best_run",
+    "best_shard",
+    "best_start",
+    "finished_run",
+    "item_of",
+    "item_posteriors",
+    "keyed_item_of",
+    "keyed_sums_of",
+    "last_answers",
+    "next_heads",
+    "next_state",
+    "params_of_run",
+    "parts_of",
+    "penalties_of",
+    "piece_of",
+    "piece_posteriors",
+    "read_item",
+    "read_posteriors",
+    "read_shard",
+    "requests_of",
+    "rows_of_shard",
+    "rows_of_state",
+    "sums_of",
+    "with_rows",
+    "with_state",
+    "write_manifest",
+    "write_posteriors",
+    "write_shard",
+    "write_state",
+]
+
+Array = NDArray[np.float64]
+
+
+class Shards(NamedTuple):
+    """How annotators are cut: shard s has those from `s * size` on."""
+
+    num_annotators: int
+    size: int
+
+    @classmethod
+    def of(cls, method: Method, max_bytes: int) -> Shards:
+        """Shards of at most so many bytes of parameters, all starts together; of one annotator at least."""
+        check_number("max_shard_bytes", max_bytes, 1, whole=True)
+        size = max_bytes // (method.row_bytes * method.starts)
+        return cls(method.num_annotators, max(1, min(size, method.num_annotators)))
+
+    @property
+    def number(self) -> int:
+        """How many shards; one means that all workers get all parameters."""
+        return max(1, -(-self.num_annotators // self.size))
+
+    def size_of(self, shard: int) -> int:
+        """How many annotators a shard has."""
+        return min(self.size, self.num_annotators - shard * self.size)
+
+
+# === What workers call: all parameters at hand ===
+
+
+class _Bundle(beam.DoFn):
+    """Adds up a bundle's blocks in one table a start and thread, and gives their sum once.
+
+    Where tasks have states, out come Steps, of an item or of sums; else only the sums, under the key 0.
+    """
+
+    def __init__(self, method: Method, threads: int):
+        super().__init__()
+        self.method, self.threads = method, threads
+        self.totals: dict[int, list[Tally]] = {}
+        self.seen = False
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        self.totals, self.seen = {}, False
+
+    def total(self, start: int, block: Block, work: Callable[[Tally, Block, slice], None]) -> None:
+        """Calls `work` with parts of a block, each with its rows' place among the block's tasks."""
+        tables = self.totals.setdefault(start, [])
+        parts = block.cut(max(1, -(-len(block) // self.threads))) if self.threads > 1 else [block]
+        ends = np.cumsum([0, *(len(part.tasks) for part in parts)])
+        places = [slice(begin, end) for begin, end in itertools.pairwise(ends)]
+        while len(tables) < min(self.threads, max(len(parts), 1)):
+            tables.append(self.method.zero(self.method.num_annotators))
+        share = max(1, -(-len(parts) // len(tables)))
+        jobs = [
+            (table, parts[first : first + share], places[first : first + share])
+            for table, first in zip(tables, range(0, len(parts), share), strict=False)
+        ]
+
+        def do(some: Any) -> None:
+            for table, blocks, rows in some:
+                for piece, place in zip(blocks, rows, strict=True):
+                    work(table, piece, place)
+
+        in_threads(do, jobs, self.threads)
+
+    def finish_bundle(self) -> Iterator[Any]:
+        """The bundle's sums."""
+        if self.seen:
+            parts: list[Tally | None] = []
+            for start in range(self.method.starts):
+                tables = self.totals.get(start)
+                parts.append(None if not tables else functools.reduce(Tally.__add__, tables))
+            sums = Sums(tuple(parts))
+            yield GlobalWindows.windowed_value(Step(sums=sums) if self.method.has_state else (0, sums))
+
+
+class First(_Bundle):
+    """Counts a block before there are parameters."""
+
+    def __init__(self, method: Method, has_given: bool, threads: int):
+        super().__init__(method, threads)
+        self.has_given = has_given
+
+    def process(self, element: Item) -> Iterator[Step]:
+        """An item with its first states, where tasks have any."""
+        self.seen = True
+        block, method, state = element.block, self.method, element.state
+        new = np.full(len(block.tasks), method.first_state)
+        for start in range(int(self.has_given), method.starts):
+            given = element.given if start == 0 else None
+
+            def work(total: Tally, part: Block, place: slice, start: int = start, given: Array | None = given) -> None:
+                found = method.first(total, part, start, None, None if given is None else given[place])
+                if found is not None:
+                    new[place] = found
+
+            self.total(start, block, work)
+        if method.has_state:
+            yield Step(item=Item(block, None, np.stack([new, new]) if state is None else state))
+
+
+class Expect(_Bundle):
+    """E-step of a block."""
+
+    def __init__(self, method: Method, threads: int):
+        super().__init__(method, threads)
+        self.prepared: dict[int, Any] = {}
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        super().start_bundle()
+        self.prepared = {}
+
+    def process(self, element: Item, state: State) -> Iterator[Step]:
+        """An item with its new states, where tasks have any."""
+        self.seen = True
+        block, method = element.block, self.method
+        new = np.empty(len(block.tasks))
+        after = None if element.state is None else element.state[1]
+        for start, run in enumerate(state.runs):
+            if run.done:
+                continue
+            if start not in self.prepared:
+                self.prepared[start] = method.prepared(state.rows[start], run.params)
+            counting = len(run.history) < method.max_iter  # else no M-step will follow
+
+            def work(total: Tally, part: Block, place: slice, start: int = start, counting: bool = counting) -> None:
+                now = None if after is None else after[place]
+                found = method.expect(total, part, self.prepared[start], now, counting)
+                if found is not None:
+                    new[place] = found
+
+            self.total(start, block, work)
+        if method.has_state:
+            done = state.runs[0].done
+            yield Step(item=element if done else Item(block, None, _stacked(after, new)))
+
+
+def _stacked(before: Array | None, after: Array) -> Array:
+    assert before is not None
+    return np.stack([before, after])
+
+
+def keyed_sums_of(step: Step) -> tuple[tuple[int, Sums], ...]:
+    """The sums, if there are any, under the key 0."""
+    return () if step.sums is None else ((0, step.sums),)
+
+
+def sums_of(step: Step) -> tuple[Sums, ...]:
+    """The sums, if there are any."""
+    return () if step.sums is None else (step.sums,)
+
+
+def _sum(values: Iterable[Sums]) -> Sums:
+    return functools.reduce(Sums.__add__, values)
+
+
+def item_of(step: Step) -> tuple[Item, ...]:
+    """The item, if there is one."""
+    return () if step.item is None else (step.item,)
+
+
+def begin_state(keyed: tuple[int, Iterable[Sums]], method: Method, given: tuple[Array, Array] | None) -> State:
+    """First parameters."""
+    runs, rows = [], []
+    for total in _sum(keyed[1]).parts:
+        found = method.maximise(total, None, None) if total is not None else given
+        assert found is not None
+        runs.append(_begun(method, found[1]))
+        rows.append(found[0])
+    return State(tuple(runs), tuple(rows))
+
+
+def _begun(method: Method, common: Array) -> Run[Array]:
+    return Run(common) if method.max_iter else Run(common, (0.0,), 0.0, True, True)
+
+
+def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, state: State) -> State:
+    """M-step."""
+    runs, all_rows = [], []
+    for total, run, rows in zip(_sum(keyed[1]).parts, state.runs, state.rows, strict=True):
+        after = run if total is None else _next_run(method, run, total, method.penalty(rows))
+        runs.append(after)
+        all_rows.append(rows if total is None or after.done else method.maximise(total, rows, run.params)[0])
+    return State(tuple(runs), tuple(all_rows))
+
+
+def _next_run(method: Method, run: Run[Array], total: Tally, penalty: float) -> Run[Array]:
+    nobody = replace(total, rows=total.rows[:0])
+    return advance(
+        run,
+        method.objective(total.common, run.params) + penalty,
+        float(total.common[-3]),
+        int(total.common[-1]),
+        method.max_iter,
+        method.tol,
+        lambda: method.maximise(nobody, None, run.params)[1],
+    )
+
+
+def best_start(state: State) -> int:
+    """The start with the highest objective; the earliest of equals."""
+    return max(range(len(state.runs)), key=lambda start: state.runs[start].history[-1])
+
+
+def best_run(state: State, method: Method) -> Run:
+    """The best start as the local engine has it; with shards, of no annotator."""
+    best = best_start(state)
+    return finished_run(method, state.runs[best], state.rows[best] if state.rows else method.zero(0).rows)
+
+
+def finished_run(method: Method, run: Run[Array], rows: Array) -> Run:
+    """A run as the local engine has it."""
+    history = run.history if method.max_iter else ()
+    return replace(run, params=method.params(rows, run.params), history=history)
+
+
+def params_of_run(run: Run) -> Any:
+    """A run's parameters."""
+    return run.params
+
+
+def item_posteriors(item: Item, method: Method, state: State) -> BlockPosteriors:
+    """What the best start says of a block's tasks."""
+    best = best_start(state)
+    return _block_posteriors(item, method, state.rows[best], state.runs[best].params)
+
+
+def _block_posteriors(item: Item, method: Method, rows: Array, common: Array) -> BlockPosteriors:
+    block = item.block
+    before = None if item.state is None else item.state[0]
+    posteriors = method.posteriors(block, method.prepared(rows, common), common, before)
+    labels = method.labels(posteriors, block.tasks)
+    return BlockPosteriors(block.tasks, posteriors, labels, before, method.last_likelihood(block, rows, common))
+
+
+# === What workers call: annotators in shards ===
+
+
+def key_of(block: Block) -> int:
+    """A block's first task, which no other block has; -1 of an empty block."""
+    return int(block.tasks[0]) if len(block.tasks) else -1
+
+
+def piece_of(item: Item) -> tuple[int, Parcel]:
+    """An item whose annotators are numbered among themselves."""
+    block = item.block
+    is_here = np.zeros(int(block.annotator_ids.max(initial=-1)) + 1, np.bool_)
+    is_here[block.annotator_ids] = True
+    codes = np.flatnonzero(is_here)
+    places = np.empty(len(is_here), np.int32)
+    places[codes] = np.arange(len(codes))
+    renumbered = _with_annotators(block, places[block.annotator_ids])
+    return key_of(block), Parcel(replace(item, block=renumbered, codes=codes))
+
+
+def _with_annotators(block: Block, annotator_ids: NDArray[np.int32]) -> Block:
+    changed = Block.__new__(Block)
+    for name in FIELDS:
+        setattr(changed, name, getattr(block, name))
+    changed.annotator_ids = annotator_ids
+    return changed
+
+
+def _ranges(codes: NDArray[np.int64], shards: Shards) -> Iterator[tuple[int, slice]]:
+    """The shards that ascending codes fall in, and where."""
+    if not len(codes):
+        return
+    owners = codes // shards.size
+    first = np.flatnonzero(np.diff(owners, prepend=-1))
+    for begin, end in zip(first, [*first[1:], len(codes)], strict=True):
+        yield int(owners[begin]), slice(int(begin), int(end))
+
+
+def requests_of(keyed: tuple[int, Parcel], shards: Shards) -> Iterator[tuple[int, Parcel]]:
+    """What a block asks of which shard."""
+    key, item = keyed[0], keyed[1].content
+    assert isinstance(item, Item)
+    assert item.codes is not None
+    if len(item.codes) and item.codes[-1] >= shards.num_annotators:
+        raise DataError(f"A block has annotator {item.codes[-1]}, but there are {shards.num_annotators}.")
+    for shard, place in _ranges(item.codes, shards):
+        yield shard, Parcel(Request(key, item.codes[place] - shard * shards.size))
+
+
+def _piece_step(
+    key: int, item: Item, totals: list[Tally | None], state: Array | None, method: Method, shards: Shards
+) -> Step:
+    """What a block sends: the annotators' counts to their shards, the rest to all."""
+    assert item.codes is not None
+    sums = Sums(tuple(None if total is None else replace(total, rows=total.rows[:0]) for total in totals))
+    parts: list[ShardRows] = []
+    if any(total is not None for total in totals):
+        for shard, place in _ranges(item.codes, shards):
+            rows = tuple(None if total is None else total.rows[place] for total in totals)
+            parts.append(ShardRows(shard, rows, item.codes[place] - shard * shards.size))
+    after = replace(item, state=state, given=None) if method.has_state else None
+    return Step(key, after, sums, tuple(parts))
+
+
+class FirstPiece(beam.DoFn):
+    """Counts a block before there are parameters."""
+
+    def __init__(self, method: Method, shards: Shards, has_given: bool):
+        super().__init__()
+        self.method, self.shards, self.has_given = method, shards, has_given
+
+    def process(self, element: tuple[int, Parcel]) -> Iterator[Step]:
+        """Counts, and the item with its first states."""
+        key, item = element[0], element[1].content
+        assert isinstance(item, Item)
+        method, state = self.method, item.state
+        assert item.codes is not None
+        totals: list[Tally | None] = [None] * int(self.has_given)
+        if state is None and method.has_state and self.has_given:
+            state = np.full((2, len(item.block.tasks)), method.first_state)
+        for start in range(int(self.has_given), method.starts):
+            total = method.zero(len(item.codes))
+            new = method.first(total, item.block, start, item.codes, item.given if start == 0 else None)
+            totals.append(total)
+            if state is None and new is not None:
+                state = np.stack([new, new])
+        yield _piece_step(key, item, totals, state, method, self.shards)
+
+
+class ExpectPiece(beam.DoFn):
+    """E-step of a block and the annotators that it asked for."""
+
+    def __init__(self, method: Method, shards: Shards, threads: int):
+        super().__init__()
+        self.method, self.shards, self.threads = method, shards, threads
+
+    def process(self, element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[Step]:
+        """Counts, and the item with its new states."""
+        key, parcels = element
+        items, answers = _sorted_out(parcels)
+        method = self.method
+        for item in items:
+            assert item.codes is not None
+            totals: list[Tally | None] = []
+            after = item.state
+            for start, run in enumerate(state.runs):
+                if run.done:
+                    totals.append(None)
+                    continue
+                params = method.prepared(_rows_of(answers, start, method, len(item.codes)), run.params)
+                total = method.zero(len(item.codes))
+                now = None if item.state is None else item.state[1]
+                counting = len(run.history) < method.max_iter
+                new = method.expect(total, item.block, params, now, counting)
+                totals.append(total)
+                if new is not None:
+                    after = _stacked(now, new)
+            yield _piece_step(key, item, totals, after, method, self.shards)
+
+
+def _sorted_out(parcels: Iterable[Parcel]) -> tuple[list[Item], list[ShardRows]]:
+    contents = [parcel.content for parcel in parcels]
+    items = [content for content in contents if isinstance(content, Item)]
+    answers = [content for content in contents if isinstance(content, ShardRows)]
+    return items, sorted(answers, key=lambda answer: answer.shard)
+
+
+def _rows_of(answers: list[ShardRows], start: int, method: Method, num_annotators: int) -> Array:
+    """Rows of a block's annotators: answers are in order of shards, and each in that of its request."""
+    rows = np.concatenate([method.zero(0).rows, *(answer.rows[start] for answer in answers)])
+    if len(rows) != num_annotators:
+        raise DataError(f"{num_annotators} annotators of a block got {len(rows)} answers.")
+    return rows
+
+
+class StepOfShard(beam.DoFn):
+    """M-step of a shard, and its answers."""
+
+    def __init__(self, method: Method, shards: Shards):
+        super().__init__()
+        self.method, self.shards = method, shards
+
+    def process(self, element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[ShardStep]:
+        """New rows where counts came and the start is not done."""
+        shard, parcels = element
+        method, requests = self.method, []
+        totals: list[Tally | None] = [None] * method.starts
+        old: ShardRows | None = None
+        for parcel in parcels:
+            content = parcel.content
+            if isinstance(content, Request):
+                requests.append(content)
+            elif isinstance(content, ShardRows) and content.codes is None:
+                old = content
+            elif isinstance(content, ShardRows):
+                for start, part in enumerate(content.rows):
+                    if part is None:
+                        continue
+                    if totals[start] is None:
+                        totals[start] = method.zero(self.shards.size_of(shard))
+                    totals[start].rows[content.codes] += part  # type: ignore[union-attr]  # codes are unique
+        assert old is not None
+        rows: list[Array] = []
+        for start, (run, before) in enumerate(zip(state.runs, old.rows, strict=True)):
+            if before is None or (totals[start] is not None and not run.done):
+                total = totals[start]
+                if total is None:  # nobody of this shard said anything
+                    total = method.zero(self.shards.size_of(shard))
+                rows.append(method.maximise(total, before, run.params)[0])
+            else:
+                rows.append(before)
+        penalties = Sums(tuple(Tally(row[:0], np.array([method.penalty(row)])) for row in rows))
+        answers = [
+            ShardRows(
+                shard,
+                tuple(None if run.done else row[request.codes] for run, row in zip(state.runs, rows, strict=True)),
+            )
+            for request in requests
+            if not all(run.done for run in state.runs)
+        ]
+        keys = tuple(request.key for request in requests[: len(answers)])
+        yield ShardStep(ShardRows(shard, tuple(rows)), penalties, tuple(answers), keys)
+
+
+def rows_of_shard(step: ShardStep) -> tuple[int, Parcel]:
+    """The shard's parameters, under its number."""
+    return step.state.shard, Parcel(step.state)
+
+
+def answers_of(step: ShardStep) -> Iterator[tuple[int, Parcel]]:
+    """The answers, under the keys of the blocks that asked."""
+    for key, answer in zip(step.keys, step.answers, strict=True):
+        yield key, Parcel(answer)
+
+
+def penalties_of(step: ShardStep) -> Sums:
+    """The annotators' part of the objective."""
+    return step.penalties
+
+
+def keyed_item_of(step: Step) -> tuple[tuple[int, Parcel], ...]:
+    """The item, if there is one, under its block's key."""
+    return () if step.item is None else ((step.key, Parcel(step.item)),)
+
+
+def parts_of(step: Step) -> Iterator[tuple[int, Parcel]]:
+    """The annotators' counts, under the numbers of their shards."""
+    for part in step.parts:
+        yield part.shard, Parcel(part)
+
+
+def begin_heads(_: None, method: Method, given: Array | None, sums: Iterable[Sums]) -> State:
+    """First parameters that are common to all annotators."""
+    commons = (given if total is None else method.maximise(total, None, None)[1] for total in _sum(sums).parts)
+    return State(tuple(_begun(method, common) for common in commons if common is not None))
+
+
+def next_heads(state: State, method: Method, sums: Iterable[Sums], penalties: Iterable[Sums]) -> State:
+    """Histories, and M-step of what is common to all annotators."""
+    runs = []
+    for total, run, penalty in zip(_sum(sums).parts, state.runs, _sum(penalties).parts, strict=True):
+        assert penalty is not None
+        runs.append(run if total is None else _next_run(method, run, total, float(penalty.common[0])))
+    return State(tuple(runs))
+
+
+def best_shard(keyed: tuple[int, Parcel], method: Method, size: int, state: State) -> tuple[int, Any]:
+    """The best start's parameters of a shard, under the code of its first annotator."""
+    best, content = best_start(state), keyed[1].content
+    assert isinstance(content, ShardRows)
+    rows = content.rows[best]
+    assert rows is not None
+    return keyed[0] * size, method.params(rows, state.runs[best].params)
+
+
+def last_answers(element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[tuple[int, Parcel]]:
+    """The best start's rows, for everyone who asked."""
+    shard, parcels = element
+    contents = [parcel.content for parcel in parcels]
+    (rows,) = (content.rows[best_start(state)] for content in contents if isinstance(content, ShardRows))
+    assert rows is not None
+    for content in contents:
+        if isinstance(content, Request):
+            yield content.key, Parcel(ShardRows(shard, (rows[content.codes],)))
+
+
+def piece_posteriors(element: tuple[int, Iterable[Parcel]], method: Method, state: State) -> Iterator[BlockPosteriors]:
+    """What the best start says of a block's tasks, given the answers of the shards."""
+    items, answers = _sorted_out(element[1])
+    for item in items:
+        assert item.codes is not None
+        rows = _rows_of(answers, 0, method, len(item.codes))
+        yield _block_posteriors(item, method, rows, state.runs[best_start(state)].params)
+
+
+# === What workers call: files ===
+
+
+def read_item(path: str, first: bool) -> Item:
+    """A block as `aggregate` wrote it; with what it begins from, or without."""
+    item = read_value(path)
+    return item if first else replace(item, given=None)
+
+
+def with_state(item: Item, folder: Folder, number: int) -> Item:
+    """An item with its tasks' states as of a checkpoint."""
+    return replace(item, state=read_value(folder.tasks(number, key_of(item.block))))
+
+
+def read_shard(shard: int, folder: Folder, number: int) -> tuple[int, Parcel]:
+    """A shard's parameters as of a checkpoint."""
+    return shard, Parcel(read_value(folder.shard(number, shard)))
+
+
+def with_rows(state: State, shard: tuple[int, Parcel]) -> State:
+    """A state with the rows of the only shard."""
+    content = shard[1].content
+    assert isinstance(content, ShardRows)
+    return State(state.runs, tuple(rows for rows in content.rows if rows is not None))
+
+
+def rows_of_state(state: State) -> tuple[int, Parcel]:
+    """The rows of a state, as the only shard."""
+    return 0, Parcel(ShardRows(0, state.rows))
+
+
+def write_shard(keyed: tuple[int, Parcel], folder: Folder, number: int) -> str:
+    """Writes a shard's part of a checkpoint."""
+    return write_value(folder.shard(number, keyed[0]), keyed[1].content)
+
+
+def write_state(item: Item | Parcel, folder: Folder, number: int) -> str:
+    """Writes the states of a block's tasks."""
+    content = item.content if isinstance(item, Parcel) else item
+    assert isinstance(content, Item)
+    return write_value(folder.tasks(number, key_of(content.block)), content.state)
+
+
+def write_manifest(state: State, path: str, identity: str, *written: Iterable[str]) -> str:
+    """Writes what makes a checkpoint whole, once all that was `written` is there."""
+    for paths in written:
+        for _ in paths:  # they are there once they can be listed
+            pass
+    return write_value(path, (identity, State(state.runs)))
+
+
+def write_posteriors(found: BlockPosteriors, folder: Folder) -> str:
+    """Writes what was found for a block."""
+    if not len(found.tasks):
+        return ""
+    return write_value(folder.posteriors(int(found.tasks[0])), found)
+
+
+def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> tuple[Array, NDArray[np.int64], Array, float]:
+    """Posteriors, labels, states and last log-likelihood of all tasks, from all files."""
+    posteriors = np.full((num_tasks, num_classes), np.nan)
+    labels = np.full(num_tasks, -1, np.int64)
+    states = np.full(num_tasks, np.nan)
+    log_likelihood = 0.0
+    for path in folder.found("posteriors-", ".bin"):
+        found = read_value(path)
+        posteriors[found.tasks] = found.posteriors
+        labels[found.tasks] = found.labels
+        log_likelihood += found.log_likelihood
+        if found.state is not None:
+            states[found.tasks] = found.state
+    if (labels < 0).any():
+        raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
+    return posteriors, labels, states, log_likelihood
