@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from crowdzoo.errors import SHOWN, ConfigError
 from crowdzoo.pipelines.config_checks import outside_problems
 
-__all__ = ["PipelineConfig", "load_config"]
+__all__ = ["BEAM_RUNNERS", "PipelineConfig", "load_config"]
 
 
 def _no_bool(value: Any) -> Any:
@@ -167,16 +167,49 @@ class OutputConfig(_Section):
         return path
 
 
+# Beam's own names; Beam itself is slow to import, and a configuration is checked without it
+BEAM_RUNNERS = (
+    "DataflowRunner",
+    "DirectRunner",
+    "FlinkRunner",
+    "FnApiRunner",
+    "PortableRunner",
+    "PrismRunner",
+    "SparkRunner",
+    "SwitchingDirectRunner",
+)
+
+
 class BeamConfig(_Section):
     """What runs the Beam steps.
 
     Attributes:
-        runner: name of a Beam runner.
+        runner: name of a Beam runner, or the dotted name of a runner's class.
         options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
     """
 
     runner: str = Field(default="FnApiRunner", min_length=1)
     options: tuple[str, ...] = ()
+
+    @field_validator("runner")
+    @classmethod
+    def _known(cls, runner: str) -> str:
+        spelt = {name.lower().removesuffix("runner"): name for name in BEAM_RUNNERS}
+        short = runner.lower().removesuffix("runner")
+        if "." in runner or short in spelt:
+            return spelt.get(short, runner)
+        near = [spelt[match] for match in difflib.get_close_matches(short, spelt, 1)]
+        raise ValueError(f"is not a Beam runner; there are {', '.join(BEAM_RUNNERS)}." + _did_you_mean(near))
+
+    @field_validator("options")
+    @classmethod
+    def _options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        for option in options:
+            if not option.startswith("--"):
+                raise ValueError(f"holds {option!r}; each is one argument that begins with --, like --name=value")
+            if option.split("=")[0] == "--runner":
+                raise ValueError("holds --runner; set beam.runner instead")
+        return options
 
 
 class PipelineConfig(_Section):
@@ -345,7 +378,7 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if kind == "string_pattern_mismatch":
         return f"{key}: {shown}should begin with a letter and hold letters, digits, - and _ only (63 at most)."
     reason = str(context.get("error", "")) if kind == "value_error" else problem["msg"].replace("Input", "", 1).strip()
-    return f"{key or 'the file'}: {shown}{reason[0].lower() + reason[1:]}."
+    return f"{key or 'the file'}: {shown}{reason[0].lower() + reason[1:]}" + ("" if reason.endswith("?") else ".")
 
 
 def _known_keys(sections: Sequence[str | int]) -> list[str]:

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from crowdzoo.aggregation import METHODS
 from crowdzoo.errors import ConfigError
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config import BEAM_RUNNERS, load_config
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
 
@@ -61,6 +62,20 @@ def test_integer_class_names_become_text(inputs):
     assert load_config(inputs / "c.yaml").data.classes == ("0", "1", "2")
 
 
+@pytest.mark.parametrize(
+    ("given", "runner"),
+    [("flink", "FlinkRunner"), ("FLINKRUNNER", "FlinkRunner"), ("FnApiRunner", "FnApiRunner"), ("my.Own", "my.Own")],
+)
+def test_runners_are_spelt_as_beam_does(inputs, given, runner):
+    (inputs / "c.yaml").write_text("name: c\n" + DATA + f"beam: {{runner: {given}}}\n")
+    assert load_config(inputs / "c.yaml").beam.runner == runner
+
+
+def test_every_known_runner_is_one_of_beams():
+    runners = pytest.importorskip("apache_beam.runners.runner")
+    assert set(BEAM_RUNNERS) <= {name.rsplit(".", 1)[-1] for name in runners._RUNNER_MAP.values()}
+
+
 BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
@@ -73,6 +88,20 @@ BROKEN = {
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",
         ", beam.zebra: no such key. Known here: runner, options.",
+    ),
+    "unknown runner": (
+        "name: x\n" + DATA + "beam: {runner: FlinkRuner}\n",
+        ", beam.runner: 'FlinkRuner' is not a Beam runner; there are DataflowRunner, DirectRunner, FlinkRunner, "
+        "FnApiRunner, PortableRunner, PrismRunner, SparkRunner, SwitchingDirectRunner. Did you mean 'FlinkRunner'?",
+    ),
+    "Beam option without dashes": (
+        "name: x\n" + DATA + "beam: {options: [direct_num_workers=2]}\n",
+        ", beam.options: ['direct_num_workers=2'] holds 'direct_num_workers=2'; each is one argument that begins with "
+        "--, like --name=value.",
+    ),
+    "runner among the options": (
+        "name: x\n" + DATA + "beam: {options: [--runner=FlinkRunner]}\n",
+        ", beam.options: ['--runner=FlinkRunner'] holds --runner; set beam.runner instead.",
     ),
     "missing section": ("name: x\n", ", data: is missing."),
     "missing name": (DATA, ", name: is missing."),
@@ -139,7 +168,7 @@ BROKEN = {
     ),
     "unknown aggregation": (
         "name: x\n" + DATA + "aggregation: {method: dawid-sken}\n",
-        ", aggregation: 'dawid-sken' is no aggregation method; there are 'majority-vote', 'dawid-skene'. "
+        f", aggregation: 'dawid-sken' is no aggregation method; there are {', '.join(map(repr, METHODS))}. "
         "Did you mean 'dawid-skene'?",
     ),
     "aggregation argument out of range": (
