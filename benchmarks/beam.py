@@ -1,0 +1,184 @@
+"""The same aggregation on Apache Beam and on the local engine: do they agree, and what does Beam cost?
+
+    python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
+    python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
+    python benchmarks/beam.py --method glad --shard-bytes 65536    # annotators in shards
+    python benchmarks/beam.py --scaling                        # what the cost model of docs/beam.md is made of
+
+On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
+
+    python benchmarks/beam.py --runner FlinkRunner --folder s3://bucket/crowdzoo --no-save \\
+        --flink_master=host:8081 --environment_type=LOOPBACK
+
+Both engines run in one process, in turns, on the same table and for the same number of iterations; the ratio is the
+median of neighbours. It ends with an error if posteriors differ by more than 1e-6 or a label differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from aggregation import REDUNDANCY, Scenario, make_votes
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import create
+from crowdzoo.aggregation import beam as on_beam
+from crowdzoo.aggregation.threads import num_threads
+
+RESULTS = Path(__file__).parent / "results" / "beam.json"
+MOST = 1e-6  # that posteriors may differ by
+
+
+def table(annotations: int, classes: int, annotators: int) -> Annotations:
+    """Simulated votes, as in `benchmarks/aggregation.py`."""
+    scenario = Scenario("", "", annotations, classes, annotators, ())
+    with tempfile.TemporaryDirectory() as name:
+        make_votes(Path(name), scenario)
+        columns = [np.load(Path(name) / f"{column}.npy") for column in ("task", "annotator", "label")]
+    return Annotations(
+        kind="classification",
+        task_ids=columns[0],
+        annotator_ids=columns[1],
+        labels=columns[2],
+        tasks=np.arange(annotations // REDUNDANCY),
+        annotators=np.arange(annotators),
+        classes=np.arange(classes),
+    )
+
+
+def settings_of(method: str, iterations: int) -> dict[str, Any]:
+    """As many iterations, however little they change."""
+    return {} if method == "majority-vote" else {"max_iter": iterations, "tol": 0.0}
+
+
+def compare(
+    given: argparse.Namespace, annotations: Annotations, method: str, iterations: int, shard_bytes: int, repeats: int
+) -> dict[str, Any]:
+    """Runs both engines in turns."""
+    aggregator = create(method, **settings_of(method, iterations))
+    options = [f"--runner={given.runner}", *given.options]
+    seconds: dict[str, list[float]] = {"local": [], "beam": []}
+    pipelines: list[None] = []
+
+    def make_pipeline() -> beam.Pipeline:
+        pipelines.append(None)
+        return beam.Pipeline(options=PipelineOptions(options))
+
+    for _ in range(repeats):
+        started = time.perf_counter()
+        local = aggregator.fit(annotations)
+        seconds["local"].append(time.perf_counter() - started)
+        with tempfile.TemporaryDirectory() as name:
+            started = time.perf_counter()
+            result = on_beam.aggregate(
+                annotations,
+                aggregator,
+                make_pipeline=make_pipeline,
+                folder=given.folder or name,
+                max_shard_bytes=shard_bytes,
+                iterations_per_pipeline=given.iterations_per_pipeline,
+            )
+            seconds["beam"].append(time.perf_counter() - started)
+    return {
+        "runner": given.runner,
+        "options": given.options,
+        "method": method,
+        "annotations": len(annotations),
+        "classes": annotations.num_classes,
+        "annotators": annotations.num_annotators,
+        "iterations": iterations,
+        "shard_bytes": shard_bytes,
+        "pipelines": len(pipelines) // repeats,
+        "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
+        "times_as_long": round(statistics.median(b / a for a, b in zip(*seconds.values(), strict=True)), 3),
+        "posteriors_differ_by": float(np.abs(local.posteriors - result.posteriors).max()),
+        "labels_that_differ": int((local.labels != result.labels).sum()),
+        "objectives_differ_by": float(np.abs(np.subtract(local.history, result.history)).max(initial=0)),
+        "runs": repeats,
+    }
+
+
+def line(found: dict[str, Any]) -> str:
+    """A run in words."""
+    return (
+        f"{found['method']}, {found['annotations']:,} annotations, K={found['classes']}, R={found['annotators']:,}, "
+        f"{found['iterations']} iterations, {found['pipelines']} pipelines on {found['runner']}: "
+        f"local {found['seconds']['local']} s, Beam {found['seconds']['beam']} s, {found['times_as_long']} times; "
+        f"posteriors differ by {found['posteriors_differ_by']:.1e}, {found['labels_that_differ']} labels"
+    )
+
+
+def agrees(found: dict[str, Any]) -> bool:
+    """Whether both engines found the same."""
+    return found["posteriors_differ_by"] <= MOST and found["labels_that_differ"] == 0
+
+
+SIZES = (10**5, 10**6, 10**7)
+
+
+def scaling(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Dawid-Skene at several sizes, with all parameters everywhere and in shards, for one iteration and for more."""
+    rows = []
+    for size in SIZES:
+        for shard_bytes in (2**26, 2**20):
+            for iterations in (1, 10):
+                annotations = table(size, 10, 10**4)
+                rows.append(compare(given, annotations, "dawid-skene", iterations, shard_bytes, 1))
+                print(line(rows[-1]) + f", shards of {shard_bytes:,} bytes", flush=True)
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runner", default="FnApiRunner", help="a Beam runner")
+    parser.add_argument("--folder", help="for blocks and checkpoints, seen by all workers; default: a temporary one")
+    parser.add_argument("--method", nargs="+", help="default: all with a form on Beam")
+    parser.add_argument("--annotations", type=lambda text: int(float(text)), default=10**7)
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--annotators", type=lambda text: int(float(text)), default=10**4)
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--iterations-per-pipeline", type=int, default=10)
+    parser.add_argument("--shard-bytes", type=int, default=2**26, help="most bytes of parameters that a worker gets")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scaling", action="store_true", help="run the sizes of the cost model")
+    parser.add_argument("--no-save", action="store_true", help="print only")
+    given, given.options = parser.parse_known_args()
+    warnings.simplefilter("ignore")
+    if given.scaling:
+        key, found = "scaling", scaling(given)
+    else:
+        key, found = "compared", []
+        annotations = table(given.annotations, given.classes, given.annotators)
+        for method in given.method or ["majority-vote", "dawid-skene", "one-coin", "glad", "ibcc"]:
+            iterations = 1 if method == "majority-vote" else given.iterations
+            found.append(compare(given, annotations, method, iterations, given.shard_bytes, given.repeats))
+            print(line(found[-1]), flush=True)
+    if not given.no_save:
+        saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        about = {
+            "python": platform.python_version(),
+            "apache-beam": beam.__version__,
+            "numpy": np.__version__,
+            "machine": platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "threads": num_threads(),
+        }
+        RESULTS.write_text(json.dumps({**saved, "about": about, key: found}, indent=2) + "\n")
+    return 0 if all(map(agrees, found)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
