@@ -1,4 +1,4 @@
-"""The same aggregation on Apache Beam and on the local engine: do they agree, and what does Beam cost?
+r"""The same aggregation on Apache Beam and on the local engine: do they agree, and what does Beam cost?
 
     python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
@@ -7,7 +7,7 @@
 
 On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
 
-    python benchmarks/beam.py --runner FlinkRunner --folder s3://bucket/crowdzoo --no-save \\
+    python benchmarks/beam.py --runner FlinkRunner --folder s3://bucket/crowdzoo --no-save \
         --flink_master=host:8081 --environment_type=LOOPBACK
 
 Both engines run in one process, in turns, on the same table and for the same number of iterations; the ratio is the
@@ -34,8 +34,8 @@ from aggregation import REDUNDANCY, Scenario, make_votes
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import create
 from crowdzoo.aggregation import beam as on_beam
+from crowdzoo.aggregation import create
 from crowdzoo.aggregation.threads import num_threads
 
 RESULTS = Path(__file__).parent / "results" / "beam.json"
