@@ -120,7 +120,7 @@ CONFIGS = [
         "Did you mean 'dawid-skene'",
     ),
     config("a setting that the aggregation lacks", CONFIG + "aggregation:\n  tolerance: 1\n", "'tolerance'", "'tol'"),
-    config("an unknown Beam runner", CONFIG + "beam:\n  runner: FlinkRuner\n", "FlinkRuner", "Did you mean 'FlinkRunner'"),
+    config("an unknown Beam runner", CONFIG + "beam:\n  runner: FlinkRuner\n", "Did you mean 'FlinkRunner'"),
     config("an input file that is not there", CONFIG.replace("a.csv", "b.csv"), "b.csv"),
     config("a required section is missing", "name: pets\n", "data", "missing"),
     config("no valid YAML", "name: [pets\n", "not valid YAML", "line"),
