@@ -46,7 +46,7 @@ from crowdzoo.aggregation.beam_steps import (
     Shards,
     StepOfShard,
     answers_of,
-    begin_heads,
+    begin_common,
     begin_state,
     best_run,
     best_shard,
@@ -57,7 +57,7 @@ from crowdzoo.aggregation.beam_steps import (
     keyed_item_of,
     keyed_sums_of,
     last_answers,
-    next_heads,
+    next_common,
     next_state,
     params_of_run,
     parts_of,
@@ -277,7 +277,8 @@ def fit(
         The best start's `Run`; the caller holds all parameters.
 
     Raises:
-        ConfigError: `folder` holds a checkpoint of other settings or other data.
+        ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
+            Beam; a setting that is out of range.
     """
     check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
     method = method_of(aggregator, num_annotators, num_classes)
@@ -336,7 +337,7 @@ def aggregate(
     rows, shares, states = method.begin_from(annotations, initial)
     place = Folder(folder)
     place.make()
-    paths, data_id = _write_items(annotations, known, max_annotations, rows, shares, states, place)
+    paths, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
     engine = _Engine(method, Shards.of(method, max_shard_bytes), rows)
     driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
 
@@ -372,16 +373,21 @@ class _Driver:
         self.make_pipeline, self.threads_per_worker = make_pipeline, threads_per_worker
         self.iterations = iterations_per_pipeline
         method, shards = engine.method, engine.shards
+        begin = hashlib.blake2b(digest_size=16)
+        for array in engine.given or ():
+            begin.update(np.ascontiguousarray(array).data)
         self.identity = json.dumps(
             {
                 "method": type(method.aggregator).__name__,
                 "settings": asdict(method.aggregator),
                 "annotators": method.num_annotators,
                 "classes": method.num_classes,
-                "shards": shards.number,
+                "annotators per shard": shards.size,
+                "begin": begin.hexdigest(),
                 "data": data_id,
             },
             sort_keys=True,
+            default=lambda number: number.item(),
         )
         self.number = 0
         self.state: State | None = None
@@ -420,6 +426,7 @@ class _Driver:
 
     def find(self, read_items: Callable[[beam.Pipeline], beam.PCollection]) -> None:
         """Writes the posteriors that follow from the last checkpoint."""
+        self.folder.clean_posteriors()
         with self.make_pipeline() as pipeline:
             engine = self.engine.threaded(pipeline, self.threads_per_worker)
             found = engine.posteriors(self._resumed(engine, pipeline, read_items, answer=False))
@@ -463,18 +470,15 @@ def _write_items(
     annotations: Annotations,
     gold: NDArray[np.int64] | None,
     max_annotations: int | None,
-    rows: tuple[Array, Array] | None,
     shares: Array | None,
     states: Array | None,
     folder: Folder,
 ) -> tuple[list[str], str]:
-    """Writes all blocks; gives their paths, and a hash of all that decides the result beside the settings."""
+    """Writes all blocks; gives their paths and a hash of them."""
     if max_annotations is None:
         share = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
         max_annotations = min(share, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
     digest = hashlib.blake2b(digest_size=16)
-    for array in rows or ():
-        digest.update(np.ascontiguousarray(array).data)
     paths = []
     for number, block in enumerate(blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]):
         state = None if states is None else np.stack([states[block.tasks]] * 2)
@@ -542,8 +546,8 @@ class _Engine:
         common = None if given is None else given[1]
         state = (
             items.pipeline
-            | "One" >> beam.Create([None])
-            | "Begin" >> beam.Map(begin_heads, method, common, AsIter(_sums(steps, "First"))).with_output_types(State)
+            | "One" >> beam.Impulse()
+            | "Begin" >> beam.Map(begin_common, method, common, AsIter(_sums(steps, "First"))).with_output_types(State)
         )
         shards = items.pipeline | "Shards" >> beam.Create(self._first_shards())
         flow = _Flow(_pieces_after(steps, "First", pieces, method), state, shards, requests=requests)
@@ -590,7 +594,7 @@ class _Engine:
             | f"Join{number}" >> beam.GroupByKey()
             | label >> expect.with_output_types(Step)
         )
-        decide = beam.Map(next_heads, method, AsIter(_sums(steps, label)), AsIter(flow.penalties))
+        decide = beam.Map(next_common, method, AsIter(_sums(steps, label)), AsIter(flow.penalties))
         after = flow._replace(
             items=_pieces_after(steps, label, flow.items, method),
             state=flow.state | f"Decide{number}" >> decide.with_output_types(State),
@@ -621,9 +625,9 @@ class _Engine:
             | label >> maximise.with_output_types(ShardStep)
         )
         return flow._replace(
-            shards=steps | f"{label}Rows" >> beam.Map(rows_of_shard).with_output_types(Pair[int, Parcel]),
+            shards=steps | f"{label}Rows" >> beam.FlatMap(rows_of_shard).with_output_types(Pair[int, Parcel]),
             answers=steps | f"{label}Answers" >> beam.FlatMap(answers_of).with_output_types(Pair[int, Parcel]),
-            penalties=steps | f"{label}Penalties" >> beam.Map(penalties_of).with_output_types(Sums),
+            penalties=steps | f"{label}Penalties" >> beam.FlatMap(penalties_of).with_output_types(Sums),
         )
 
     # --- the end

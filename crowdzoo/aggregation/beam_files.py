@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
 from apache_beam.io.filesystems import FileSystems
 
 from crowdzoo.aggregation.beam_values import decode, encode
+from crowdzoo.errors import ConfigError
 
 __all__ = ["Folder", "read_value", "write_bytes", "write_value"]
 
@@ -46,10 +46,16 @@ class Folder:
     """
 
     def __init__(self, path: str):
-        self.path = path
+        self.path = path.rstrip("/") or "/"  # Beam finds nothing behind two in a row
 
     def make(self) -> None:
-        """Makes the folder if it is not there."""
+        """Makes the folder if it is not there.
+
+        Raises:
+            ConfigError: Beam would take its name for a pattern, and so not find what is in it.
+        """
+        if set("*?[") & set(self.path):
+            raise ConfigError(f"folder has none of *, ? and [ in its name. Received: folder={self.path!r}.")
         if not FileSystems.exists(self.path):
             FileSystems.mkdirs(self.path)
 
@@ -89,21 +95,23 @@ class Folder:
         Args:
             but: number of the checkpoint to keep; then the blocks stay too.
         """
-        kept = () if but is None else (f"checkpoint-{but:06d}",)
-        starts = ("checkpoint-",) if but is not None else ("checkpoint-", "items-", "posteriors-")
-        paths = (path for start in starts for path in self.found(start))
-        _delete(path for path in paths if not FileSystems.split(path)[1].startswith(kept or "/"))
+        paths = self.found("checkpoint-")
+        if but is None:
+            paths += self.found("items-") + self.found("posteriors-")
+        else:
+            paths = [path for path in paths if not FileSystems.split(path)[1].startswith(f"checkpoint-{but:06d}")]
+        # the manifests first: what is left when this is cut short is then no checkpoint
+        _delete([path for path in paths if path.endswith(".manifest")])
+        _delete([path for path in paths if not path.endswith(".manifest")])
+
+    def clean_posteriors(self) -> None:
+        """Removes posteriors that another call may have left: all that are here will be read."""
+        _delete(self.found("posteriors-"))
 
     def _name(self, name: str) -> str:
         return FileSystems.join(self.path, name)
 
 
-def _delete(paths: Iterable[str]) -> None:
-    listed = list(paths)
-    # the manifest first: what is left when this is cut short is then no checkpoint
-    for batch in (
-        [p for p in listed if p.endswith(".manifest")],
-        [p for p in listed if not p.endswith(".manifest")],
-    ):
-        if batch:
-            FileSystems.delete(batch)
+def _delete(paths: list[str]) -> None:
+    if paths:
+        FileSystems.delete(paths)

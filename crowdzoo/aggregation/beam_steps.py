@@ -41,7 +41,7 @@ __all__ = [
     "Shards",
     "StepOfShard",
     "answers_of",
-    "begin_heads",
+    "begin_common",
     "begin_state",
     "best_run",
     "best_shard",
@@ -52,7 +52,7 @@ __all__ = [
     "keyed_item_of",
     "keyed_sums_of",
     "last_answers",
-    "next_heads",
+    "next_common",
     "next_state",
     "params_of_run",
     "parts_of",
@@ -454,7 +454,7 @@ class StepOfShard(beam.DoFn):
         self.method, self.shards = method, shards
 
     def process(self, element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[ShardStep]:
-        """New rows where counts came and the start is not done."""
+        """New rows where counts came and the start is not done; then an answer to each request."""
         shard, parcels = element
         method, requests = self.method, []
         totals: list[Tally | None] = [None] * method.starts
@@ -483,32 +483,27 @@ class StepOfShard(beam.DoFn):
             else:
                 rows.append(before)
         penalties = Sums(tuple(Tally(row[:0], np.array([method.penalty(row)])) for row in rows))
-        answers = [
-            ShardRows(
-                shard,
-                tuple(None if run.done else row[request.codes] for run, row in zip(state.runs, rows, strict=True)),
-            )
-            for request in requests
-            if not all(run.done for run in state.runs)
-        ]
-        keys = tuple(request.key for request in requests[: len(answers)])
-        yield ShardStep(ShardRows(shard, tuple(rows)), penalties, tuple(answers), keys)
+        yield ShardStep(ShardRows(shard, tuple(rows)), penalties)
+        if all(run.done for run in state.runs):
+            return
+        for request in requests:
+            wanted = (None if run.done else row[request.codes] for run, row in zip(state.runs, rows, strict=True))
+            yield ShardStep(answer=ShardRows(shard, tuple(wanted)), key=request.key)
 
 
-def rows_of_shard(step: ShardStep) -> tuple[int, Parcel]:
-    """The shard's parameters, under its number."""
-    return step.state.shard, Parcel(step.state)
+def rows_of_shard(step: ShardStep) -> tuple[tuple[int, Parcel], ...]:
+    """The shard's parameters, if they are there, under its number."""
+    return () if step.state is None else ((step.state.shard, Parcel(step.state)),)
 
 
-def answers_of(step: ShardStep) -> Iterator[tuple[int, Parcel]]:
-    """The answers, under the keys of the blocks that asked."""
-    for key, answer in zip(step.keys, step.answers, strict=True):
-        yield key, Parcel(answer)
+def answers_of(step: ShardStep) -> tuple[tuple[int, Parcel], ...]:
+    """The answer, if there is one, under the key of the block that asked."""
+    return () if step.answer is None else ((step.key, Parcel(step.answer)),)
 
 
-def penalties_of(step: ShardStep) -> Sums:
-    """The annotators' part of the objective."""
-    return step.penalties
+def penalties_of(step: ShardStep) -> tuple[Sums, ...]:
+    """The annotators' part of the objective, if it is there."""
+    return () if step.penalties is None else (step.penalties,)
 
 
 def keyed_item_of(step: Step) -> tuple[tuple[int, Parcel], ...]:
@@ -522,13 +517,13 @@ def parts_of(step: Step) -> Iterator[tuple[int, Parcel]]:
         yield part.shard, Parcel(part)
 
 
-def begin_heads(_: None, method: Method, given: Array | None, sums: Iterable[Sums]) -> State:
+def begin_common(_: bytes, method: Method, given: Array | None, sums: Iterable[Sums]) -> State:
     """First parameters that are common to all annotators."""
     commons = (given if total is None else method.maximise(total, None, None)[1] for total in _sum(sums).parts)
     return State(tuple(_begun(method, common) for common in commons if common is not None))
 
 
-def next_heads(state: State, method: Method, sums: Iterable[Sums], penalties: Iterable[Sums]) -> State:
+def next_common(state: State, method: Method, sums: Iterable[Sums], penalties: Iterable[Sums]) -> State:
     """Histories, and M-step of what is common to all annotators."""
     runs = []
     for total, run, penalty in zip(_sum(sums).parts, state.runs, _sum(penalties).parts, strict=True):

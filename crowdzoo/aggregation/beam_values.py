@@ -7,6 +7,7 @@ Whoever decodes gets arrays of their own: neither the bytes nor another value sh
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -20,7 +21,7 @@ from crowdzoo.aggregation import glad, ibcc
 from crowdzoo.aggregation.block import FIELDS, Block
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.params import Params
-from crowdzoo.aggregation.right_wrong import Answers, Cells
+from crowdzoo.aggregation.right_wrong import Cells
 from crowdzoo.aggregation.run import Run
 from crowdzoo.errors import DataError
 
@@ -164,19 +165,21 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class ShardStep:
-    """What one step gives for a shard; it is taken apart where it was made.
+    """What one step gives for a shard: its parameters and penalties, or one answer; taken apart where it was made.
+
+    All answers together may be many times the shard, so each is an element of its own.
 
     Attributes:
-        state: the shard's parameters.
-        penalties: the annotators' part of each start's objective.
-        answers: to the blocks' requests, in order of `keys`.
-        keys: of these blocks.
+        state: the shard's parameters, or None.
+        penalties: the annotators' part of each start's objective, or None.
+        answer: to a block's request, or None.
+        key: of that block.
     """
 
-    state: ShardRows
-    penalties: Sums
-    answers: tuple[ShardRows, ...]
-    keys: tuple[int, ...]
+    state: ShardRows | None = None
+    penalties: Sums | None = None
+    answer: ShardRows | None = None
+    key: int = -1
 
 
 # === Bytes ===
@@ -201,10 +204,8 @@ KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
             Parcel,
             Step,
             ShardStep,
-            Answers,
             Cells,
             glad.Abilities,
-            glad.GladCounts,
             ibcc.Priors,
             ibcc.Beliefs,
         )
@@ -213,10 +214,15 @@ KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
 NUMBERS = {kind: number for number, (kind, _) in enumerate(KINDS)}
 SMALL = struct.Struct("<cBBx")  # what it is, dtype or kind, dimensions
 INTEGER, FLOAT = struct.Struct("<q"), struct.Struct("<d")
+RANGE = struct.Struct("<qqq")  # first, last and how many: the one too many shows damage
 
 
 def encode(value: Any) -> bytes:
-    """Bytes of a value: one of `KINDS`, made of these, arrays, numbers, text, None and tuples."""
+    """Bytes of a value: one of `KINDS`, made of these, arrays, numbers, text, None and tuples.
+
+    Raises:
+        TypeError: the value, or a part of it, is something else.
+    """
     chunks: list[Any] = [HEAD]
     size = [len(HEAD)]
 
@@ -229,8 +235,10 @@ def encode(value: Any) -> bytes:
 
 
 def _write(value: Any, put: Callable[[Any], None], size: list[int]) -> None:
-    if value is None or value is True or value is False:
-        put(SMALL.pack({None: b"N", True: b"T", False: b"F"}[value], 0, 0))
+    if value is None:
+        put(SMALL.pack(b"N", 0, 0))
+    elif isinstance(value, bool | np.bool_):
+        put(SMALL.pack(b"T" if value else b"F", 0, 0))
     elif isinstance(value, int | np.integer):
         put(SMALL.pack(b"i", 0, 0) + INTEGER.pack(value))
     elif isinstance(value, float | np.floating):
@@ -240,7 +248,7 @@ def _write(value: Any, put: Callable[[Any], None], size: list[int]) -> None:
         put(SMALL.pack(b"s", 0, 0) + INTEGER.pack(len(text)) + text)
     elif isinstance(value, np.ndarray):
         _write_array(value, put, size)
-    elif isinstance(value, tuple):
+    elif type(value) is tuple:  # a named one would come back without its names
         put(SMALL.pack(b"t", 0, 0) + INTEGER.pack(len(value)))
         for part in value:
             _write(part, put, size)
@@ -260,7 +268,7 @@ def _write_array(array: NDArray[Any], put: Callable[[Any], None], size: list[int
         raise TypeError(f"Arrays of {array.dtype} do not cross workers.")
     array = array.astype(code, copy=False)
     if array.ndim == 1 and code == "<i8" and _is_range(array):
-        put(SMALL.pack(b"r", 0, 0) + INTEGER.pack(array[0]) + INTEGER.pack(len(array)))
+        put(SMALL.pack(b"r", 0, 0) + RANGE.pack(array[0], array[-1], len(array)))
         return
     head = SMALL.pack(b"a", DTYPES.index(code), array.ndim) + b"".join(map(INTEGER.pack, array.shape))
     put(head + bytes(-(size[0] + len(head)) % 8))
@@ -270,23 +278,24 @@ def _write_array(array: NDArray[Any], put: Callable[[Any], None], size: list[int
 def _is_range(array: NDArray[np.int64]) -> bool:
     """Whether it counts up by one, as the tasks of most blocks do."""
     count = len(array)
-    return count > 1 and array[-1] - array[0] == count - 1 and bool((array[1:] - array[:-1] == 1).all())
+    return count > 1 and int(array[-1]) - int(array[0]) == count - 1 and bool((array[1:] - array[:-1] == 1).all())
 
 
 def decode(data: bytes) -> Any:
     """The value of `encode`'s bytes, in memory of its own.
 
     Raises:
-        DataError: bytes of something else, or of a later version.
+        DataError: bytes of something else, of a later version, or too few or too many of them.
     """
-    if bytes(data[:2]) != HEAD[:2] or len(data) < len(HEAD):
+    head = bytes(data[: len(HEAD)])
+    if len(head) < len(HEAD) or head[:2] != HEAD[:2]:
         raise DataError("These are not the bytes of a value of crowdzoo.aggregation.beam.")
-    if data[2] != HEAD[2]:
-        raise DataError(f"These bytes have version {data[2]}; this release of crowdzoo reads version {HEAD[2]}.")
+    if head[2:] != HEAD[2:]:
+        raise DataError(f"These bytes have version {head[2]}; this release of crowdzoo reads version {HEAD[2]}.")
     memory = np.frombuffer(data, np.uint8).copy()  # aligned, and writeable: kernels are compiled for that
     try:
         value, end = _read(memory, memory.data, len(HEAD))
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError, MemoryError, RecursionError) as error:
         raise DataError(f"A value's bytes are damaged ({error}).") from None
     if end != len(memory):
         raise DataError(f"A value's bytes go on where it ends: {len(memory) - end} more.")
@@ -299,29 +308,37 @@ def _read(memory: NDArray[np.uint8], view: memoryview, at: int) -> tuple[Any, in
     if what in b"NTF":
         return {b"N": None, b"T": True, b"F": False}[what], at
     if what == b"i":
-        return INTEGER.unpack_from(view, at)[0], at + 8
+        return INTEGER.unpack_from(view, at)[0], at + INTEGER.size
     if what == b"f":
-        return FLOAT.unpack_from(view, at)[0], at + 8
+        return FLOAT.unpack_from(view, at)[0], at + FLOAT.size
     if what == b"s":
         (length,) = INTEGER.unpack_from(view, at)
-        return memory[at + 8 : at + 8 + length].tobytes().decode(), at + 8 + length
+        begin = at + INTEGER.size
+        end = _end(begin, length, memory)
+        return memory[begin:end].tobytes().decode(), end
     if what == b"r":
-        first, length = INTEGER.unpack_from(view, at)[0], INTEGER.unpack_from(view, at + 8)[0]
-        return np.arange(first, first + length, dtype=np.int64), at + 16
+        first, last, length = RANGE.unpack_from(view, at)
+        if length < 1 or last - first != length - 1:  # nothing else bounds how much memory this takes
+            raise ValueError("a range does not count up by one")
+        return np.arange(length, dtype=np.int64) + first, at + RANGE.size
     if what == b"a":
-        shape = tuple(INTEGER.unpack_from(view, at + 8 * axis)[0] for axis in range(num_dims))
-        at += 8 * num_dims
+        shape = tuple(INTEGER.unpack_from(view, at + INTEGER.size * axis)[0] for axis in range(num_dims))
+        at += INTEGER.size * num_dims
         at += -at % 8
         dtype = np.dtype(DTYPES[number])
-        end = at + dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        if end > len(memory):
-            raise ValueError("they end too early")
+        if min(shape, default=0) < 0:
+            raise ValueError("an array's shape is negative")
+        end = _end(at, dtype.itemsize * math.prod(shape), memory)
+        if dtype == np.bool_ and (memory[at:end] > 1).any():
+            raise ValueError("a truth value is neither 0 nor 1")
         return memory[at:end].view(dtype).reshape(shape), end
     if what == b"t":
         (length,) = INTEGER.unpack_from(view, at)
-        at += 8
+        at += INTEGER.size
+        if length < 0:
+            raise ValueError("a tuple's length is negative")
         parts = []
-        for _ in range(length):
+        for _ in range(length):  # each takes some bytes, so that a wrong length finds their end
             part, at = _read(memory, view, at)
             parts.append(part)
         return tuple(parts), at
@@ -333,6 +350,13 @@ def _read(memory: NDArray[np.uint8], view: memoryview, at: int) -> tuple[Any, in
             object.__setattr__(value, name, part)
         return value, at
     raise ValueError(f"{what!r} is nothing known")
+
+
+def _end(begin: int, size: int, memory: NDArray[np.uint8]) -> int:
+    """Where something of `size` bytes ends."""
+    if not 0 <= size <= len(memory) - begin:
+        raise ValueError("they end too early")
+    return begin + size
 
 
 class ValueCoder(coders.Coder):
@@ -361,8 +385,15 @@ class ValueCoder(coders.Coder):
         return encode(value)
 
     def decode(self, encoded: bytes) -> Any:
-        """The value."""
-        return decode(encoded)
+        """The value.
+
+        Raises:
+            DataError: damaged bytes, or those of another kind.
+        """
+        value = decode(encoded)
+        if type(value) is not self.kind:
+            raise DataError(f"These are the bytes of a {type(value).__name__}, not of a {self.kind.__name__}.")
+        return value
 
     def estimate_size(self, value: Any) -> int:
         """Roughly how many bytes; Beam asks often, so nothing is encoded."""
@@ -382,6 +413,8 @@ class ValueCoder(coders.Coder):
 def _rough_size(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes + 32
+    if isinstance(value, str):
+        return 16 + len(value)
     if isinstance(value, tuple):
         return 16 + sum(map(_rough_size, value))
     if type(value) in NUMBERS:

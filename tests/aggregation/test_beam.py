@@ -1,13 +1,14 @@
 import subprocess
 import sys
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.block import blocks_of
+from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.glad import GLAD
 from crowdzoo.aggregation.ibcc import IBCC
 from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
@@ -15,14 +16,27 @@ from crowdzoo.testing.aggregators import simulated_crowd
 
 beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 
+from apache_beam import coders  # noqa: E402
+from apache_beam.internal import pickler  # noqa: E402
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
+from apache_beam.pipeline import PipelineVisitor  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 from crowdzoo.aggregation import beam as on_beam  # noqa: E402
-from crowdzoo.aggregation import beam_files, beam_steps  # noqa: E402
+from crowdzoo.aggregation import beam_files, beam_steps, beam_values  # noqa: E402
 from crowdzoo.aggregation.beam_methods import method_of  # noqa: E402
 
-TINY = 300  # bytes of a shard: two annotators with four classes, each its own with three starts
+ALL = 2**26  # bytes of a shard that holds everyone
+
+
+def shard_bytes(aggregator, annotators, num_classes=4):
+    """What so many annotators' parameters take."""
+    method = method_of(aggregator, annotators, num_classes)
+    return annotators * method.row_bytes * method.starts
+
+
+def name_of(value):
+    return type(value).__name__ if hasattr(value, "fit") else str(value)
 
 
 def make_pipeline(*options):
@@ -70,11 +84,17 @@ AGGREGATORS = {
 }
 
 
-@pytest.mark.parametrize("max_shard_bytes", [2**26, TINY, 20], ids=["all", "shards", "one annotator a shard"])
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
-def test_beam_equals_the_local_engine(tmp_path, aggregator, max_shard_bytes):
+CASES = [
+    *((name, None) for name in AGGREGATORS),
+    *((name, 5) for name in AGGREGATORS),  # the last two have no annotations
+    ("dawid-skene", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "per_shard"), CASES, ids=str)
+def test_beam_equals_the_local_engine(tmp_path, name, per_shard):
+    aggregator = AGGREGATORS[name]
     annotations, gold = crowd(num_annotators=12, num_classes=5)  # three without annotations, a class that nobody said
-    expected = aggregator.fit(annotations, gold=gold)
     result = on_beam.aggregate(
         annotations,
         aggregator,
@@ -82,9 +102,10 @@ def test_beam_equals_the_local_engine(tmp_path, aggregator, max_shard_bytes):
         make_pipeline=make_pipeline,
         folder=str(tmp_path / "new"),
         max_annotations=30,
-        max_shard_bytes=max_shard_bytes,
+        iterations_per_pipeline=3,  # several pipelines
+        max_shard_bytes=ALL if per_shard is None else shard_bytes(aggregator, per_shard, 5),
     )
-    assert_same(result, expected)
+    assert_same(result, aggregator.fit(annotations, gold=gold))
     assert list((tmp_path / "new").iterdir()) == []
 
 
@@ -99,28 +120,29 @@ def test_one_block_equals_many_on_beam(tmp_path):
             max_annotations=most,
             iterations_per_pipeline=per_pipeline,
         )
-        for most, per_pipeline in ((None, 8), (10, 3))
+        for most, per_pipeline in ((None, 4), (10, 3))
     ]
     assert_same(*results)
 
 
-@pytest.mark.parametrize("max_shard_bytes", [2**26, 20], ids=["all", "shards"])
 @pytest.mark.parametrize(
-    ("aggregator", "kind"),
+    ("aggregator", "kind", "in_shards"),
     [
-        (DawidSkene(tol=0.01), "confusions"),
-        (DawidSkene(num_starts=2, tol=0.01), "confusions"),
-        (DawidSkene(num_starts=2, tol=0.01), "aggregation"),
-        (DawidSkene(num_starts=2, tol=0.01), "posteriors"),
-        (OneCoinDawidSkene(tol=0.01), "aggregation"),
-        (OneCoinDawidSkene(tol=0.01), "posteriors"),
-        (GLAD(tol=0.01, class_prior="estimated"), "aggregation"),
-        (GLAD(tol=0.01), "posteriors"),
-        (IBCC(tol=0.01), "posteriors"),
+        (DawidSkene(tol=0.01), "confusions", False),
+        (DawidSkene(num_starts=2, tol=0.01), "aggregation", False),
+        (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
+        (DawidSkene(num_starts=2, tol=0.01), "posteriors", True),
+        (OneCoinDawidSkene(tol=0.01), "aggregation", True),
+        (OneCoinDawidSkene(tol=0.01), "posteriors", False),
+        (GLAD(tol=0.01, class_prior="estimated"), "aggregation", False),
+        (GLAD(tol=0.01, class_prior="estimated"), "aggregation", True),
+        (GLAD(tol=0.01), "posteriors", False),
+        (GLAD(tol=0.01), "posteriors", True),
+        (IBCC(tol=0.01), "posteriors", True),
     ],
-    ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__}{getattr(value, 'num_starts', 1)}",
+    ids=name_of,
 )
-def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, max_shard_bytes):
+def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, in_shards):
     annotations, gold = crowd()
     earlier = aggregator if kind == "aggregation" else DawidSkene(tol=1e-2)
     first = earlier.fit(annotations, gold=np.where(np.arange(62) % 7 == 0, 1, -1))
@@ -132,8 +154,9 @@ def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, max
         initial=initial,
         make_pipeline=make_pipeline,
         folder=str(tmp_path),
-        max_annotations=50,
-        max_shard_bytes=max_shard_bytes,
+        max_annotations=70,
+        iterations_per_pipeline=4,
+        max_shard_bytes=shard_bytes(aggregator, 4) if in_shards else ALL,
     )
     expected = aggregator.fit(annotations, gold=gold, initial=initial)
     assert_same(result, expected)
@@ -141,11 +164,21 @@ def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, max
         assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tables_of_other_shapes(tmp_path, seed):
+@pytest.mark.parametrize(
+    ("aggregator", "shape"),
+    [
+        (GLAD(max_iter=2, tol=0), (200, 90, 2)),
+        (DawidSkene(max_iter=2, tol=0), (150, 40, 7)),
+        (GLAD(max_iter=2, tol=0), (40, 150, 3)),
+        (IBCC(max_iter=2, tol=0), (40, 150, 3)),
+    ],
+    ids=name_of,
+)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_tables_of_other_shapes(tmp_path, aggregator, shape):
     """Many annotators with few annotations, one with many, tasks out of order, one class more or less."""
-    rng = np.random.default_rng(seed)
-    num_tasks, num_annotators, num_classes = ((200, 90, 2), (150, 40, 7), (40, 150, 3))[seed]
+    rng = np.random.default_rng(1)
+    num_tasks, num_annotators, num_classes = shape
     size = 600
     tasks = rng.integers(num_tasks, size=size)
     annotators = np.where(rng.random(size) < 0.3, 5, rng.integers(num_annotators, size=size))
@@ -158,24 +191,24 @@ def test_tables_of_other_shapes(tmp_path, seed):
         annotators=range(num_annotators),
         classes=range(num_classes),
     )
-    for aggregator in (DawidSkene(max_iter=3, tol=0), GLAD(max_iter=3, tol=0), IBCC(max_iter=3, tol=0)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            result = on_beam.aggregate(
-                annotations,
-                aggregator,
-                make_pipeline=make_pipeline,
-                folder=str(tmp_path),
-                max_annotations=100,
-                max_shard_bytes=1000,
-            )
-            assert_same(result, aggregator.fit(annotations))
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        max_annotations=100,
+        iterations_per_pipeline=3,
+        max_shard_bytes=shard_bytes(aggregator, 13, num_classes),
+    )
+    assert_same(result, aggregator.fit(annotations))
 
 
 def test_no_annotations_on_beam(tmp_path):
     annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
     for aggregator in (MajorityVote(), DawidSkene(), GLAD()):
-        result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
+        result = on_beam.aggregate(
+            annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path), iterations_per_pipeline=2
+        )
         assert result.posteriors.shape == (0, 2)
 
 
@@ -183,7 +216,7 @@ def test_not_converged_on_beam_is_said(tmp_path):
     annotations, _ = crowd()
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
         result = on_beam.aggregate(
-            annotations, DawidSkene(max_iter=2), make_pipeline=make_pipeline, folder=str(tmp_path)
+            annotations, DawidSkene(max_iter=2), make_pipeline=make_pipeline, folder=str(tmp_path / "more" / "")
         )
     assert result.num_iterations == 2
     assert not result.converged
@@ -198,7 +231,7 @@ def collected(pcoll, check):
 
 def test_dawid_skene_transform_gives_posteriors_and_the_run():
     annotations, gold = crowd()
-    settings = {"max_iter": 6, "num_starts": 2, "seed": 3}
+    settings = {"max_iter": 4, "num_starts": 2, "seed": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         expected = DawidSkene(**settings).fit(annotations, gold=gold)
@@ -297,7 +330,7 @@ def test_glad_transform_gives_difficulties():
 
     with make_pipeline() as pipeline:
         blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
-        collected((blocks | on_beam.GLAD(9, 4, max_iter=8, tol=0.01))["posteriors"], check)
+        collected((blocks | on_beam.GLAD(9, 4, max_iter=3, tol=0.01))["posteriors"], check)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -325,6 +358,139 @@ def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
     assert engine.threaded(make_pipeline(), 3).threads == 3
     for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
         assert engine.threaded(make_pipeline(*options), None).threads == 1
+
+
+# === What crosses ===
+
+OURS = (beam_values.ValueCoder, coders.VarIntCoder, coders.StrUtf8Coder, coders.BytesCoder)
+AROUND = (coders.TupleCoder, coders.IterableCoder)
+
+
+def strangers(pipeline):
+    """Names and coders of the PCollections whose elements are not values, integers, text or bytes, or tuples of these.
+
+    Reshuffle is Beam's, and has a coder that could pickle for the timestamps that it adds, here always None.
+    """
+    proto, context = pipeline.to_runner_api(return_context=True)
+    assert proto.components.pcollections
+    for pcoll in proto.components.pcollections.values():
+        todo = [context.coders.get_by_id(pcoll.coder_id)]
+        while todo:
+            coder = todo.pop()
+            if isinstance(coder, AROUND):
+                todo += coder._get_component_coders()
+            elif isinstance(coder, coders.NullableCoder | coders.coders.PaneInfoCoder):
+                assert "/ReshufflePerKey/" in pcoll.unique_name
+            elif not isinstance(coder, OURS):
+                yield pcoll.unique_name, coder
+
+
+class _Seen(PipelineVisitor):
+    """Collects what a pipeline does."""
+
+    def __init__(self):
+        self.functions = []
+
+    def visit_transform(self, node):
+        if isinstance(node.transform, beam.ParDo):
+            self.functions.append(node.transform.fn)
+
+
+TRANSFORMS = {
+    "majority vote": (on_beam.MajorityVote, {}),
+    "dawid-skene": (on_beam.DawidSkene, {"max_iter": 1, "num_starts": 2}),
+    "one-coin": (on_beam.OneCoinDawidSkene, {"max_iter": 1}),
+    "glad": (on_beam.GLAD, {"max_iter": 1}),
+    "ibcc": (on_beam.IBCC, {"max_iter": 1}),
+}
+every_transform = pytest.mark.parametrize("name", TRANSFORMS)
+every_cut = pytest.mark.parametrize("max_shard_bytes", [ALL, 20], ids=["all", "shards"])
+
+
+def graph(name, max_shard_bytes, num_annotators=9):
+    """A pipeline that is built, but not run."""
+    transform, settings = TRANSFORMS[name]
+    pipeline = make_pipeline()
+    blocks = pipeline | beam.Create([Block([0, 1], [1, 2], [0, 3])])
+    found = blocks | transform(num_annotators, 4, max_shard_bytes=max_shard_bytes, **settings)
+    assert ("annotators" in found) == (max_shard_bytes != ALL)
+    return pipeline
+
+
+@every_cut
+@every_transform
+def test_nothing_that_crosses_is_pickled(name, max_shard_bytes):
+    assert list(strangers(graph(name, max_shard_bytes))) == []
+
+
+def test_what_would_be_pickled_is_found():
+    for hint in (object, dict, np.ndarray, tuple[int, object]):
+        pipeline = make_pipeline()
+        _ = pipeline | beam.Create([1]) | "Bad" >> beam.Map(lambda one: one).with_output_types(hint)
+        assert [name.split(".")[0].split("/")[-1].lstrip("0123456789") for name, _ in strangers(pipeline)] == ["Bad"]
+
+
+class _Recorded(beam.Pipeline):
+    """Looks at its own graph before it runs."""
+
+    found: ClassVar[list] = []
+
+    def run(self, *args, **kwargs):
+        self.found.append(list(strangers(self)))
+        return super().run(*args, **kwargs)
+
+
+@every_cut
+@pytest.mark.parametrize("aggregator", [DawidSkene(tol=0.1), GLAD(tol=0.1)], ids=name_of)
+def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, aggregator, max_shard_bytes):
+    annotations, _ = crowd()
+    _Recorded.found.clear()
+    on_beam.aggregate(
+        annotations,
+        aggregator,
+        make_pipeline=lambda: _Recorded(options=PipelineOptions(["--runner=FnApiRunner"])),
+        folder=str(tmp_path),
+        max_annotations=100,
+        iterations_per_pipeline=2,
+        max_shard_bytes=ALL if max_shard_bytes == ALL else shard_bytes(aggregator, 5),
+    )
+    assert len(_Recorded.found) >= 2  # steps, then posteriors
+    assert not any(_Recorded.found)
+
+
+@every_cut
+@every_transform
+def test_what_workers_call_goes_to_them(name, max_shard_bytes):
+    seen = _Seen()
+    graph(name, max_shard_bytes).visit(seen)
+    assert len(seen.functions) > 5
+    for function in seen.functions:
+        again = pickler.loads(pickler.dumps(function))
+        assert type(again).__name__ == type(function).__name__
+        assert vars(again).keys() == vars(function).keys()
+
+
+@every_transform
+def test_the_graph_of_many_annotators_is_as_small(name):
+    few, many = (graph(name, ALL, number).to_runner_api().ByteSize() for number in (9, 1000))
+    assert many < few + 2000
+
+
+def test_a_step_that_went_to_a_worker_does_what_it_did():
+    annotations, gold = crowd()
+    method = method_of(DawidSkene(), 9, 4)
+    items = [beam_steps.Item(block) for block in blocks_of(annotations, gold, 50)]
+
+    def counted(step):
+        step.start_bundle()
+        for item in items:
+            list(step.process(item))
+        return next(step.finish_bundle()).value[1].parts[0].rows
+
+    step = beam_steps.First(method, False, 1)
+    expected = counted(step)
+    assert expected.sum() == pytest.approx(len(annotations))
+    np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
 
 
 # === Checkpoints ===
@@ -355,18 +521,18 @@ def fit_in_steps(annotations, folder, make, aggregator, **options):
 
 
 RESUMED = {
-    "all": (DawidSkene(tol=5e-4), 2**26),
-    "shards": (DawidSkene(tol=5e-4), 500),
-    "task states": (GLAD(tol=2e-4), 2**26),
-    "task states and shards": (GLAD(tol=2e-4), 40),
+    "all": (DawidSkene(tol=1e-3), None),
+    "shards": (DawidSkene(tol=1e-3), 3),
+    "task states": (GLAD(tol=2e-4), None),
+    "task states and shards": (GLAD(tol=2e-4), 3),
 }
 
 
 @pytest.mark.parametrize("case", RESUMED)
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
     annotations, _ = crowd()
-    aggregator, max_shard_bytes = RESUMED[case]
-    options = {"max_annotations": 60, "max_shard_bytes": max_shard_bytes}
+    aggregator, per_shard = RESUMED[case]
+    options = {"max_annotations": 60, "max_shard_bytes": shard_bytes(aggregator, per_shard or 9)}
     expected = aggregator.fit(annotations)
     assert expected.num_iterations > 4  # more than two pipelines of two
     with pytest.raises(KilledError):
@@ -374,9 +540,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
     names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("items-"))
     assert names[-1] == "checkpoint-000002.manifest"
     assert all(name.startswith("checkpoint-000002") for name in names)
-    assert sum("annotators" in name for name in names) == (
-        1 if max_shard_bytes == 2**26 else {500: 3, 40: 5}[max_shard_bytes]
-    )
+    assert sum("annotators" in name for name in names) == (3 if per_shard else 1)
     assert any("tasks" in name for name in names) == ("task states" in case)
     rest = pipelines_until(None)
     assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, **options), expected)
@@ -404,10 +568,10 @@ def write_until(limit, name):
 def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
     annotations, _ = crowd()
     aggregator = GLAD(tol=5e-3)
-    options = {"max_annotations": 60, "max_shard_bytes": 40}
+    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, 5)}
     expected = aggregator.fit(annotations)
-    # in the second pipeline, or the last: a checkpoint is five files of annotators, four of tasks, one manifest
-    limit = {"annotators": 7, "tasks": 6, "manifest": 2, "posteriors": 2}[dies_at]
+    # in the second pipeline, or the last: a checkpoint is two files of annotators, two of tasks, one manifest
+    limit = {"annotators": 4, "tasks": 3, "manifest": 2, "posteriors": 2}[dies_at]
     with monkeypatch.context() as patch:
         patch.setattr(beam_steps, "write_value", write_until(limit, dies_at))
         with pytest.raises(Exception, match="KilledError"):
@@ -438,6 +602,137 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path, other):
         on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
 
 
+def test_a_checkpoint_of_as_many_shards_of_another_size_is_refused(tmp_path):
+    annotations, _ = crowd()  # nine annotators
+    aggregator = DawidSkene()
+    five_and_four, eight_and_one = (shard_bytes(aggregator, number) for number in (5, 8))
+    with pytest.raises(KilledError):
+        fit_in_steps(annotations, tmp_path, pipelines_until(1), aggregator, max_shard_bytes=five_and_four)
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_shard_bytes=eight_and_one)
+
+
+def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
+    annotations, _ = crowd()
+    initial = DawidSkene(prior=1.0).warm_start(annotations, np.full((9, 4, 4), 0.25))
+
+    def fit(make, initial):
+        on_beam.fit(
+            lambda pipeline: pipeline | beam.Create(blocks_of(annotations)),
+            DawidSkene(),
+            *(9, 4),
+            make_pipeline=make,
+            folder=str(tmp_path),
+            initial=initial,
+            iterations_per_pipeline=1,
+        )
+
+    with pytest.raises(KilledError):
+        fit(pipelines_until(1), None)
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        fit(make_pipeline, initial)
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    annotations, _ = crowd()
+    aggregator = DawidSkene(max_iter=np.int64(9), tol=np.float32(0.05), seed=np.int32(1), num_starts=np.uint8(1))
+    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
+    assert_same(result, aggregator.fit(annotations))
+
+
+def test_posteriors_that_another_call_left_are_not_read(tmp_path):
+    """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
+    annotations, _ = crowd()
+    aggregator = IBCC(tol=0.05)
+    left = beam_steps.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
+    beam_steps.write_posteriors(left, beam_files.Folder(str(tmp_path)))
+    assert [path.name for path in tmp_path.iterdir()] == ["posteriors-000000000005.bin"]
+    result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
+    assert_same(result, aggregator.fit(annotations))
+    assert list(tmp_path.iterdir()) == []
+
+
+def checkpoint(folder, number):
+    """Writes files as of a checkpoint of two shards and two blocks; gives their names."""
+    paths = [folder.shard(number, 0), folder.shard(number, 1), folder.tasks(number, 0), folder.tasks(number, 30)]
+    for path in (*paths, folder.manifest(number)):
+        beam_files.write_value(path, (number,))
+    return paths
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+@pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])
+def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_path, monkeypatch, order, at_the_end):
+    """Whatever file was the last to go, and in whatever order a file system removes them."""
+    delete = beam_files.FileSystems.delete
+    for limit in range(20):
+        folder = beam_files.Folder(str(tmp_path / str(limit)))
+        files = {number: checkpoint(folder, number) for number in (1, 2)}
+        for path in (folder.item(0), folder.posteriors(0), folder.manifest(2) + ".0123", folder.shard(1, 0) + ".0123"):
+            beam_files.write_value(path, None)
+        gone = []
+
+        def delete_some(paths, gone=gone, limit=limit):
+            for path in paths[::order]:
+                if len(gone) == limit:
+                    raise KilledError
+                delete([path])
+                gone.append(path)
+
+        killed = False
+        with monkeypatch.context() as patch:
+            patch.setattr(beam_files.FileSystems, "delete", delete_some)
+            try:
+                folder.clean(None if at_the_end else 2)
+            except KilledError:
+                killed = True
+        last = folder.last_manifest()
+        assert last in ((0, 1, 2) if at_the_end else (2,))
+        assert all(beam_files.read_value(path) == (last,) for path in files.get(last, ()))
+        if not killed:
+            break
+        folder.clean(None if at_the_end else 2)
+    assert limit > 5
+    names = sorted(path.name for path in (tmp_path / str(limit)).iterdir())
+    assert names == (
+        []
+        if at_the_end
+        else sorted(
+            path.rsplit("/")[-1]
+            for path in (
+                *files[2],
+                folder.manifest(2),
+                folder.manifest(2) + ".0123",
+                folder.item(0),
+                folder.posteriors(0),
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("aggregator", [DawidSkene(max_iter=2), GLAD(max_iter=2)], ids=name_of)
+@pytest.mark.parametrize("in_shards", [False, True])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_several_blocks_may_be_empty(tmp_path, aggregator, in_shards):
+    annotations, _ = crowd()
+    expected = aggregator.fit(annotations)
+    empty = [Block([], [], [])] * 2
+    for blocks in ([*empty, *blocks_of(annotations, None, 100), *empty], empty):
+        run = on_beam.fit(
+            lambda pipeline, blocks=blocks: pipeline | beam.Create(blocks),
+            aggregator,
+            *(9, 4),
+            make_pipeline=make_pipeline,
+            folder=str(tmp_path),
+            iterations_per_pipeline=2,
+            max_shard_bytes=shard_bytes(aggregator, 5) if in_shards else ALL,
+        )
+        if len(blocks) > 2:
+            np.testing.assert_allclose(run.history, expected.history)
+    assert list(tmp_path.iterdir()) == []
+    assert np.isfinite(run.history).all()
+
+
 def test_half_written_files_are_not_read(tmp_path):
     annotations, _ = crowd()
     for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-annotators-000000.bin.0123"):
@@ -462,7 +757,7 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
         make_pipeline=make_pipeline,
         folder=str(tmp_path),
         iterations_per_pipeline=3,
-        max_shard_bytes=40,
+        max_shard_bytes=shard_bytes(aggregator, 4),
     )
     np.testing.assert_allclose(run.history, expected.history)
     assert run.converged
@@ -484,8 +779,8 @@ ENGINES = {
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("aggregator", "max_shard_bytes"),
-    [(DawidSkene(tol=0.01, num_starts=2), 2**26), (DawidSkene(tol=0.01), 500), (GLAD(tol=0.01), 40)],
-    ids=["all", "shards", "task states and shards"],
+    [(DawidSkene(tol=0.05, num_starts=2), ALL), (GLAD(tol=0.05), 80)],
+    ids=["all", "task states and shards"],
 )
 def test_workers_of_other_kinds_find_the_same(tmp_path, engine, aggregator, max_shard_bytes):
     annotations, gold = crowd()
@@ -496,6 +791,7 @@ def test_workers_of_other_kinds_find_the_same(tmp_path, engine, aggregator, max_
         make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
         folder=str(tmp_path),
         max_annotations=60,
+        iterations_per_pipeline=3,
         max_shard_bytes=max_shard_bytes,
     )
     assert_same(result, aggregator.fit(annotations, gold=gold))
@@ -515,6 +811,9 @@ def test_what_beam_cannot_do_is_refused(tmp_path):
         on_beam.aggregate(annotations, DawidSkene(), threads_per_worker=0, **common)
     with pytest.raises(ConfigError, match="takes no `initial`"):
         on_beam.aggregate(annotations, MajorityVote(), initial=np.full((9, 4, 4), 0.25), **common)
+    for name in ("a[1]", "a*", "a?"):
+        with pytest.raises(ConfigError, match=r"none of \*, \? and \["):
+            on_beam.aggregate(annotations, DawidSkene(), make_pipeline=make_pipeline, folder=str(tmp_path / name))
     with pytest.raises(ConfigError, match="str does not run on Beam"):
         on_beam.aggregate(annotations, "dawid-skene", **common)
     with pytest.raises(ConfigError, match="iterations_per_pipeline"):
