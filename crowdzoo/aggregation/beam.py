@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation import dawid_skene, glad, ibcc, majority_vote, one_coin
 from crowdzoo.aggregation.base import Aggregation, check_classification, check_number
-from crowdzoo.aggregation.beam_files import Folder, read_value, write_bytes
+from crowdzoo.aggregation.beam_files import Folder, read_value, write_bytes, write_value
 from crowdzoo.aggregation.beam_methods import Method, method_of, runs_on_beam
 from crowdzoo.aggregation.beam_steps import (
     Expect,
@@ -131,7 +131,8 @@ class Aggregate(beam.PTransform):
             `crowdzoo.aggregation`.
         num_annotators: R.
         num_classes: K.
-        initial: a `Run` whose parameters the first start begins from; None: as the aggregator's `fit` does.
+        initial: a `Run` whose parameters the first start begins from, and which becomes part of the graph; None: as
+            the aggregator's `fit` does.
         max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
         threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
             process, else one.
@@ -168,7 +169,8 @@ class Aggregate(beam.PTransform):
         """Begins, iterates, chooses the best start, and gives every block its posteriors."""
         engine = self.engine.threaded(pcoll.pipeline, self.threads_per_worker)
         method = engine.method
-        flow = engine.begin(pcoll | "Items" >> beam.Map(Item).with_output_types(Item))
+        items = pcoll | "Items" >> beam.Map(Item).with_output_types(Item)
+        flow = engine.begin(items, pcoll.pipeline | "Shards" >> beam.Create(engine.first_shards()))
         for number in range(method.max_iter + 1 if method.max_iter else 0):
             flow = engine.step(flow, number)
         found = {
@@ -405,7 +407,7 @@ class _Driver:
             with self.make_pipeline() as pipeline:
                 engine = self.engine.threaded(pipeline, self.threads_per_worker)
                 if self.state is None:
-                    flow = engine.begin(read_first(pipeline))
+                    flow = self._begun(engine, read_first(pipeline))
                 else:
                     flow = self._resumed(engine, pipeline, read_items)
                 steps = self._steps()
@@ -415,6 +417,12 @@ class _Driver:
             self.number += 1
             self._read_manifest()
             self.folder.clean(but=self.number)
+
+    def _begun(self, engine: _Engine, items: beam.PCollection) -> _Flow:
+        """From nothing. Given rows go by files: a graph is to stay small, however many annotators there are."""
+        for shard, parcel in engine.first_shards():
+            write_value(self.folder.shard(0, shard), parcel.content)
+        return engine.begin(items, self._shards(engine, items.pipeline))
 
     def _steps(self) -> int:
         """How many E-steps the next pipeline has."""
@@ -458,12 +466,14 @@ class _Driver:
         if engine.method.has_state:
             items = items | "States" >> beam.Map(with_state, self.folder, self.number).with_output_types(Item)
         state = pipeline | "Manifest" >> beam.Create([self.state])
-        shards = (
+        return engine.resume(items, state, self._shards(engine, pipeline), answer)
+
+    def _shards(self, engine: _Engine, pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
             pipeline
             | "Shards" >> beam.Create(list(range(engine.shards.number)))
             | "ReadShards" >> beam.Map(read_shard, self.folder, self.number).with_output_types(Pair[int, Parcel])
         )
-        return engine.resume(items, state, shards, answer)
 
 
 def _write_items(
@@ -495,9 +505,9 @@ class _Flow(NamedTuple):
     """PCollections between two steps.
 
     Attributes:
-        items: Items; with shards, tuples of a block's key and its Item, whose annotators are renumbered.
+        items: Items; with shards, tuples of a block's key and a Parcel of its Item, whose annotators are renumbered.
         state: one State; with shards, without rows.
-        shards: tuples of a shard's number and its ShardRows; None: all are in `state`.
+        shards: tuples of a shard's number and a Parcel of its ShardRows; None: all are in `state`.
         answers: tuples of a block's key and a Parcel of ShardRows that it asked for.
         penalties: one Sums, the annotators' part of the objective.
         requests: tuples of a shard's number and a Parcel of a Request.
@@ -533,27 +543,26 @@ class _Engine:
 
     # --- from nothing
 
-    def begin(self, items: beam.PCollection) -> _Flow:
-        """First parameters from items, of which some have posteriors or states to begin from."""
-        method, given = self.method, self.given
+    def begin(self, items: beam.PCollection, shards: beam.PCollection) -> _Flow:
+        """First parameters from items, of which some have posteriors or states to begin from, and `first_shards`."""
+        method, common = self.method, None if self.given is None else self.given[1]
         if self.shards.number == 1:
-            first = beam.ParDo(First(method, given is not None, self.threads))
+            first = beam.ParDo(First(method, common is not None, self.threads))
             items, sums = self._ran(items | "First" >> self._typed(first), items, "First")
-            return _Flow(items, sums | "Begin" >> beam.Map(begin_state, method, given).with_output_types(State))
+            begin = beam.Map(begin_state, method, common, AsSingleton(shards))
+            return _Flow(items, sums | "Begin" >> begin.with_output_types(State))
         pieces, requests = self._pieces(items)
-        first = beam.ParDo(FirstPiece(method, self.shards, given is not None))
+        first = beam.ParDo(FirstPiece(method, self.shards, common is not None))
         steps = pieces | "First" >> first.with_output_types(Step)
-        common = None if given is None else given[1]
         state = (
             items.pipeline
             | "One" >> beam.Impulse()
             | "Begin" >> beam.Map(begin_common, method, common, AsIter(_sums(steps, "First"))).with_output_types(State)
         )
-        shards = items.pipeline | "Shards" >> beam.Create(self._first_shards())
         flow = _Flow(_pieces_after(steps, "First", pieces, method), state, shards, requests=requests)
-        return self._sharded(flow, _parts(steps, "First"), "BeginShards", answer=True)
+        return self._sharded(flow, _parts(steps, "First"), "BeginShards")
 
-    def _first_shards(self) -> list[tuple[int, Parcel]]:
+    def first_shards(self) -> list[tuple[int, Parcel]]:
         """What the shards hold before the beginning: the given rows of the first start, or nothing."""
         size, starts = self.shards.size, self.method.starts
         if self.given is None:
@@ -575,7 +584,7 @@ class _Engine:
             return _Flow(items, whole)
         pieces, requests = self._pieces(items)
         flow = _Flow(pieces, state, shards, requests=requests)
-        return self._sharded(flow, None, "ResumeShards", answer=True) if answer else flow
+        return self._sharded(flow, None, "ResumeShards") if answer else flow
 
     # --- one iteration
 
@@ -599,7 +608,7 @@ class _Engine:
             items=_pieces_after(steps, label, flow.items, method),
             state=flow.state | f"Decide{number}" >> decide.with_output_types(State),
         )
-        return self._sharded(after, _parts(steps, label), f"Maximise{number}", answer=not last)
+        return self._sharded(after, _parts(steps, label), f"Maximise{number}", maximise=True, answer=not last)
 
     def _typed(self, transform: beam.ParDo) -> beam.PTransform:
         return transform.with_output_types(Step if self.method.has_state else Pair[int, Sums])
@@ -614,15 +623,17 @@ class _Engine:
             items = steps | f"{label}Items" >> beam.FlatMap(item_of).with_output_types(Item)
         return items, sums | f"{label}Group" >> beam.GroupByKey()
 
-    def _sharded(self, flow: _Flow, parts: beam.PCollection | None, label: str, answer: bool) -> _Flow:
-        """M-step of the shards, and their answers to what the next E-step asks for."""
+    def _sharded(
+        self, flow: _Flow, parts: beam.PCollection | None, label: str, *, maximise: bool = False, answer: bool = True
+    ) -> _Flow:
+        """The shards' rows and, if asked for, their answers to what the next E-step needs."""
         mail = [flow.shards, *([] if parts is None else [parts]), *([flow.requests] if answer else [])]
-        maximise = beam.ParDo(StepOfShard(self.method, self.shards), AsSingleton(flow.state))
+        step = beam.ParDo(StepOfShard(self.method, self.shards, maximise), AsSingleton(flow.state))
         steps = (
             mail
             | f"{label}Mail" >> beam.Flatten()
             | f"{label}Group" >> beam.GroupByKey()
-            | label >> maximise.with_output_types(ShardStep)
+            | label >> step.with_output_types(ShardStep)
         )
         return flow._replace(
             shards=steps | f"{label}Rows" >> beam.FlatMap(rows_of_shard).with_output_types(Pair[int, Parcel]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
 from crowdzoo.aggregation.beam_values import decode, encode
@@ -16,11 +17,15 @@ MIME = "application/octet-stream"
 
 
 def write_bytes(path: str, data: bytes) -> str:
-    """Writes under a name of its own and renames: a worker that dies or repeats leaves no half file."""
+    """Writes under a name of its own and renames: a worker that dies leaves no half file, and one may do it again."""
     draft = f"{path}.{uuid4().hex}"
     with FileSystems.create(draft, mime_type=MIME) as file:
         file.write(data)
-    FileSystems.rename([draft], [path])
+    try:
+        FileSystems.rename([draft], [path])
+    except BeamIOError:  # HDFS renames to no name that is taken
+        FileSystems.delete([path])
+        FileSystems.rename([draft], [path])
     return path
 
 

@@ -55,6 +55,7 @@ class Method:
     """
 
     has_state = False
+    first_state = 0.0
     params_type: type = Params
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
@@ -64,7 +65,6 @@ class Method:
         self.starts = getattr(aggregator, "num_starts", 1)
         self.max_iter: int = getattr(aggregator, "max_iter", 0)
         self.tol: float = getattr(aggregator, "tol", 0.0)
-        self.first_state = float(getattr(aggregator, "b_mean", 0.0))
 
     @property
     def row_shape(self) -> tuple[int, ...]:
@@ -353,6 +353,10 @@ class _Glad(Method):
 
     has_state = True
     params_type = glad.Abilities
+
+    def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
+        super().__init__(aggregator, num_annotators, num_classes)
+        self.first_state = float(aggregator.b_mean)
 
     @property
     def row_shape(self) -> tuple[int, ...]:

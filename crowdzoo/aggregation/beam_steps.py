@@ -104,7 +104,7 @@ class Shards(NamedTuple):
 
 
 class _Bundle(beam.DoFn):
-    """Adds up a bundle's blocks in one table a start and thread, and gives their sum once.
+    """Adds up a bundle's blocks in one table for each start and thread, and gives their sum once.
 
     Where tasks have states, out come Steps, of an item or of sums; else only the sums, under the key 0.
     """
@@ -119,8 +119,8 @@ class _Bundle(beam.DoFn):
         """Forgets the last bundle."""
         self.totals, self.seen = {}, False
 
-    def total(self, start: int, block: Block, work: Callable[[Tally, Block, slice], None]) -> None:
-        """Calls `work` with parts of a block, each with its rows' place among the block's tasks."""
+    def count(self, start: int, block: Block, work: Callable[[Tally, Block, slice], None]) -> None:
+        """Calls `work` with a table, a part of a block, and the place of its tasks among the block's."""
         tables = self.totals.setdefault(start, [])
         parts = block.cut(max(1, -(-len(block) // self.threads))) if self.threads > 1 else [block]
         ends = np.cumsum([0, *(len(part.tasks) for part in parts)])
@@ -171,7 +171,7 @@ class First(_Bundle):
                 if found is not None:
                     new[place] = found
 
-            self.total(start, block, work)
+            self.count(start, block, work)
         if method.has_state:
             yield Step(item=Item(block, None, np.stack([new, new]) if state is None else state))
 
@@ -207,7 +207,7 @@ class Expect(_Bundle):
                 if found is not None:
                     new[place] = found
 
-            self.total(start, block, work)
+            self.count(start, block, work)
         if method.has_state:
             done = state.runs[0].done
             yield Step(item=element if done else Item(block, None, _stacked(after, new)))
@@ -237,15 +237,20 @@ def item_of(step: Step) -> tuple[Item, ...]:
     return () if step.item is None else (step.item,)
 
 
-def begin_state(keyed: tuple[int, Iterable[Sums]], method: Method, given: tuple[Array, Array] | None) -> State:
-    """First parameters."""
-    runs, rows = [], []
-    for total in _sum(keyed[1]).parts:
-        found = method.maximise(total, None, None) if total is not None else given
-        assert found is not None
+def begin_state(
+    keyed: tuple[int, Iterable[Sums]], method: Method, given: Array | None, shard: tuple[int, Parcel]
+) -> State:
+    """First parameters; those of a start without counts are given, its rows by the only shard."""
+    content = shard[1].content
+    assert isinstance(content, ShardRows)
+    runs, all_rows = [], []
+    for total, rows in zip(_sum(keyed[1]).parts, content.rows, strict=True):
+        found = (rows, given) if total is None else method.maximise(total, None, None)
+        assert found[0] is not None
+        assert found[1] is not None
         runs.append(_begun(method, found[1]))
-        rows.append(found[0])
-    return State(tuple(runs), tuple(rows))
+        all_rows.append(found[0])
+    return State(tuple(runs), tuple(all_rows))
 
 
 def _begun(method: Method, common: Array) -> Run[Array]:
@@ -388,15 +393,16 @@ class FirstPiece(beam.DoFn):
         assert isinstance(item, Item)
         method, state = self.method, item.state
         assert item.codes is not None
+        new = np.full(len(item.block.tasks), method.first_state)
         totals: list[Tally | None] = [None] * int(self.has_given)
-        if state is None and method.has_state and self.has_given:
-            state = np.full((2, len(item.block.tasks)), method.first_state)
         for start in range(int(self.has_given), method.starts):
             total = method.zero(len(item.codes))
-            new = method.first(total, item.block, start, item.codes, item.given if start == 0 else None)
+            found = method.first(total, item.block, start, item.codes, item.given if start == 0 else None)
             totals.append(total)
-            if state is None and new is not None:
-                state = np.stack([new, new])
+            if found is not None:
+                new = found
+        if state is None and method.has_state:
+            state = np.stack([new, new])
         yield _piece_step(key, item, totals, state, method, self.shards)
 
 
@@ -447,14 +453,20 @@ def _rows_of(answers: list[ShardRows], start: int, method: Method, num_annotator
 
 
 class StepOfShard(beam.DoFn):
-    """M-step of a shard, and its answers."""
+    """M-step of a shard, and its answers.
 
-    def __init__(self, method: Method, shards: Shards):
+    Args:
+        method: whose.
+        shards: how annotators are cut.
+        maximise: False: only those starts get rows that have none, as at the beginning, or not even these.
+    """
+
+    def __init__(self, method: Method, shards: Shards, maximise: bool):
         super().__init__()
-        self.method, self.shards = method, shards
+        self.method, self.shards, self.maximise = method, shards, maximise
 
     def process(self, element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[ShardStep]:
-        """New rows where counts came and the start is not done; then an answer to each request."""
+        """New rows of the starts that are not done; then an answer to each request."""
         shard, parcels = element
         method, requests = self.method, []
         totals: list[Tally | None] = [None] * method.starts
@@ -475,7 +487,7 @@ class StepOfShard(beam.DoFn):
         assert old is not None
         rows: list[Array] = []
         for start, (run, before) in enumerate(zip(state.runs, old.rows, strict=True)):
-            if before is None or (totals[start] is not None and not run.done):
+            if before is None or (self.maximise and not run.done):
                 total = totals[start]
                 if total is None:  # nobody of this shard said anything
                     total = method.zero(self.shards.size_of(shard))
