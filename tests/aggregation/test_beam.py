@@ -473,7 +473,7 @@ def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
             sizes.append(self.to_runner_api().ByteSize())
             return super().run(*args, **kwargs)
 
-    initial = np.full((1000, 4, 4), 0.1) + 0.6 * np.eye(4)  # 128 KB
+    initial = np.random.default_rng(0).dirichlet(np.ones(4), size=(1000, 4))  # 128 KB that do not pack
     for max_shard_bytes in (ALL, 500 * 128):  # in the second shard there are no annotations
         result = on_beam.aggregate(
             annotations,
