@@ -54,6 +54,7 @@ from crowdzoo.aggregation.beam_steps import (
     finished_run,
     item_of,
     item_posteriors,
+    key_of,
     keyed_item_of,
     keyed_sums_of,
     last_answers,
@@ -64,15 +65,16 @@ from crowdzoo.aggregation.beam_steps import (
     penalties_of,
     piece_of,
     piece_posteriors,
-    read_item,
     read_posteriors,
     read_shard,
     requests_of,
     rows_of_shard,
     rows_of_state,
+    stored_item,
     sums_of,
     with_rows,
     with_state,
+    without_rows,
     write_manifest,
     write_posteriors,
     write_shard,
@@ -250,7 +252,7 @@ def fit(
     make_pipeline: Callable[[], beam.Pipeline],
     folder: str,
     initial: Run | None = None,
-    iterations_per_pipeline: int = 10,
+    iterations_per_pipeline: int = 25,
     data_id: str = "",
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
@@ -308,7 +310,7 @@ def aggregate(
     gold: ArrayLike | None = None,
     initial: ArrayLike | Aggregation | None = None,
     max_annotations: int | None = None,
-    iterations_per_pipeline: int = 10,
+    iterations_per_pipeline: int = 25,
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
 ) -> Aggregation:
@@ -339,16 +341,18 @@ def aggregate(
     rows, shares, states = method.begin_from(annotations, initial)
     place = Folder(folder)
     place.make()
-    paths, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
+    places, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
     engine = _Engine(method, Shards.of(method, max_shard_bytes), rows)
     driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
+
+    has_begin = shares is not None or states is not None
 
     def read_items(pipeline: beam.Pipeline, first: bool = False) -> beam.PCollection:
         return (
             pipeline
-            | "Paths" >> beam.Create(paths)
+            | "Places" >> beam.Create(places).with_output_types(Pair[str, int, int])
             | "Spread" >> beam.Reshuffle()  # else one worker reads them all
-            | "Read" >> beam.Map(read_item, first).with_output_types(Item)
+            | "Items" >> beam.Map(stored_item, first and has_begin).with_output_types(Item)
         )
 
     driver.train(functools.partial(read_items, first=True), read_items)
@@ -483,19 +487,19 @@ def _write_items(
     shares: Array | None,
     states: Array | None,
     folder: Folder,
-) -> tuple[list[str], str]:
-    """Writes all blocks; gives their paths and a hash of them."""
+) -> tuple[list[tuple[str, int, int]], str]:
+    """Writes all blocks; gives their paths, sizes and keys, and a hash of them."""
     if max_annotations is None:
         share = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
         max_annotations = min(share, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
     digest = hashlib.blake2b(digest_size=16)
-    paths = []
+    places = []
     for number, block in enumerate(blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]):
         state = None if states is None else np.stack([states[block.tasks]] * 2)
         data = encode(Item(block, None, state, None if shares is None else shares[block.tasks]))
         digest.update(data)
-        paths.append(write_bytes(folder.item(number), data))
-    return paths, digest.hexdigest()
+        places.append((write_bytes(folder.item(number), data), len(data), key_of(block)))
+    return places, digest.hexdigest()
 
 
 # === Dataflow ===
@@ -594,7 +598,9 @@ class _Engine:
         if flow.shards is None or flow.penalties is None:
             expect = beam.ParDo(Expect(method, self.threads), AsSingleton(flow.state))
             items, sums = self._ran(flow.items | label >> self._typed(expect), flow.items, label)
-            maximise = beam.Map(next_state, method, AsSingleton(flow.state)).with_output_types(State)
+            small = flow.state | f"Small{number}" >> beam.Map(without_rows).with_output_types(State)
+            # an AsIter is fetched when it is looked at, an AsSingleton always
+            maximise = beam.Map(next_state, method, AsSingleton(small), AsIter(flow.state)).with_output_types(State)
             return _Flow(items, sums | f"Maximise{number}" >> maximise)
         expect = beam.ParDo(ExpectPiece(method, self.shards, self.threads), AsSingleton(flow.state))
         steps = (

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from crowdzoo.aggregation.beam_values import decode, encode
-from crowdzoo.errors import ConfigError
+from crowdzoo.aggregation.beam_values import decode, decode_in_place, encode
+from crowdzoo.errors import ConfigError, DataError
 
-__all__ = ["Folder", "read_value", "write_bytes", "write_value"]
+__all__ = ["Folder", "Reader", "read_value", "write_bytes", "write_value"]
 
 MIME = "application/octet-stream"
 
@@ -38,6 +39,34 @@ def read_value(path: str) -> Any:
     """Reads what `write_value` wrote."""
     with FileSystems.open(path, mime_type=MIME) as file:
         return decode(file.read())
+
+
+class Reader:
+    """Reads values one after the other into the same memory: each is gone when the next is read.
+
+    Memory that is new costs more than what is done with it.
+    """
+
+    def __init__(self) -> None:
+        self.memory = np.empty(0, np.uint8)
+
+    def read(self, path: str, size: int) -> Any:
+        """Reads what `write_value` wrote in so many bytes."""
+        if len(self.memory) < size:
+            self.memory = np.empty(size, np.uint8)
+        memory, done = self.memory[:size], 0
+        with FileSystems.open(path, mime_type=MIME) as file:
+            while done < size:
+                if hasattr(file, "readinto"):
+                    count = file.readinto(memory[done:].data)
+                else:
+                    data = file.read(size - done)
+                    count = len(data)
+                    memory[done : done + count] = np.frombuffer(data, np.uint8)
+                if not count:
+                    raise DataError(f"{path} ends after {done:,} bytes of {size:,}.")
+                done += count
+        return decode_in_place(memory)
 
 
 class Folder:

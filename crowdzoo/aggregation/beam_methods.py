@@ -50,12 +50,14 @@ class Method:
         max_iter: most M-steps; 0: the first parameters are the last.
         tol: see the aggregators.
         has_state: whether something of each task goes on from step to step.
+        needs_rows: whether an M-step looks at the annotators' parameters before it.
         first_state: what that is in the beginning.
         params_type: class of the local engine's parameters.
     """
 
     has_state = False
     first_state = 0.0
+    needs_rows = False
     params_type: type = Params
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
@@ -352,6 +354,7 @@ class _Glad(Method):
     """Rows are abilities; counts are pull and weight; the state of a task is b."""
 
     has_state = True
+    needs_rows = True
     params_type = glad.Abilities
 
     def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):

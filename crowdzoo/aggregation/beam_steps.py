@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from apache_beam.transforms.window import GlobalWindows
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import check_number
-from crowdzoo.aggregation.beam_files import Folder, read_value, write_value
+from crowdzoo.aggregation.beam_files import Folder, Reader, read_value, write_value
 from crowdzoo.aggregation.beam_methods import Method
 from crowdzoo.aggregation.beam_values import (
     BlockPosteriors,
@@ -25,6 +26,7 @@ from crowdzoo.aggregation.beam_values import (
     ShardStep,
     State,
     Step,
+    StoredBlock,
     Sums,
     Tally,
 )
@@ -59,15 +61,16 @@ __all__ = [
     "penalties_of",
     "piece_of",
     "piece_posteriors",
-    "read_item",
     "read_posteriors",
     "read_shard",
     "requests_of",
     "rows_of_shard",
     "rows_of_state",
+    "stored_item",
     "sums_of",
     "with_rows",
     "with_state",
+    "without_rows",
     "write_manifest",
     "write_posteriors",
     "write_shard",
@@ -103,6 +106,9 @@ class Shards(NamedTuple):
 # === What workers call: all parameters at hand ===
 
 
+AHEAD = 4  # blocks a thread, after which it waits for the others
+
+
 class _Bundle(beam.DoFn):
     """Adds up a bundle's blocks in one table for each start and thread, and gives their sum once.
 
@@ -112,105 +118,148 @@ class _Bundle(beam.DoFn):
     def __init__(self, method: Method, threads: int):
         super().__init__()
         self.method, self.threads = method, threads
-        self.totals: dict[int, list[Tally]] = {}
-        self.seen = False
 
     def start_bundle(self) -> None:
         """Forgets the last bundle."""
-        self.totals, self.seen = {}, False
+        self.tables: list[dict[int, Tally]] = [{} for _ in range(self.threads)]
+        self.readers = [Reader() for _ in range(self.threads)]
+        self.waiting: list[Item] = []
+        self.seen = False
 
-    def count(self, start: int, block: Block, work: Callable[[Tally, Block, slice], None]) -> None:
-        """Calls `work` with a table, a part of a block, and the place of its tasks among the block's."""
-        tables = self.totals.setdefault(start, [])
-        parts = block.cut(max(1, -(-len(block) // self.threads))) if self.threads > 1 else [block]
-        ends = np.cumsum([0, *(len(part.tasks) for part in parts)])
-        places = [slice(begin, end) for begin, end in itertools.pairwise(ends)]
-        while len(tables) < min(self.threads, max(len(parts), 1)):
-            tables.append(self.method.zero(self.method.num_annotators))
-        share = max(1, -(-len(parts) // len(tables)))
-        jobs = [
-            (table, parts[first : first + share], places[first : first + share])
-            for table, first in zip(tables, range(0, len(parts), share), strict=False)
-        ]
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
+        """Adds an item's block to the table of each start; gives its tasks' states, [T]. Called in threads."""
+        raise NotImplementedError
 
-        def do(some: Any) -> None:
-            for table, blocks, rows in some:
-                for piece, place in zip(blocks, rows, strict=True):
-                    work(table, piece, place)
+    def after(self, item: Item, state: Array) -> Item:
+        """What goes on of an item whose tasks have new states."""
+        raise NotImplementedError
 
-        in_threads(do, jobs, self.threads)
+    def take(self, item: Item) -> list[Step]:
+        """Counts an item, now or with the next ones; gives what is done."""
+        self.seen = True
+        self.waiting.append(item)
+        return self._work() if len(self.waiting) == AHEAD * self.threads else []
 
     def finish_bundle(self) -> Iterator[Any]:
-        """The bundle's sums."""
+        """The last items, and the bundle's sums."""
+        for step in self._work():
+            yield GlobalWindows.windowed_value(step)
         if self.seen:
             parts: list[Tally | None] = []
             for start in range(self.method.starts):
-                tables = self.totals.get(start)
-                parts.append(None if not tables else functools.reduce(Tally.__add__, tables))
+                tables = [table[start] for table in self.tables if start in table]
+                parts.append(functools.reduce(operator.iadd, tables) if tables else None)
             sums = Sums(tuple(parts))
             yield GlobalWindows.windowed_value(Step(sums=sums) if self.method.has_state else (0, sums))
 
+    def _work(self) -> list[Step]:
+        items, self.waiting = self.waiting, []
+        # so that few blocks keep all threads busy, too
+        parts = [_cut(item, self.threads) if len(items) < self.threads else [item] for item in items]
+        flat = list(itertools.chain(*parts))
+        ends = [len(flat) * number // self.threads for number in range(self.threads + 1)]
+        shares = [flat[begin:end] for begin, end in itertools.pairwise(ends)]
+        jobs = list(zip(self.tables, self.readers, shares, strict=True))
+        states = [state for done in in_threads(self._count_some, jobs, self.threads) for state in done]
+        if not self.method.has_state:
+            return []
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        places = (slice(*place) for place in itertools.pairwise(ends))
+        return [
+            Step(item=self.after(item, np.concatenate(states[place])))
+            for item, place in zip(items, places, strict=True)
+        ]
+
+    def _count_some(self, jobs: Sequence[tuple[dict[int, Tally], Reader, list[Item]]]) -> list[Array | None]:
+        states = []
+        for tables, reader, items in jobs:
+
+            def table(start: int, tables: dict[int, Tally] = tables) -> Tally:
+                if start not in tables:
+                    tables[start] = self.method.zero(self.method.num_annotators)
+                return tables[start]
+
+            states += [self.count(table, item, block_of(item, reader)) for item in items]
+        return states
+
+
+def _cut(item: Item, number: int) -> list[Item]:
+    """An item as about so many."""
+    block = block_of(item)
+    blocks = block.cut(max(1, -(-len(block) // number))) or [block]
+    ends = np.cumsum([0, *(len(part.tasks) for part in blocks)]).tolist()
+    return [
+        Item(
+            part,
+            item.codes,
+            None if item.state is None else item.state[:, begin:end],
+            None if item.given is None else item.given[begin:end],
+        )
+        for part, (begin, end) in zip(blocks, itertools.pairwise(ends), strict=True)
+    ]
+
 
 class First(_Bundle):
-    """Counts a block before there are parameters."""
+    """Counts blocks before there are parameters."""
 
     def __init__(self, method: Method, has_given: bool, threads: int):
         super().__init__(method, threads)
         self.has_given = has_given
 
     def process(self, element: Item) -> Iterator[Step]:
-        """An item with its first states, where tasks have any."""
-        self.seen = True
-        block, method, state = element.block, self.method, element.state
-        new = np.full(len(block.tasks), method.first_state)
-        for start in range(int(self.has_given), method.starts):
-            given = element.given if start == 0 else None
+        """Items with their first states, where tasks have any."""
+        yield from self.take(element)
 
-            def work(total: Tally, part: Block, place: slice, start: int = start, given: Array | None = given) -> None:
-                found = method.first(total, part, start, None, None if given is None else given[place])
-                if found is not None:
-                    new[place] = found
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
+        """Each start's first counts; the last start's states."""
+        new = np.full(len(block.tasks), self.method.first_state)
+        for start in range(int(self.has_given), self.method.starts):
+            found = self.method.first(table(start), block, start, None, item.given if start == 0 else None)
+            new = new if found is None else found
+        return new
 
-            self.count(start, block, work)
-        if method.has_state:
-            yield Step(item=Item(block, None, np.stack([new, new]) if state is None else state))
+    def after(self, item: Item, state: Array) -> Item:
+        """States before and after are the same, and are those that the item came with, if it did."""
+        return Item(item.block, None, np.stack([state, state]) if item.state is None else item.state)
 
 
 class Expect(_Bundle):
-    """E-step of a block."""
-
-    def __init__(self, method: Method, threads: int):
-        super().__init__(method, threads)
-        self.prepared: dict[int, Any] = {}
+    """E-step of blocks."""
 
     def start_bundle(self) -> None:
         """Forgets the last bundle."""
         super().start_bundle()
-        self.prepared = {}
+        self.prepared: dict[int, tuple[Any, bool]] | None = None
 
     def process(self, element: Item, state: State) -> Iterator[Step]:
-        """An item with its new states, where tasks have any."""
+        """Items with their new states, where tasks have any."""
+        if self.prepared is None:
+            self.prepared = {
+                # without a further M-step there is nothing to count
+                start: (self.method.prepared(state.rows[start], run.params), len(run.history) < self.method.max_iter)
+                for start, run in enumerate(state.runs)
+                if not run.done
+            }
+        if self.prepared:
+            yield from self.take(element)
+            return
         self.seen = True
-        block, method = element.block, self.method
-        new = np.empty(len(block.tasks))
-        after = None if element.state is None else element.state[1]
-        for start, run in enumerate(state.runs):
-            if run.done:
-                continue
-            if start not in self.prepared:
-                self.prepared[start] = method.prepared(state.rows[start], run.params)
-            counting = len(run.history) < method.max_iter  # else no M-step will follow
+        if self.method.has_state:
+            yield Step(item=element)
 
-            def work(total: Tally, part: Block, place: slice, start: int = start, counting: bool = counting) -> None:
-                now = None if after is None else after[place]
-                found = method.expect(total, part, self.prepared[start], now, counting)
-                if found is not None:
-                    new[place] = found
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
+        """Each start's expected counts; the last start's states."""
+        assert self.prepared is not None
+        new = None
+        for start, (params, counting) in self.prepared.items():
+            now = None if item.state is None else item.state[1]
+            new = self.method.expect(table(start), block, params, now, counting)
+        return new
 
-            self.count(start, block, work)
-        if method.has_state:
-            done = state.runs[0].done
-            yield Step(item=element if done else Item(block, None, _stacked(after, new)))
+    def after(self, item: Item, state: Array) -> Item:
+        """The states before this step, and after it."""
+        assert item.state is not None
+        return Item(item.block, None, _stacked(item.state[1], state))
 
 
 def _stacked(before: Array | None, after: Array) -> Array:
@@ -250,21 +299,35 @@ def begin_state(
         assert found[1] is not None
         runs.append(_begun(method, found[1]))
         all_rows.append(found[0])
-    return State(tuple(runs), tuple(all_rows))
+    return _with_penalties(method, runs, all_rows)
+
+
+def _with_penalties(method: Method, runs: Iterable[Run[Array]], rows: Sequence[Array]) -> State:
+    return State(tuple(runs), tuple(rows), tuple(map(method.penalty, rows)))
+
+
+def without_rows(state: State) -> State:
+    """All that is small of a state."""
+    return replace(state, rows=())
 
 
 def _begun(method: Method, common: Array) -> Run[Array]:
     return Run(common) if method.max_iter else Run(common, (0.0,), 0.0, True, True)
 
 
-def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, state: State) -> State:
-    """M-step."""
+def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, small: State, states: Iterable[State]) -> State:
+    """M-step after a state, given once without rows and once, to be looked at only if they are needed, with them."""
     runs, all_rows = [], []
-    for total, run, rows in zip(_sum(keyed[1]).parts, state.runs, state.rows, strict=True):
-        after = run if total is None else _next_run(method, run, total, method.penalty(rows))
+    before = functools.cache(lambda: next(iter(states)).rows)
+    for start, total in enumerate(_sum(keyed[1]).parts):
+        run = small.runs[start]
+        after = run if total is None else _next_run(method, run, total, small.penalties[start])
         runs.append(after)
-        all_rows.append(rows if total is None or after.done else method.maximise(total, rows, run.params)[0])
-    return State(tuple(runs), tuple(all_rows))
+        if total is None or after.done:
+            all_rows.append(before()[start])
+        else:
+            all_rows.append(method.maximise(total, before()[start] if method.needs_rows else None, run.params)[0])
+    return _with_penalties(method, runs, all_rows)
 
 
 def _next_run(method: Method, run: Run[Array], total: Tally, penalty: float) -> Run[Array]:
@@ -309,7 +372,7 @@ def item_posteriors(item: Item, method: Method, state: State) -> BlockPosteriors
 
 
 def _block_posteriors(item: Item, method: Method, rows: Array, common: Array) -> BlockPosteriors:
-    block = item.block
+    block = block_of(item)
     before = None if item.state is None else item.state[0]
     posteriors = method.posteriors(block, method.prepared(rows, common), common, before)
     labels = method.labels(posteriors, block.tasks)
@@ -319,28 +382,39 @@ def _block_posteriors(item: Item, method: Method, rows: Array, common: Array) ->
 # === What workers call: annotators in shards ===
 
 
-def key_of(block: Block) -> int:
+def key_of(block: Block | StoredBlock) -> int:
     """A block's first task, which no other block has; -1 of an empty block."""
+    if isinstance(block, StoredBlock):
+        return block.key
     return int(block.tasks[0]) if len(block.tasks) else -1
+
+
+def block_of(item: Item, reader: Reader | None = None) -> Block:
+    """An item's block; where it is stored, in memory that is good until the reader reads the next."""
+    if isinstance(item.block, Block):
+        return item.block
+    block = (reader or Reader()).read(item.block.path, item.block.size).block
+    return block if item.codes is None else _renumbered(block, item.codes)
 
 
 def piece_of(item: Item) -> tuple[int, Parcel]:
     """An item whose annotators are numbered among themselves."""
-    block = item.block
+    block = block_of(item)
     is_here = np.zeros(int(block.annotator_ids.max(initial=-1)) + 1, np.bool_)
     is_here[block.annotator_ids] = True
     codes = np.flatnonzero(is_here)
-    places = np.empty(len(is_here), np.int32)
+    kept = item.block if isinstance(item.block, StoredBlock) else _renumbered(block, codes)
+    return key_of(block), Parcel(replace(item, block=kept, codes=codes))
+
+
+def _renumbered(block: Block, codes: NDArray[np.int64]) -> Block:
+    """The same block with annotators numbered as they stand in `codes`, which has all of them."""
+    places = np.empty(codes.max(initial=-1) + 1, np.int32)
     places[codes] = np.arange(len(codes))
-    renumbered = _with_annotators(block, places[block.annotator_ids])
-    return key_of(block), Parcel(replace(item, block=renumbered, codes=codes))
-
-
-def _with_annotators(block: Block, annotator_ids: NDArray[np.int32]) -> Block:
     changed = Block.__new__(Block)
     for name in FIELDS:
         setattr(changed, name, getattr(block, name))
-    changed.annotator_ids = annotator_ids
+    changed.annotator_ids = places[block.annotator_ids]
     return changed
 
 
@@ -391,13 +465,13 @@ class FirstPiece(beam.DoFn):
         """Counts, and the item with its first states."""
         key, item = element[0], element[1].content
         assert isinstance(item, Item)
-        method, state = self.method, item.state
+        method, state, block = self.method, item.state, block_of(item)
         assert item.codes is not None
-        new = np.full(len(item.block.tasks), method.first_state)
+        new = np.full(len(block.tasks), method.first_state)
         totals: list[Tally | None] = [None] * int(self.has_given)
         for start in range(int(self.has_given), method.starts):
             total = method.zero(len(item.codes))
-            found = method.first(total, item.block, start, item.codes, item.given if start == 0 else None)
+            found = method.first(total, block, start, item.codes, item.given if start == 0 else None)
             totals.append(total)
             if found is not None:
                 new = found
@@ -421,7 +495,7 @@ class ExpectPiece(beam.DoFn):
         for item in items:
             assert item.codes is not None
             totals: list[Tally | None] = []
-            after = item.state
+            after, block = item.state, block_of(item)
             for start, run in enumerate(state.runs):
                 if run.done:
                     totals.append(None)
@@ -430,7 +504,7 @@ class ExpectPiece(beam.DoFn):
                 total = method.zero(len(item.codes))
                 now = None if item.state is None else item.state[1]
                 counting = len(run.history) < method.max_iter
-                new = method.expect(total, item.block, params, now, counting)
+                new = method.expect(total, block, params, now, counting)
                 totals.append(total)
                 if new is not None:
                     after = _stacked(now, new)
@@ -576,10 +650,10 @@ def piece_posteriors(element: tuple[int, Iterable[Parcel]], method: Method, stat
 # === What workers call: files ===
 
 
-def read_item(path: str, first: bool) -> Item:
-    """A block as `aggregate` wrote it; with what it begins from, or without."""
-    item = read_value(path)
-    return item if first else replace(item, given=None)
+def stored_item(place: tuple[str, int, int], first: bool) -> Item:
+    """A block that `aggregate` wrote, by path, size and key; with what it begins from, or without."""
+    stored = StoredBlock(*place)
+    return replace(read_value(stored.path), block=stored) if first else Item(stored)
 
 
 def with_state(item: Item, folder: Folder, number: int) -> Item:
@@ -596,7 +670,7 @@ def with_rows(state: State, shard: tuple[int, Parcel]) -> State:
     """A state with the rows of the only shard."""
     content = shard[1].content
     assert isinstance(content, ShardRows)
-    return State(state.runs, tuple(rows for rows in content.rows if rows is not None))
+    return replace(state, rows=tuple(rows for rows in content.rows if rows is not None))
 
 
 def rows_of_state(state: State) -> tuple[int, Parcel]:
@@ -621,7 +695,7 @@ def write_manifest(state: State, path: str, identity: str, *written: Iterable[st
     for paths in written:
         for _ in paths:  # they are there once they can be listed
             pass
-    return write_value(path, (identity, State(state.runs)))
+    return write_value(path, (identity, without_rows(state)))
 
 
 def write_posteriors(found: BlockPosteriors, folder: Folder) -> str:

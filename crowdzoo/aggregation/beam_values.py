@@ -34,10 +34,12 @@ __all__ = [
     "ShardStep",
     "State",
     "Step",
+    "StoredBlock",
     "Sums",
     "Tally",
     "ValueCoder",
     "decode",
+    "decode_in_place",
     "encode",
 ]
 
@@ -62,17 +64,33 @@ class BlockPosteriors:
 
 
 @dataclass(frozen=True, eq=False)
+class StoredBlock:
+    """A block that stays in its file until a step needs it. So that what crosses from step to step is only this.
+
+    Attributes:
+        path: of a file that holds an `Item` with the block.
+        size: of the file, bytes.
+        key: of the block, see `beam_steps.key_of`.
+    """
+
+    path: str
+    size: int
+    key: int
+
+
+@dataclass(frozen=True, eq=False)
 class Item:
     """A block and what travels with it.
 
     Attributes:
-        block: the annotations. With `codes`, its annotators are numbered as they stand in `codes`.
+        block: the annotations, or where they are. With `codes`, its annotators are numbered as they stand in `codes`
+            (those of a stored block once it is read).
         codes: codes of the block's annotators, ascending, int64 [U]; None: the block has the codes themselves.
         state: what the method knows of each task (GLAD: b) before and after the last step, [2, T], or None.
         given: posteriors to begin from, [T, K], or None.
     """
 
-    block: Block
+    block: Block | StoredBlock
     codes: NDArray[np.int64] | None = None
     state: NDArray[np.float64] | None = None
     given: NDArray[np.float64] | None = None
@@ -93,6 +111,11 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.rows + other.rows, self.common + other.common)
 
+    def __iadd__(self, other: Tally) -> Tally:
+        np.add(self.rows, other.rows, out=self.rows)
+        np.add(self.common, other.common, out=self.common)
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -111,11 +134,13 @@ class State:
 
     Attributes:
         runs: history of each start; `params` are those parameters that belong to no annotator, a vector.
-        rows: parameters of each start's annotators, [R, ...]; nothing where annotators are in shards.
+        rows: parameters of each start's annotators, [R, ...]; nothing where annotators are in shards, or left out.
+        penalties: the annotators' part of each start's objective; nothing where annotators are in shards.
     """
 
     runs: tuple[Run[NDArray[np.float64]], ...]
     rows: tuple[NDArray[np.float64], ...] = ()
+    penalties: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +233,7 @@ KINDS: tuple[tuple[type, tuple[str, ...]], ...] = (
             glad.Abilities,
             ibcc.Priors,
             ibcc.Beliefs,
+            StoredBlock,
         )
     ),
 )
@@ -287,12 +313,21 @@ def decode(data: bytes) -> Any:
     Raises:
         DataError: bytes of something else, of a later version, or too few or too many of them.
     """
-    head = bytes(data[: len(HEAD)])
+    # aligned, and writeable: kernels are compiled for that
+    return decode_in_place(np.frombuffer(data, np.uint8).copy())
+
+
+def decode_in_place(memory: NDArray[np.uint8]) -> Any:
+    """The value of `encode`'s bytes, whose arrays are parts of this memory.
+
+    Raises:
+        DataError: see `decode`.
+    """
+    head = memory[: len(HEAD)].tobytes()
     if len(head) < len(HEAD) or head[:2] != HEAD[:2]:
         raise DataError("These are not the bytes of a value of crowdzoo.aggregation.beam.")
     if head[2:] != HEAD[2:]:
         raise DataError(f"These bytes have version {head[2]}; this release of crowdzoo reads version {HEAD[2]}.")
-    memory = np.frombuffer(data, np.uint8).copy()  # aligned, and writeable: kernels are compiled for that
     try:
         value, end = _read(memory, memory.data, len(HEAD))
     except (struct.error, ValueError, IndexError, OverflowError, MemoryError, RecursionError) as error:
