@@ -43,6 +43,7 @@ from crowdzoo.aggregation.beam_steps import (
     ExpectPiece,
     First,
     FirstPiece,
+    Posteriors,
     Shards,
     StepOfShard,
     answers_of,
@@ -53,7 +54,6 @@ from crowdzoo.aggregation.beam_steps import (
     best_start,
     finished_run,
     item_of,
-    item_posteriors,
     key_of,
     keyed_item_of,
     keyed_sums_of,
@@ -652,9 +652,8 @@ class _Engine:
     def posteriors(self, flow: _Flow) -> beam.PCollection:
         """BlockPosteriors of the best start."""
         if flow.shards is None:
-            return flow.items | "Posteriors" >> beam.Map(
-                item_posteriors, self.method, AsSingleton(flow.state)
-            ).with_output_types(BlockPosteriors)
+            find = beam.ParDo(Posteriors(self.method, self.threads), AsSingleton(flow.state))
+            return flow.items | "Posteriors" >> find.with_output_types(BlockPosteriors)
         answers = (
             (flow.shards, flow.requests)
             | "LastMail" >> beam.Flatten()

@@ -139,8 +139,12 @@ class Method:
         """Class probabilities, [T, K]."""
         return dawid_skene.posteriors(block, params)
 
-    def last_likelihood(self, block: Block, rows: Array, common: Array) -> float:
-        """Log-likelihood of a block, where the method states another than that of the last step."""
+    def last_params(self, rows: Array, common: Array) -> Any:
+        """Parameters that `last_likelihood` takes."""
+        return None
+
+    def last_likelihood(self, block: Block, params: Any) -> float:
+        """Log-likelihood of a block (nats), where the method states another than that of the last step."""
         return 0.0
 
     def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -265,9 +269,12 @@ class _IBCC(Method):
         found[~block.informed] = self.params(self._without_rows(), common).means.class_prior
         return found
 
-    def last_likelihood(self, block: Block, rows: Array, common: Array) -> float:
-        counts = self.counts(self.zero(len(rows)))
-        counts.add_expected(block, self.params(rows, common).means, False)
+    def last_params(self, rows: Array, common: Array) -> Any:
+        return self.params(rows, common).means
+
+    def last_likelihood(self, block: Block, params: Any) -> float:
+        counts = self.counts(self.zero(len(params.confusions)))
+        counts.add_expected(block, params, False)
         return counts.log_likelihood
 
     def result(

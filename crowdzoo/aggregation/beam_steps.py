@@ -40,6 +40,7 @@ __all__ = [
     "ExpectPiece",
     "First",
     "FirstPiece",
+    "Posteriors",
     "Shards",
     "StepOfShard",
     "answers_of",
@@ -50,7 +51,6 @@ __all__ = [
     "best_start",
     "finished_run",
     "item_of",
-    "item_posteriors",
     "keyed_item_of",
     "keyed_sums_of",
     "last_answers",
@@ -365,18 +365,59 @@ def params_of_run(run: Run) -> Any:
     return run.params
 
 
-def item_posteriors(item: Item, method: Method, state: State) -> BlockPosteriors:
-    """What the best start says of a block's tasks."""
-    best = best_start(state)
-    return _block_posteriors(item, method, state.rows[best], state.runs[best].params)
+class Posteriors(beam.DoFn):
+    """What the best start says of blocks' tasks."""
+
+    def __init__(self, method: Method, threads: int):
+        super().__init__()
+        self.method, self.threads = method, threads
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        self.waiting: list[Item] = []
+        self.last: Last | None = None
+
+    def process(self, element: Item, state: State) -> Iterator[BlockPosteriors]:
+        """Waits for some more, and looks at them in all threads."""
+        if self.last is None:
+            best = best_start(state)
+            self.last = Last.of(self.method, state.rows[best], state.runs[best].params)
+        self.waiting.append(element)
+        if len(self.waiting) == AHEAD * self.threads:
+            yield from self._work()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        """The last items'."""
+        for found in self._work():
+            yield GlobalWindows.windowed_value(found)
+
+    def _work(self) -> list[BlockPosteriors]:
+        items, self.waiting = self.waiting, []
+        found = in_threads(lambda some: [self.last.posteriors(item) for item in some], items, self.threads)
+        return list(itertools.chain(*found))
 
 
-def _block_posteriors(item: Item, method: Method, rows: Array, common: Array) -> BlockPosteriors:
-    block = block_of(item)
-    before = None if item.state is None else item.state[0]
-    posteriors = method.posteriors(block, method.prepared(rows, common), common, before)
-    labels = method.labels(posteriors, block.tasks)
-    return BlockPosteriors(block.tasks, posteriors, labels, before, method.last_likelihood(block, rows, common))
+class Last(NamedTuple):
+    """The final parameters, ready for all blocks."""
+
+    method: Method
+    params: Any
+    common: Array
+    means: Any
+
+    @classmethod
+    def of(cls, method: Method, rows: Array, common: Array) -> Last:
+        """From the best start's rows, and what is common to all annotators."""
+        return cls(method, method.prepared(rows, common), common, method.last_params(rows, common))
+
+    def posteriors(self, item: Item) -> BlockPosteriors:
+        """What they say of a block."""
+        block, method = block_of(item), self.method
+        before = None if item.state is None else item.state[0]
+        posteriors = method.posteriors(block, self.params, self.common, before)
+        labels = method.labels(posteriors, block.tasks)
+        likelihood = method.last_likelihood(block, self.means)
+        return BlockPosteriors(block.tasks, posteriors, labels, before, likelihood)
 
 
 # === What workers call: annotators in shards ===
@@ -644,7 +685,7 @@ def piece_posteriors(element: tuple[int, Iterable[Parcel]], method: Method, stat
     for item in items:
         assert item.codes is not None
         rows = _rows_of(answers, 0, method, len(item.codes))
-        yield _block_posteriors(item, method, rows, state.runs[best_start(state)].params)
+        yield Last.of(method, rows, state.runs[best_start(state)].params).posteriors(item)
 
 
 # === What workers call: files ===
