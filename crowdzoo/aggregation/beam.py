@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +75,6 @@ from crowdzoo.aggregation.beam_steps import (
     sums_of,
     with_rows,
     with_state,
-    without_rows,
     write_manifest,
     write_posteriors,
     write_shard,
@@ -94,7 +94,7 @@ from crowdzoo.aggregation.beam_values import (
 from crowdzoo.aggregation.block import MAX_CELLS, Block, blocks_of, checked_gold
 from crowdzoo.aggregation.params import Params
 from crowdzoo.aggregation.run import Run
-from crowdzoo.aggregation.threads import num_threads
+from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -492,14 +492,20 @@ def _write_items(
     if max_annotations is None:
         share = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
         max_annotations = min(share, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
-    digest = hashlib.blake2b(digest_size=16)
-    places = []
-    for number, block in enumerate(blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]):
-        state = None if states is None else np.stack([states[block.tasks]] * 2)
-        data = encode(Item(block, None, state, None if shares is None else shares[block.tasks]))
-        digest.update(data)
-        places.append((write_bytes(folder.item(number), data), len(data), key_of(block)))
-    return places, digest.hexdigest()
+
+    def write(some: Sequence[tuple[int, Block]]) -> list[tuple[tuple[str, int, int], bytes]]:
+        written = []
+        for number, block in some:
+            state = None if states is None else np.stack([states[block.tasks]] * 2)
+            data = encode(Item(block, None, state, None if shares is None else shares[block.tasks]))
+            place = (write_bytes(folder.item(number), data), len(data), key_of(block))
+            written.append((place, hashlib.blake2b(data, digest_size=16).digest()))
+        return written
+
+    blocks = blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]
+    parts = in_threads(write, list(enumerate(blocks)), num_threads())
+    places, digests = zip(*itertools.chain(*parts), strict=True)
+    return list(places), hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()
 
 
 # === Dataflow ===
@@ -598,9 +604,8 @@ class _Engine:
         if flow.shards is None or flow.penalties is None:
             expect = beam.ParDo(Expect(method, self.threads), AsSingleton(flow.state))
             items, sums = self._ran(flow.items | label >> self._typed(expect), flow.items, label)
-            small = flow.state | f"Small{number}" >> beam.Map(without_rows).with_output_types(State)
             # an AsIter is fetched when it is looked at, an AsSingleton always
-            maximise = beam.Map(next_state, method, AsSingleton(small), AsIter(flow.state)).with_output_types(State)
+            maximise = beam.Map(next_state, method, AsIter(flow.state)).with_output_types(State)
             return _Flow(items, sums | f"Maximise{number}" >> maximise)
         expect = beam.ParDo(ExpectPiece(method, self.shards, self.threads), AsSingleton(flow.state))
         steps = (

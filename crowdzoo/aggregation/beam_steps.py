@@ -70,7 +70,6 @@ __all__ = [
     "sums_of",
     "with_rows",
     "with_state",
-    "without_rows",
     "write_manifest",
     "write_posteriors",
     "write_shard",
@@ -124,6 +123,7 @@ class _Bundle(beam.DoFn):
         self.tables: list[dict[int, Tally]] = [{} for _ in range(self.threads)]
         self.readers = [Reader() for _ in range(self.threads)]
         self.waiting: list[Item] = []
+        self.before: State | None = None
         self.seen = False
 
     def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
@@ -149,7 +149,7 @@ class _Bundle(beam.DoFn):
             for start in range(self.method.starts):
                 tables = [table[start] for table in self.tables if start in table]
                 parts.append(functools.reduce(operator.iadd, tables) if tables else None)
-            sums = Sums(tuple(parts))
+            sums = Sums(tuple(parts), self.before)
             yield GlobalWindows.windowed_value(Step(sums=sums) if self.method.has_state else (0, sums))
 
     def _work(self) -> list[Step]:
@@ -234,6 +234,7 @@ class Expect(_Bundle):
     def process(self, element: Item, state: State) -> Iterator[Step]:
         """Items with their new states, where tasks have any."""
         if self.prepared is None:
+            self.before = without_rows(state)
             self.prepared = {
                 # without a further M-step there is nothing to count
                 start: (self.method.prepared(state.rows[start], run.params), len(run.history) < self.method.max_iter)
@@ -315,18 +316,20 @@ def _begun(method: Method, common: Array) -> Run[Array]:
     return Run(common) if method.max_iter else Run(common, (0.0,), 0.0, True, True)
 
 
-def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, small: State, states: Iterable[State]) -> State:
-    """M-step after a state, given once without rows and once, to be looked at only if they are needed, with them."""
+def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, states: Iterable[State]) -> State:
+    """M-step. The state before it comes once without rows, in the sums, and once, for those who look, with them."""
     runs, all_rows = [], []
-    before = functools.cache(lambda: next(iter(states)).rows)
-    for start, total in enumerate(_sum(keyed[1]).parts):
-        run = small.runs[start]
-        after = run if total is None else _next_run(method, run, total, small.penalties[start])
+    total = _sum(keyed[1])
+    assert total.before is not None
+    rows_before = functools.cache(lambda: next(iter(states)).rows)
+    for start, part in enumerate(total.parts):
+        run = total.before.runs[start]
+        after = run if part is None else _next_run(method, run, part, total.before.penalties[start])
         runs.append(after)
-        if total is None or after.done:
-            all_rows.append(before()[start])
+        if part is None or after.done:
+            all_rows.append(rows_before()[start])
         else:
-            all_rows.append(method.maximise(total, before()[start] if method.needs_rows else None, run.params)[0])
+            all_rows.append(method.maximise(part, rows_before()[start] if method.needs_rows else None, run.params)[0])
     return _with_penalties(method, runs, all_rows)
 
 
@@ -748,9 +751,8 @@ def write_posteriors(found: BlockPosteriors, folder: Folder) -> str:
 
 def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> tuple[Array, NDArray[np.int64], Array, float]:
     """Posteriors, labels, states and last log-likelihood of all tasks, from all files."""
-    posteriors = np.full((num_tasks, num_classes), np.nan)
+    posteriors, states = np.empty((num_tasks, num_classes)), np.empty(num_tasks)
     labels = np.full(num_tasks, -1, np.int64)
-    states = np.full(num_tasks, np.nan)
     log_likelihood = 0.0
     for path in folder.found("posteriors-", ".bin"):
         found = read_value(path)

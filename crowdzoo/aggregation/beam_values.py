@@ -119,13 +119,20 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """One tally a start; None: a start that needs none."""
+    """What is added up for all starts.
+
+    Attributes:
+        parts: one tally a start; None: a start that needs none.
+        before: the state that was counted under, without rows, where an M-step will ask for it.
+    """
 
     parts: tuple[Tally | None, ...]
+    before: State | None = None
 
     def __add__(self, other: Sums) -> Sums:
         pairs = zip(self.parts, other.parts, strict=True)
-        return Sums(tuple(b if a is None else a if b is None else a + b for a, b in pairs))
+        parts = tuple(b if a is None else a if b is None else a + b for a, b in pairs)
+        return Sums(parts, self.before if self.before is not None else other.before)
 
 
 @dataclass(frozen=True, eq=False)

@@ -797,11 +797,24 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
         np.testing.assert_allclose(run.params.confusions, expected.confusions)
 
 
+def test_a_block_that_is_cut_short_is_an_error(tmp_path):
+    path = tmp_path / "block.bin"
+    size = len(beam_values.encode(beam_values.Item(blocks_of(crowd()[0])[0])))
+    beam_files.write_value(str(path), beam_values.Item(blocks_of(crowd()[0])[0]))
+    reader = beam_files.Reader()
+    first = reader.read(str(path), size).block
+    np.testing.assert_array_equal(first.labels, reader.read(str(path), size).block.labels)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=f"ends after {size - 9:,} bytes of {size:,}"):
+        reader.read(str(path), size)
+
+
 # === Engines ===
 
 ENGINES = {
     "many threads": ["--direct_running_mode=multi_threading", "--direct_num_workers=2"],
     "many processes": ["--direct_running_mode=multi_processing", "--direct_num_workers=2"],
+    "job service": ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"],
 }
 
 
