@@ -126,8 +126,8 @@ class _Bundle(beam.DoFn):
         self.before: State | None = None
         self.seen = False
 
-    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
-        """Adds an item's block to the table of each start; gives its tasks' states, [T]. Called in threads."""
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
+        """Adds an item's block to the table of each start; gives its tasks' states, [T], or []. Called in threads."""
         raise NotImplementedError
 
     def after(self, item: Item, state: Array) -> Item:
@@ -170,7 +170,7 @@ class _Bundle(beam.DoFn):
             for item, place in zip(items, places, strict=True)
         ]
 
-    def _count_some(self, jobs: Sequence[tuple[dict[int, Tally], Reader, list[Item]]]) -> list[Array | None]:
+    def _count_some(self, jobs: Sequence[tuple[dict[int, Tally], Reader, list[Item]]]) -> list[Array]:
         states = []
         for tables, reader, items in jobs:
 
@@ -210,7 +210,7 @@ class First(_Bundle):
         """Items with their first states, where tasks have any."""
         yield from self.take(element)
 
-    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
         """Each start's first counts; the last start's states."""
         new = np.full(len(block.tasks), self.method.first_state)
         for start in range(int(self.has_given), self.method.starts):
@@ -248,13 +248,14 @@ class Expect(_Bundle):
         if self.method.has_state:
             yield Step(item=element)
 
-    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array | None:
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
         """Each start's expected counts; the last start's states."""
         assert self.prepared is not None
-        new = None
+        new: Array = np.zeros(0)
         for start, (params, counting) in self.prepared.items():
             now = None if item.state is None else item.state[1]
-            new = self.method.expect(table(start), block, params, now, counting)
+            found = self.method.expect(table(start), block, params, now, counting)
+            new = new if found is None else found
         return new
 
     def after(self, item: Item, state: Array) -> Item:
@@ -396,7 +397,10 @@ class Posteriors(beam.DoFn):
 
     def _work(self) -> list[BlockPosteriors]:
         items, self.waiting = self.waiting, []
-        found = in_threads(lambda some: [self.last.posteriors(item) for item in some], items, self.threads)
+        last = self.last
+        if last is None:
+            return []
+        found = in_threads(lambda some: [last.posteriors(item) for item in some], items, self.threads)
         return list(itertools.chain(*found))
 
 
