@@ -116,6 +116,7 @@ __all__ = [
 MAX_SHARD_BYTES = 2**26
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
 BLOCKS = 64  # at least so many, if they are not small then
+MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
 
 Array = NDArray[np.float64]
 
@@ -324,7 +325,8 @@ def aggregate(
             and what was written there is removed at the end.
         gold: known class codes, int [N], -1 where unknown.
         initial: as the aggregator's `fit` takes it.
-        max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20.
+        max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20; where annotators
+            are in shards 2**20, or less if parameters are large, since a block costs as much as it has annotators.
         iterations_per_pipeline: see `fit`.
         max_shard_bytes: see `fit`.
         threads_per_worker: see `fit`.
@@ -341,8 +343,11 @@ def aggregate(
     rows, shares, states = method.begin_from(annotations, initial)
     place = Folder(folder)
     place.make()
+    shards = Shards.of(method, max_shard_bytes)
+    if max_annotations is None:
+        max_annotations = _block_size(len(annotations), method, shards)
     places, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
-    engine = _Engine(method, Shards.of(method, max_shard_bytes), rows)
+    engine = _Engine(method, shards, rows)
     driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
 
     has_begin = shares is not None or states is not None
@@ -480,18 +485,24 @@ class _Driver:
         )
 
 
+def _block_size(num_annotations: int, method: Method, shards: Shards) -> int:
+    if shards.number == 1:
+        wanted = min(max(MIN_ANNOTATIONS, num_annotations // BLOCKS), MAX_ANNOTATIONS)
+    else:
+        # an annotator's rows cross twice for each block that it is in
+        wanted = min(MAX_ANNOTATIONS, max(MIN_ANNOTATIONS, MAX_ROWS_BYTES // (method.row_bytes * method.starts)))
+    return min(wanted, max(1, MAX_CELLS // max(method.num_classes, 1)))
+
+
 def _write_items(
     annotations: Annotations,
     gold: NDArray[np.int64] | None,
-    max_annotations: int | None,
+    max_annotations: int,
     shares: Array | None,
     states: Array | None,
     folder: Folder,
 ) -> tuple[list[tuple[str, int, int]], str]:
     """Writes all blocks; gives their paths, sizes and keys, and a hash of them."""
-    if max_annotations is None:
-        share = min(max(MIN_ANNOTATIONS, len(annotations) // BLOCKS), MAX_ANNOTATIONS)
-        max_annotations = min(share, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
 
     def write(some: Sequence[tuple[int, Block]]) -> list[tuple[tuple[str, int, int], bytes]]:
         written = []
