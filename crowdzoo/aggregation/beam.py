@@ -360,7 +360,8 @@ def aggregate(
             | "Items" >> beam.Map(stored_item, first and has_begin).with_output_types(Item)
         )
 
-    driver.train(functools.partial(read_items, first=True), read_items)
+    place.clean_posteriors()
+    driver.train(functools.partial(read_items, first=True), read_items, find=True)
     driver.find(read_items)
     posteriors, labels, states, log_likelihood = read_posteriors(place, num_tasks, num_classes)
     run = driver.run()
@@ -402,13 +403,19 @@ class _Driver:
         )
         self.number = 0
         self.state: State | None = None
+        self.has_found = False
 
     def train(
         self,
         read_first: Callable[[beam.Pipeline], beam.PCollection],
         read_items: Callable[[beam.Pipeline], beam.PCollection],
+        find: bool = False,
     ) -> None:
-        """Goes on from the last checkpoint, or begins, until all starts are done."""
+        """Goes on from the last checkpoint, or begins, until all starts are done.
+
+        With `find`, the pipeline that ends with that writes the posteriors, too, if all annotators are in one shard.
+        """
+        find = find and self.engine.shards.number == 1
         self.number = self.folder.last_manifest()
         if self.number:
             self._read_manifest()
@@ -423,7 +430,10 @@ class _Driver:
                 for step in range(steps):
                     flow = engine.step(flow, step, last=step + 1 == steps)
                 engine.save(flow, self.folder, self.number + 1, self.identity)
+                if find:
+                    self._write_posteriors(engine, flow)
             self.number += 1
+            self.has_found = find
             self._read_manifest()
             self.folder.clean(but=self.number)
 
@@ -442,12 +452,17 @@ class _Driver:
         return min(self.iterations, self.engine.method.max_iter + 1 - sofar)
 
     def find(self, read_items: Callable[[beam.Pipeline], beam.PCollection]) -> None:
-        """Writes the posteriors that follow from the last checkpoint."""
+        """Writes the posteriors that follow from the last checkpoint, unless they are there."""
+        if self.has_found:
+            return
         self.folder.clean_posteriors()
         with self.make_pipeline() as pipeline:
             engine = self.engine.threaded(pipeline, self.threads_per_worker)
-            found = engine.posteriors(self._resumed(engine, pipeline, read_items, answer=False))
-            _ = found | "Write" >> beam.Map(write_posteriors, self.folder).with_output_types(str)
+            self._write_posteriors(engine, self._resumed(engine, pipeline, read_items, answer=False))
+
+    def _write_posteriors(self, engine: _Engine, flow: _Flow) -> None:
+        found = engine.posteriors(flow)
+        _ = found | "Write" >> beam.Map(write_posteriors, self.folder).with_output_types(str)
 
     def run(self) -> Run:
         """The best start, with all parameters."""

@@ -105,7 +105,7 @@ class Shards(NamedTuple):
 # === What workers call: all parameters at hand ===
 
 
-AHEAD = 4  # blocks a thread, after which it waits for the others
+AHEAD = 16  # blocks a thread, after which it waits for the others
 
 
 class _Bundle(beam.DoFn):
@@ -382,7 +382,9 @@ class Posteriors(beam.DoFn):
         self.last: Last | None = None
 
     def process(self, element: Item, state: State) -> Iterator[BlockPosteriors]:
-        """Waits for some more, and looks at them in all threads."""
+        """Waits for some more, and looks at them in all threads; gives nothing until all starts are done."""
+        if not all(run.done for run in state.runs):
+            return
         if self.last is None:
             best = best_start(state)
             self.last = Last.of(self.method, state.rows[best], state.runs[best].params)

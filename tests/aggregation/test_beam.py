@@ -435,10 +435,10 @@ def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, agg
         make_pipeline=lambda: _Recorded(options=PipelineOptions(["--runner=FnApiRunner"])),
         folder=str(tmp_path),
         max_annotations=100,
-        iterations_per_pipeline=2,
+        iterations_per_pipeline=1,
         max_shard_bytes=shard_bytes(aggregator, per_shard),
     )
-    assert len(_Recorded.found) >= 2  # steps, then posteriors
+    assert len(_Recorded.found) >= 2
     assert not any(_Recorded.found)
 
 
@@ -483,7 +483,7 @@ def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
         )
         assert_same(result, aggregator.fit(annotations, initial=initial))
         np.testing.assert_allclose(result.confusions[-1], 0.25)  # so nothing is left of where they began
-    assert len(sizes) >= 4
+    assert len(sizes) >= 3
     assert max(sizes) < 100_000
 
 
@@ -554,7 +554,8 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
     assert any("tasks" in name for name in names) == ("task states" in case)
     rest = pipelines_until(None)
     assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, **options), expected)
-    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2 + 1  # and one for the posteriors
+    finds = "shards" in case  # else the last one finds the posteriors, too
+    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2 + finds
     assert list(tmp_path.iterdir()) == []
 
 
@@ -574,11 +575,11 @@ def write_until(limit, name):
     return write_or_die
 
 
-@pytest.mark.parametrize("dies_at", ["tasks", "posteriors"])
-def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at):
+@pytest.mark.parametrize(("dies_at", "per_shard"), [("tasks", 5), ("posteriors", 5), ("posteriors", 9)])
+def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at, per_shard):
     annotations, _ = crowd()
     aggregator = GLAD(tol=5e-3)
-    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, 5)}
+    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, per_shard)}
     expected = aggregator.fit(annotations)
     # in the second pipeline, or the last: a checkpoint is two files of annotators, two of tasks, one manifest
     limit = {"tasks": 3, "posteriors": 2}[dies_at]
@@ -587,8 +588,9 @@ def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypat
         with pytest.raises(Exception, match="KilledError"):
             fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
     manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
-    assert len(manifests) == 1
-    assert (manifests == ["checkpoint-000001.manifest"]) == (dies_at != "posteriors")
+    # with one shard the last checkpoint and the posteriors are made in one pipeline, in any order
+    assert len(manifests) == 1 or (per_shard == 9 and len(manifests) == 2)
+    assert (manifests == ["checkpoint-000001.manifest"]) == (dies_at != "posteriors") or per_shard == 9
     assert_same(fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options), expected)
     assert list(tmp_path.iterdir()) == []
 
