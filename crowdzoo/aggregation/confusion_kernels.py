@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.aggregation.threads import in_threads, num_threads
 
 __all__ = ["add_counts", "normalised_logs", "vote_shares"]
 
@@ -390,10 +391,14 @@ def normalised_logs(counts: NDArray[np.float64], prior: float, diagonal: float, 
     """
     logs = np.empty_like(counts)
     step = max(1, 2**15 // max(counts.shape[1] ** 2, 1))  # what fits the cache between both passes
-    for begin in range(0, len(counts), step):
-        part = logs[begin : begin + step]
-        _normalise(counts[begin : begin + step], prior, diagonal, least, part)
-        np.log(part, out=part)
+
+    def fill(begins: Sequence[int]) -> None:
+        for begin in begins:
+            part = logs[begin : begin + step]
+            _normalise(counts[begin : begin + step], prior, diagonal, least, part)
+            np.log(part, out=part)
+
+    in_threads(fill, range(0, len(counts), step), num_threads())
     return logs
 
 

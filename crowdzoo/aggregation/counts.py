@@ -15,7 +15,7 @@ from crowdzoo.aggregation.threads import in_threads, num_threads
 
 __all__ = ["Counts"]
 
-MAX_TABLES = 2**30  # bytes of all threads' tables together
+MAX_TABLES = 2**31  # bytes of all threads' tables together
 
 
 @dataclass(eq=False)
@@ -60,7 +60,7 @@ class Counts:
     ) -> Counts:
         """What all blocks add, on all cores.
 
-        Each thread has a table of its own; where that would take more than a gibibyte, there are fewer threads.
+        Each thread has a table of its own; where that would take more than two gibibytes, there are fewer threads.
 
         Args:
             blocks: what there is to count.

@@ -112,6 +112,9 @@ def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.floa
     return np.random.default_rng([seed, start]).exponential(size=num_annotators)
 
 
+PART = 2**14  # annotations: vote shares of so many stay in the cache, and in memory that is there already
+
+
 @dataclass(frozen=True)
 class DawidSkene:
     """Annotators with confusion matrices (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
@@ -207,7 +210,12 @@ class DawidSkene:
         if given is not None:
             return lambda counts, block: counts.add(block, block.clamped(given[block.tasks]))
         weights = start_weights(num_annotators, start, self.seed)
-        return lambda counts, block: counts.add(block, majority_vote.vote_shares(block, weights, num_classes))
+
+        def count(counts: Counts, block: Block) -> None:
+            for part in block.cut(PART):
+                counts.add(part, majority_vote.vote_shares(part, weights, num_classes))
+
+        return count
 
     def answers(
         self, annotations: Annotations, blocks: Sequence[Block], params: Params
