@@ -3,13 +3,13 @@
 Every run is a process of its own (its peak memory is its own), on the same simulated votes and for the same number of
 iterations; engines take turns, so a ratio compares neighbours in time. Answers are compared, not assumed:
 
-    python benchmarks/aggregation.py                        # all, about 20 minutes on two cores; results/aggregation.json
+    python benchmarks/aggregation.py                        # all, 20 minutes on two cores; results/aggregation.json
     python benchmarks/aggregation.py --only 1e6 --no-save   # scenarios whose name contains "1e6"
     python benchmarks/aggregation.py --list
 
 What is timed is the whole call on a table in memory (`fit` of an `Annotations`; of a frame for crowd-kit; arrays of
-codes for SciPy): sorting, iterations, posteriors and labels. Code is compiled before, by a run on a few votes. A process
-repeats what takes less than a second, nine times at most, and gives the median.
+codes for SciPy): sorting, iterations, posteriors and labels. Code is compiled before, by a run on a few votes.
+A process repeats what takes less than a second, nine times at most, and gives the median.
 """
 
 from __future__ import annotations
