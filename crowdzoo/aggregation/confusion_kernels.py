@@ -377,7 +377,13 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
                 shares[i, k] = 1.0 / num_classes
 
 
-def normalised_logs(counts: NDArray[np.float64], prior: float, diagonal: float, least: float) -> NDArray[np.float64]:
+def normalised_logs(
+    counts: NDArray[np.float64],
+    prior: float,
+    diagonal: float,
+    least: float,
+    out: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Logs of (counts + prior + diagonal [said = true]), normalised over what was said; uniform where all is zero.
 
     Args:
@@ -385,11 +391,12 @@ def normalised_logs(counts: NDArray[np.float64], prior: float, diagonal: float, 
         prior: added to each cell.
         diagonal: added to each diagonal cell.
         least: what a probability is at least, so that no logarithm is infinite.
+        out: where to write them, [R, K, K]. Default: a new array.
 
     Returns:
         `[annotator, said, true]`, [R, K, K].
     """
-    logs = np.empty_like(counts)
+    logs = np.empty_like(counts) if out is None else out
     step = max(1, 2**15 // max(counts.shape[1] ** 2, 1))  # what fits the cache between both passes
 
     def fill(begins: Sequence[int]) -> None:

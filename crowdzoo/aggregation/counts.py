@@ -16,6 +16,7 @@ from crowdzoo.aggregation.threads import in_threads, num_threads
 __all__ = ["Counts"]
 
 MAX_TABLES = 2**31  # bytes of all threads' tables together
+MOST_CELLS = 2**18  # that are added up in one go
 
 
 @dataclass(eq=False)
@@ -56,7 +57,12 @@ class Counts:
 
     @classmethod
     def total(
-        cls, blocks: Sequence[Block], kernel: Callable[[Counts, Block], None], num_annotators: int, num_classes: int
+        cls,
+        blocks: Sequence[Block],
+        kernel: Callable[[Counts, Block], None],
+        num_annotators: int,
+        num_classes: int,
+        spare: list[NDArray[np.float64]] | None = None,
     ) -> Counts:
         """What all blocks add, on all cores.
 
@@ -67,18 +73,37 @@ class Counts:
             kernel: adds a block to counts, in place.
             num_annotators: R.
             num_classes: K.
+            spare: arrays [R, K, K] to be used for the tables; those that are not needed any more come back into it.
         """
 
         def work(part: Sequence[Block]) -> Counts:
-            counts = cls.zero(num_annotators, num_classes)
+            try:
+                table = (spare or []).pop()
+            except IndexError:
+                counts = cls.zero(num_annotators, num_classes)
+            else:
+                table.fill(0.0)
+                counts = cls(table, np.zeros(num_classes))
             for block in part:
                 kernel(counts, block)
             return counts
 
         size = 8 * max(num_annotators, 1) * num_classes**2
         first, *others = in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size)))
+
+        def join(begins: Sequence[int]) -> None:
+            for rows in (slice(begin, begin + step) for begin in begins):
+                for counts in others:
+                    first.table[rows] += counts.table[rows]
+
+        step = max(1, MOST_CELLS // num_classes**2)
+        in_threads(join, range(0, num_annotators if others else 0, step), num_threads())
         for counts in others:
-            first += counts
+            first.classes += counts.classes
+            first.log_likelihood += counts.log_likelihood
+            first.num_annotations += counts.num_annotations
+        if spare is not None:
+            spare.extend(counts.table for counts in others)
         return first
 
     @property
@@ -117,13 +142,6 @@ class Counts:
             block, self.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, **into
         )
         self.num_annotations += len(block)
-
-    def __iadd__(self, other: Counts) -> Counts:
-        self.table += other.table
-        self.classes += other.classes
-        self.log_likelihood += other.log_likelihood
-        self.num_annotations += other.num_annotations
-        return self
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(

@@ -47,7 +47,9 @@ def contribution(block: Block, params: Params) -> Counts:
     return counts
 
 
-def update(counts: Counts, prior: float = 0.01, diagonal: float = 0.0) -> Params:
+def update(
+    counts: Counts, prior: float = 0.01, diagonal: float = 0.0, out: NDArray[np.float64] | None = None
+) -> Params:
     """M-step: the most probable parameters under the counts and a Dirichlet prior.
 
     confusion[r, k, l] = (counts[r, k, l] + prior + diagonal [k = l]) / sum over l, class_prior[k] ~ counts[k] + prior.
@@ -57,8 +59,9 @@ def update(counts: Counts, prior: float = 0.01, diagonal: float = 0.0) -> Params
         counts: of all annotations.
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
+        out: memory for the parameters' `log_table`, [R, K, K]. Default: a new array.
     """
-    logs = normalised_logs(counts.table, prior, diagonal, least=TINY)
+    logs = normalised_logs(counts.table, prior, diagonal, least=TINY, out=out)
     classes = counts.classes + prior
     total = classes.sum()
     shares = classes / total if total > 0 else np.full_like(classes, 1 / len(classes))
@@ -188,14 +191,23 @@ class DawidSkene:
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
         runs = []
+        spare: list[
+            NDArray[np.float64]
+        ] = []  # tables to use again: of many annotators, new memory costs most of the time
         for start in range(self.num_starts):
             if start == 0 and initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2):
                 run = self.warm_start(annotations, initial)
             else:
-                run = self.begin(Counts.total(blocks, self._first_counts(annotations, start, initial), *sizes))
+                first = self._first_counts(annotations, start, initial)
+                run = self.begin(Counts.total(blocks, first, *sizes, spare))
             while not run.done:
                 last = len(run.history) == self.max_iter  # no M-step will follow
-                run = self.step(run, Counts.total(blocks, _expected(run.params, counting=not last), *sizes))
+                before = run.params
+                counts = Counts.total(blocks, _expected(before, counting=not last), *sizes, spare)
+                run = self.step(run, counts, spare)
+                spare.append(counts.table)
+                if run.params is not before:
+                    spare.append(before.log_table)
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
@@ -237,8 +249,11 @@ class DawidSkene:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""
         return Run(update(counts, self.prior, self.diagonal))
 
-    def step(self, run: Run[Params], counts: Counts) -> Run[Params]:
-        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
+    def step(self, run: Run[Params], counts: Counts, spare: list[NDArray[np.float64]] | None = None) -> Run[Params]:
+        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is.
+
+        The next parameters take their memory from `spare`, arrays [R, K, K], if it has any.
+        """
         return advance(
             run,
             objective(counts, run.params, self.prior, self.diagonal),
@@ -246,7 +261,7 @@ class DawidSkene:
             counts.num_annotations,
             self.max_iter,
             self.tol,
-            lambda: update(counts, self.prior, self.diagonal),
+            lambda: update(counts, self.prior, self.diagonal, spare.pop() if spare else None),
         )
 
     def warn_unless_converged(self, run: Run[Params], num_annotations: int) -> None:
