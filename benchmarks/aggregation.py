@@ -297,14 +297,15 @@ def summary(scenario: Scenario, runs: dict[str, list[dict[str, float]]], folder:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="part of the name of the scenarios to run")
+    parser.add_argument("--only", default="", help="name of the scenario to run, or part of the names of several")
     parser.add_argument("--no-save", action="store_true", help="print only")
     parser.add_argument("--list", action="store_true", help="names of the scenarios")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         return child(given.child, next(scenario for scenario in SCENARIOS if scenario.name == given.only))
-    chosen = [scenario for scenario in SCENARIOS if given.only in scenario.name]
+    chosen = [scenario for scenario in SCENARIOS if given.only == scenario.name]
+    chosen = chosen or [scenario for scenario in SCENARIOS if given.only in scenario.name]
     if given.list:
         return print("\n".join(scenario.name for scenario in chosen))
     saved = json.loads(RESULTS.read_text())["scenarios"] if RESULTS.exists() else {}
