@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
+from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -114,6 +115,11 @@ class Aggregation:
             difficulty: [N], or None.
             clusters: int64 [R], or None.
         """
+        columns = (
+            (annotations.task_ids, annotations.num_tasks),
+            (annotations.annotator_ids, annotations.num_annotators),
+        )
+        counts = [row for part in in_threads(_occurrences, columns, num_threads()) for row in part]
         return cls(
             posteriors=posteriors,
             labels=labels,
@@ -126,8 +132,8 @@ class Aggregation:
             tasks=annotations.tasks,
             annotators=annotations.annotators,
             classes=np.asarray(annotations.classes),
-            annotations_per_task=occurrences(annotations.task_ids, annotations.num_tasks),
-            annotations_per_annotator=occurrences(annotations.annotator_ids, annotations.num_annotators),
+            annotations_per_task=counts[0],
+            annotations_per_annotator=counts[1],
             method=method,
             reliability=reliability,
             difficulty=difficulty,
@@ -336,6 +342,10 @@ class Aggregation:
             "num_annotations": int(self.annotations_per_task.sum()),
             "num_tasks_without_annotations": int((self.annotations_per_task == 0).sum()),
         }
+
+
+def _occurrences(columns: Sequence[tuple[NDArray[np.int64], int]]) -> list[NDArray[np.int64]]:
+    return [occurrences(codes, number) for codes, number in columns]
 
 
 def _lists(values: NDArray[Any]) -> pa.Array:

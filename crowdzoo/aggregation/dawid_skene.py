@@ -78,10 +78,17 @@ def posteriors(block: Block, params: Params, out: NDArray[np.float64] | None = N
         params: of K classes.
         out: where to write them, float64 [T, K], C-contiguous. Default: a new array.
     """
-    block.check_codes(params.num_annotators, params.num_classes)
     found = np.empty((len(block.tasks), params.num_classes)) if out is None else out
-    add_counts(block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=found)
+    _find(block, params, found)
     return found
+
+
+def _find(block: Block, params: Params, found: NDArray[np.float64]) -> float:
+    """Writes a block's posteriors, [T, K]; gives its log-likelihood."""
+    block.check_codes(params.num_annotators, params.num_classes)
+    return add_counts(
+        block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=found
+    )
 
 
 # === EM around them; who adds up is the caller's business ===
@@ -191,9 +198,9 @@ class DawidSkene:
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
         runs = []
-        spare: list[
-            NDArray[np.float64]
-        ] = []  # tables to use again: of many annotators, new memory costs most of the time
+        answers = None
+        # tables to use again: with many annotators, new memory would take most of the time
+        spare: list[NDArray[np.float64]] = []
         for start in range(self.num_starts):
             if start == 0 and initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2):
                 run = self.warm_start(annotations, initial)
@@ -203,6 +210,10 @@ class DawidSkene:
             while not run.done:
                 last = len(run.history) == self.max_iter  # no M-step will follow
                 before = run.params
+                if last and self.num_starts == 1:
+                    answers = self.answers(annotations, blocks, before)
+                    run = self.step(run, answers[2])
+                    break
                 counts = Counts.total(blocks, _expected(before, counting=not last), *sizes, spare)
                 run = self.step(run, counts, spare)
                 spare.append(counts.table)
@@ -211,7 +222,8 @@ class DawidSkene:
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
-        return self.result(annotations, best, *self.answers(annotations, blocks, best.params))
+        found, labels, _ = answers or self.answers(annotations, blocks, best.params)
+        return self.result(annotations, best, found, labels)
 
     def _first_counts(
         self, annotations: Annotations, start: int, initial: ArrayLike | Aggregation | None
@@ -231,19 +243,25 @@ class DawidSkene:
 
     def answers(
         self, annotations: Annotations, blocks: Sequence[Block], params: Params
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Posteriors [N, K] and labels [N] under given parameters; the blocks cover all tasks."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], Counts]:
+        """Posteriors [N, K] and labels [N] under given parameters; the blocks cover all tasks.
+
+        With them come counts of no annotator, which have the log-likelihood.
+        """
         found = np.empty((annotations.num_tasks, annotations.num_classes))
         labels = np.empty(annotations.num_tasks, np.int64)
 
-        def answer(part: Sequence[Block]) -> None:
+        def answer(part: Sequence[Block]) -> float:
+            log_likelihood = 0.0
             for block in part:
                 rows = slice(block.tasks[0], block.tasks[-1] + 1)
-                posteriors(block, params, out=found[rows])
+                log_likelihood += _find(block, params, found[rows])
                 labels[rows] = choose_labels(found[rows], block.tasks, seed=self.seed)
+            return log_likelihood
 
-        in_threads(answer, blocks, num_threads())
-        return found, labels
+        log_likelihood = sum(in_threads(answer, blocks, num_threads()))
+        nobody = Counts.zero(0, annotations.num_classes)
+        return found, labels, Counts(nobody.table, nobody.classes, log_likelihood, len(annotations))
 
     def begin(self, counts: Counts) -> Run[Params]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

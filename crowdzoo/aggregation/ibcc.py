@@ -201,7 +201,7 @@ class IBCC:
         if not run.converged:
             rise = run.last_rise(len(annotations))
             warn_not_converged("iBCC", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=2)
-        found, labels = DawidSkene(seed=self.seed).answers(annotations, blocks, run.params.params)
+        found, labels, _ = DawidSkene(seed=self.seed).answers(annotations, blocks, run.params.params)
         means = run.params.means
         for block in blocks:
             found[block.tasks[~block.informed]] = means.class_prior

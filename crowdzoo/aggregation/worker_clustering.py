@@ -222,7 +222,7 @@ class WorkerClustering:
             rise = run.last_rise(len(annotations))
             warn_not_converged("Worker clustering", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=2)
         params = run.params
-        found, labels = DawidSkene(seed=self.seed).answers(annotations, blocks, params.expected)
+        found, labels, _ = DawidSkene(seed=self.seed).answers(annotations, blocks, params.expected)
         accuracy = np.einsum("ckk,k->c", np.exp(params.log_table), np.exp(params.log_class_prior))
         best_first = np.argsort(-accuracy, kind="stable")
         return Aggregation.of(
