@@ -122,6 +122,12 @@ def line(found: dict[str, Any]) -> str:
     )
 
 
+def name_of(found: dict[str, Any]) -> tuple[Any, ...]:
+    """What was run."""
+    settings = ("runner", "method", "annotations", "classes", "annotators", "most_iterations", "shard_bytes")
+    return tuple(found[setting] for setting in settings)
+
+
 def agrees(found: dict[str, Any]) -> bool:
     """Whether both engines found the same."""
     return found["posteriors_differ_by"] <= MOST and found["labels_that_differ"] == 0
@@ -178,7 +184,8 @@ def main() -> int:
             "cores": len(os.sched_getaffinity(0)),
             "threads": num_threads(),
         }
-        RESULTS.write_text(json.dumps({**saved, "about": about, key: found}, indent=2) + "\n")
+        rows = {name_of(row): row for row in [*saved.get(key, []), *found]}  # what was not run stays
+        RESULTS.write_text(json.dumps({**saved, "about": about, key: list(rows.values())}, indent=2) + "\n")
     return 0 if all(map(agrees, found)) else 1
 
 
