@@ -363,10 +363,10 @@ def aggregate(
     place.clean_posteriors()
     driver.train(functools.partial(read_items, first=True), read_items, find=True)
     driver.find(read_items)
-    posteriors, labels, states, log_likelihood = read_posteriors(place, num_tasks, num_classes)
+    found = read_posteriors(place, num_tasks, num_classes)
     run = driver.run()
     place.clean()
-    return method.result(annotations, run, posteriors, labels, states, log_likelihood)
+    return method.result(annotations, run, found)
 
 
 class _Driver:
@@ -633,7 +633,7 @@ class _Engine:
             # an AsIter is fetched when it is looked at, an AsSingleton always
             maximise = beam.Map(next_state, method, AsIter(flow.state)).with_output_types(State)
             return _Flow(items, sums | f"Maximise{number}" >> maximise)
-        expect = beam.ParDo(ExpectPiece(method, self.shards, self.threads), AsSingleton(flow.state))
+        expect = beam.ParDo(ExpectPiece(method, self.shards), AsSingleton(flow.state))
         steps = (
             (flow.items, flow.answers)
             | f"Meet{number}" >> beam.Flatten()

@@ -6,14 +6,15 @@ annotators alone: M-steps and penalties are sums, or lists, over annotators.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation import dawid_skene, glad, ibcc, majority_vote, one_coin
-from crowdzoo.aggregation.base import Aggregation, warn_not_converged
+from crowdzoo.aggregation.base import Aggregation
 from crowdzoo.aggregation.beam_values import Tally
 from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.counts import Counts
@@ -28,13 +29,29 @@ from crowdzoo.errors import ConfigError
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["Begin", "Method", "method_of", "runs_on_beam"]
+__all__ = ["Begin", "Found", "Method", "method_of", "runs_on_beam"]
 
 Array = NDArray[np.float64]
 Begin = tuple[tuple[Array, Array] | None, Array | None, Array | None]
 
 
-class Method:
+class Found(NamedTuple):
+    """What was found for all tasks.
+
+    Attributes:
+        posteriors: class probabilities, [N, K].
+        labels: class codes, [N].
+        states: of the tasks, [N]; without meaning where the method has none.
+        log_likelihood: see `Method.last_likelihood`.
+    """
+
+    posteriors: Array
+    labels: NDArray[np.int64]
+    states: Array
+    log_likelihood: float
+
+
+class Method(ABC):
     """Base of all: Dawid-Skene's counts and starts.
 
     A tally's `common` is the expected number of tasks of each class [K], the log-likelihood (nats), a further sum of
@@ -82,13 +99,13 @@ class Method:
         """Counts of nothing."""
         return Tally(np.zeros((num_annotators, *self.row_shape)), np.zeros(self.num_classes + 3))
 
+    @abstractmethod
     def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
         """What the first start begins from: (rows, common) or None, posteriors [N, K] or None, task states [N] or None.
 
         Raises:
             ConfigError, DataError: `initial` does not fit.
         """
-        raise NotImplementedError
 
     def first(
         self, total: Tally, block: Block, start: int, codes: NDArray[np.int64] | None, given: Array | None
@@ -123,27 +140,27 @@ class Method:
         total.common[-1] += len(block)
         return None
 
+    @abstractmethod
     def maximise(self, total: Tally, rows: Array | None, common: Array | None) -> tuple[Array, Array]:
         """M-step: rows of the annotators that `total` has rows of, and what is common."""
-        raise NotImplementedError
 
+    @abstractmethod
     def objective(self, common_counts: Array, common: Array) -> float:
         """What EM never lets fall, without the annotators' part."""
-        raise NotImplementedError
 
+    @abstractmethod
     def penalty(self, rows: Array) -> float:
         """The part of the objective that is a sum over annotators."""
-        raise NotImplementedError
 
-    def posteriors(self, block: Block, params: Any, common: Array, state: Array | None) -> Array:
+    def means(self, rows: Array, common: Array) -> Any:
+        """Parameters as probabilities, where they are others than those that the kernels want."""
+        return None
+
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         """Class probabilities, [T, K]."""
         return dawid_skene.posteriors(block, params)
 
-    def last_params(self, rows: Array, common: Array) -> Any:
-        """Parameters that `last_likelihood` takes."""
-        return None
-
-    def last_likelihood(self, block: Block, params: Any) -> float:
+    def last_likelihood(self, block: Block, means: Any) -> float:
         """Log-likelihood of a block (nats), where the method states another than that of the last step."""
         return 0.0
 
@@ -159,18 +176,10 @@ class Method:
         """The reverse of `params`."""
         return params.log_table, params.log_class_prior
 
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Any],
-        posteriors: Array,
-        labels: NDArray[np.int64],
-        states: Array | None,
-        log_likelihood: float,
-    ) -> Aggregation:
+    def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
         """What the aggregator's `fit` gives."""
         self.aggregator.warn_unless_converged(run, len(annotations))
-        return self.aggregator.result(annotations, run, posteriors, labels)
+        return self.aggregator.result(annotations, run, found.posteriors, found.labels)
 
     def _without_rows(self) -> Array:
         return np.zeros((0, *self.row_shape))
@@ -192,23 +201,15 @@ class _MajorityVote(Method):
     def penalty(self, rows: Array) -> float:
         return 0.0
 
-    def posteriors(self, block: Block, params: Any, common: Array, state: Array | None) -> Array:
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         settings = self.aggregator
         return majority_vote.posteriors(block, params, settings.voting, settings.ties, settings.seed)
 
     def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         return choose_labels(posteriors, tasks, self.aggregator.ties, self.aggregator.seed)
 
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Any],
-        posteriors: Array,
-        labels: NDArray[np.int64],
-        states: Array | None,
-        log_likelihood: float,
-    ) -> Aggregation:
-        return Aggregation.of("majority-vote", annotations, posteriors, labels, run.params)
+    def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
+        return Aggregation.of("majority-vote", annotations, found.posteriors, found.labels, run.params)
 
 
 class _DawidSkene(Method):
@@ -264,42 +265,22 @@ class _IBCC(Method):
     def penalty(self, rows: Array) -> float:
         return -self.params(rows, np.zeros(self.num_classes)).divergence
 
-    def posteriors(self, block: Block, params: Any, common: Array, state: Array | None) -> Array:
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         found = dawid_skene.posteriors(block, params)
-        found[~block.informed] = self.params(self._without_rows(), common).means.class_prior
+        found[~block.informed] = means.class_prior
         return found
 
-    def last_params(self, rows: Array, common: Array) -> Any:
+    def means(self, rows: Array, common: Array) -> Any:
         return self.params(rows, common).means
 
-    def last_likelihood(self, block: Block, params: Any) -> float:
-        counts = self.counts(self.zero(len(params.confusions)))
-        counts.add_expected(block, params, False)
+    def last_likelihood(self, block: Block, means: Any) -> float:
+        counts = self.counts(self.zero(means.num_annotators))
+        counts.add_expected(block, means, False)
         return counts.log_likelihood
 
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Any],
-        posteriors: Array,
-        labels: NDArray[np.int64],
-        states: Array | None,
-        log_likelihood: float,
-    ) -> Aggregation:
-        if not run.converged:
-            rise = run.last_rise(len(annotations))
-            warn_not_converged("iBCC", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=3)
-        return Aggregation.of(
-            "ibcc",
-            annotations,
-            posteriors,
-            labels,
-            run.params.means,
-            log_likelihood=log_likelihood,
-            history=run.history,
-            converged=run.converged,
-            num_iterations=run.num_iterations,
-        )
+    def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
+        self.aggregator.warn_unless_converged(run, len(annotations))
+        return self.aggregator.result(annotations, run, found.posteriors, found.labels, found.log_likelihood)
 
 
 class _OneCoin(Method):
@@ -353,7 +334,7 @@ class _OneCoin(Method):
         counts = self._answers(self._without_rows(), np.zeros(self.num_classes + 3))
         return one_coin.objective(counts, params, self.aggregator.priors)
 
-    def posteriors(self, block: Block, params: Any, common: Array, state: Array | None) -> Array:
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         return posteriors_of(block, params)
 
 
@@ -429,22 +410,13 @@ class _Glad(Method):
         counts = self._glad_counts(rows, np.zeros(self.num_classes + 3))
         return glad.objective(counts, self.prepared(rows, np.zeros(0)), self.aggregator.priors)
 
-    def posteriors(self, block: Block, params: Any, common: Array, state: Array | None) -> Array:
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         assert state is not None
         return glad.posteriors(block, params, state)
 
-    def result(
-        self,
-        annotations: Annotations,
-        run: Run[Any],
-        posteriors: Array,
-        labels: NDArray[np.int64],
-        states: Array | None,
-        log_likelihood: float,
-    ) -> Aggregation:
-        assert states is not None
+    def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
         self.aggregator.warn_unless_converged(run, len(annotations))
-        return self.aggregator.result(annotations, run, posteriors, labels, states)
+        return self.aggregator.result(annotations, run, found.posteriors, found.labels, found.states)
 
 
 METHODS: dict[type, type[Method]] = {

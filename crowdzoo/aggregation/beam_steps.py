@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import check_number
 from crowdzoo.aggregation.beam_files import Folder, Reader, read_value, write_value
-from crowdzoo.aggregation.beam_methods import Method
+from crowdzoo.aggregation.beam_methods import Found, Method
 from crowdzoo.aggregation.beam_values import (
     BlockPosteriors,
     Item,
@@ -411,19 +411,18 @@ class Last(NamedTuple):
 
     method: Method
     params: Any
-    common: Array
     means: Any
 
     @classmethod
     def of(cls, method: Method, rows: Array, common: Array) -> Last:
         """From the best start's rows, and what is common to all annotators."""
-        return cls(method, method.prepared(rows, common), common, method.last_params(rows, common))
+        return cls(method, method.prepared(rows, common), method.means(rows, common))
 
     def posteriors(self, item: Item) -> BlockPosteriors:
         """What they say of a block."""
         block, method = block_of(item), self.method
         before = None if item.state is None else item.state[0]
-        posteriors = method.posteriors(block, self.params, self.common, before)
+        posteriors = method.posteriors(block, self.params, self.means, before)
         labels = method.labels(posteriors, block.tasks)
         likelihood = method.last_likelihood(block, self.means)
         return BlockPosteriors(block.tasks, posteriors, labels, before, likelihood)
@@ -533,15 +532,20 @@ class FirstPiece(beam.DoFn):
 class ExpectPiece(beam.DoFn):
     """E-step of a block and the annotators that it asked for."""
 
-    def __init__(self, method: Method, shards: Shards, threads: int):
+    def __init__(self, method: Method, shards: Shards):
         super().__init__()
-        self.method, self.shards, self.threads = method, shards, threads
+        self.method, self.shards = method, shards
 
     def process(self, element: tuple[int, Iterable[Parcel]], state: State) -> Iterator[Step]:
         """Counts, and the item with its new states."""
         key, parcels = element
         items, answers = _sorted_out(parcels)
         method = self.method
+        if all(run.done for run in state.runs):  # and blocks need not be read
+            yield from (
+                _piece_step(key, item, [None] * method.starts, item.state, method, self.shards) for item in items
+            )
+            return
         for item in items:
             assert item.codes is not None
             totals: list[Tally | None] = []
@@ -755,8 +759,8 @@ def write_posteriors(found: BlockPosteriors, folder: Folder) -> str:
     return write_value(folder.posteriors(int(found.tasks[0])), found)
 
 
-def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> tuple[Array, NDArray[np.int64], Array, float]:
-    """Posteriors, labels, states and last log-likelihood of all tasks, from all files."""
+def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> Found:
+    """Of all tasks, from all files."""
     posteriors, states = np.empty((num_tasks, num_classes)), np.empty(num_tasks)
     labels = np.full(num_tasks, -1, np.int64)
     log_likelihood = 0.0
@@ -769,4 +773,4 @@ def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> tuple[A
             states[found.tasks] = found.state
     if (labels < 0).any():
         raise DataError(f"{(labels < 0).sum():,} of {num_tasks:,} tasks came back without posteriors.")
-    return posteriors, labels, states, log_likelihood
+    return Found(posteriors, labels, states, log_likelihood)

@@ -21,10 +21,8 @@ from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.confusion_kernels import add_counts, normalised_logs
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.initial import checked_initial, initial_posteriors
-from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.params import TINY, Params
-from crowdzoo.aggregation.run import Run, advance, best_of
-from crowdzoo.aggregation.threads import in_threads, num_threads
+from crowdzoo.aggregation.run import Run, advance, answers_by_block, best_of
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -212,7 +210,9 @@ class DawidSkene:
                 before = run.params
                 if last and self.num_starts == 1:
                     answers = self.answers(annotations, blocks, before)
-                    run = self.step(run, answers[2])
+                    counts = Counts.zero(0, annotations.num_classes)
+                    counts.log_likelihood, counts.num_annotations = answers[2], len(annotations)
+                    run = self.step(run, counts)
                     break
                 counts = Counts.total(blocks, _expected(before, counting=not last), *sizes, spare)
                 run = self.step(run, counts, spare)
@@ -243,25 +243,9 @@ class DawidSkene:
 
     def answers(
         self, annotations: Annotations, blocks: Sequence[Block], params: Params
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], Counts]:
-        """Posteriors [N, K] and labels [N] under given parameters; the blocks cover all tasks.
-
-        With them come counts of no annotator, which have the log-likelihood.
-        """
-        found = np.empty((annotations.num_tasks, annotations.num_classes))
-        labels = np.empty(annotations.num_tasks, np.int64)
-
-        def answer(part: Sequence[Block]) -> float:
-            log_likelihood = 0.0
-            for block in part:
-                rows = slice(block.tasks[0], block.tasks[-1] + 1)
-                log_likelihood += _find(block, params, found[rows])
-                labels[rows] = choose_labels(found[rows], block.tasks, seed=self.seed)
-            return log_likelihood
-
-        log_likelihood = sum(in_threads(answer, blocks, num_threads()))
-        nobody = Counts.zero(0, annotations.num_classes)
-        return found, labels, Counts(nobody.table, nobody.classes, log_likelihood, len(annotations))
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+        """Posteriors [N, K], labels [N] and log-likelihood (nats) under given parameters; blocks cover all tasks."""
+        return answers_by_block(annotations, blocks, lambda place, out: _find(blocks[place], params, out), self.seed)
 
     def begin(self, counts: Counts) -> Run[Params]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

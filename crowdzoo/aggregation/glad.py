@@ -466,11 +466,11 @@ class GLAD:
             values = [new for _, results in done for new in results]
         self.warn_unless_converged(run, len(annotations))
 
-        def answer(place: int) -> NDArray[np.float64]:
-            return posteriors(blocks[place], run.params, values[place])
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], run.params, values[place])
 
-        found = answers_by_block(annotations, blocks, answer, self.seed)
-        return self.result(annotations, run, *found, np.concatenate([b[:0], *values]))
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
 
     def begin(
         self, annotations: Annotations, initial: ArrayLike | Aggregation | None = None

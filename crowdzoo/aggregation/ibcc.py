@@ -19,7 +19,7 @@ from crowdzoo.aggregation.base import (
 )
 from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.counts import Counts
-from crowdzoo.aggregation.dawid_skene import DawidSkene, contribution, posteriors
+from crowdzoo.aggregation.dawid_skene import DawidSkene
 from crowdzoo.aggregation.dirichlet import expected_logs
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.majority_vote import vote_shares
@@ -29,7 +29,7 @@ from crowdzoo.aggregation.run import Run, advance
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["IBCC", "Beliefs", "Priors", "bound", "contribution", "posteriors", "update"]
+__all__ = ["IBCC", "Beliefs", "Priors", "bound", "update"]
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 
@@ -76,7 +76,7 @@ class Beliefs:
         return Params.from_probabilities(cells, classes / classes.sum())
 
 
-# === The functions over blocks: Dawid-Skene's `contribution` and `posteriors`, given `Beliefs.params`, and these ===
+# === The steps: Dawid-Skene's E-step, given `Beliefs.params`, and these ===
 
 
 def update(counts: Counts, priors: Priors) -> Beliefs:
@@ -198,24 +198,13 @@ class IBCC:
         while not run.done:
             counts = Counts.total(blocks, _expected(run.params.params), *sizes)
             run = self.step(run, counts, num_idle)
-        if not run.converged:
-            rise = run.last_rise(len(annotations))
-            warn_not_converged("iBCC", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=2)
+        self.warn_unless_converged(run, len(annotations))
         found, labels, _ = DawidSkene(seed=self.seed).answers(annotations, blocks, run.params.params)
         means = run.params.means
         for block in blocks:
             found[block.tasks[~block.informed]] = means.class_prior
-        return Aggregation.of(
-            "ibcc",
-            annotations,
-            found,
-            labels,
-            means,
-            log_likelihood=Counts.total(blocks, _expected(means), *sizes).log_likelihood,
-            history=run.history,
-            converged=run.converged,
-            num_iterations=run.num_iterations,
-        )
+        log_likelihood = Counts.total(blocks, _expected(means), *sizes).log_likelihood
+        return self.result(annotations, run, found, labels, log_likelihood)
 
     def begin(self, counts: Counts) -> Run[Beliefs]:
         """A run whose first beliefs come from counts under other posteriors, such as vote shares."""
@@ -231,6 +220,33 @@ class IBCC:
             self.max_iter,
             self.tol,
             lambda: update(counts, self.priors),
+        )
+
+    def warn_unless_converged(self, run: Run[Beliefs], num_annotations: int) -> None:
+        """Says what to do about a run that is done without having converged."""
+        if not run.converged:
+            rise = run.last_rise(num_annotations)
+            warn_not_converged("iBCC", self.max_iter, self.tol, rise, "nats per annotation")
+
+    def result(
+        self,
+        annotations: Annotations,
+        run: Run[Beliefs],
+        posteriors: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        log_likelihood: float,
+    ) -> Aggregation:
+        """What `fit` gives back for a run, its posteriors [N, K], their labels [N], and its means' log-likelihood."""
+        return Aggregation.of(
+            "ibcc",
+            annotations,
+            posteriors,
+            labels,
+            run.params.means,
+            log_likelihood=log_likelihood,
+            history=run.history,
+            converged=run.converged,
+            num_iterations=run.num_iterations,
         )
 
 

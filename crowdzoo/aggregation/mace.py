@@ -299,8 +299,12 @@ class MACE:
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
-        found = answers_by_block(annotations, blocks, lambda place: posteriors(blocks[place], best.params), self.seed)
-        return self.result(annotations, best, *found)
+
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], best.params)
+
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, best, found, labels)
 
     def begin(self, counts: Answers) -> Run[Competence]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

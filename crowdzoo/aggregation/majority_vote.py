@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,12 @@ from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.params import Params
-from crowdzoo.aggregation.threads import in_threads, num_threads
+from crowdzoo.aggregation.run import answers_by_block
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
 
-__all__ = ["MajorityVote", "contribution", "posteriors", "update", "vote_shares"]
+__all__ = ["MajorityVote", "posteriors", "update", "vote_shares"]
 
 VOTING = ("soft", "hard")
 SMOOTHING = 0.01
@@ -39,17 +38,6 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
     """
     block.check_codes(len(weights), num_classes)
     return confusion_kernels.vote_shares(block, weights, num_classes)
-
-
-def contribution(block: Block, weights: NDArray[np.float64], num_classes: int) -> Counts:
-    """What a block adds to the counts, with vote shares as posteriors.
-
-    Args:
-        block: T tasks, A annotations.
-        weights: how much an annotator's vote weighs, [R].
-        num_classes: K.
-    """
-    return Counts.of(block, vote_shares(block, weights, num_classes), len(weights))
 
 
 def update(counts: Counts) -> Params:
@@ -137,14 +125,9 @@ class MajorityVote:
             num_classes,
         )
         params = update(counts)
-        result = np.empty((annotations.num_tasks, num_classes))
-        labels = np.empty(annotations.num_tasks, np.int64)
 
-        def answer(part: Sequence[Block]) -> None:
-            for block in part:
-                rows = slice(block.tasks[0], block.tasks[-1] + 1)
-                result[rows] = posteriors(block, params, self.voting, self.ties, self.seed)
-                labels[rows] = choose_labels(result[rows], block.tasks, self.ties, self.seed)
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed)
 
-        in_threads(answer, blocks, num_threads())
-        return Aggregation.of("majority-vote", annotations, result, labels, params)
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
+        return Aggregation.of("majority-vote", annotations, found, labels, params)

@@ -234,8 +234,12 @@ class OneCoinDawidSkene:
         while not run.done:
             run = self.step(run, reduce(add, in_threads(partial(answers_of, cells=run.params), blocks, threads)))
         self.warn_unless_converged(run, len(annotations))
-        found = answers_by_block(annotations, blocks, lambda place: posteriors(blocks[place], run.params), self.seed)
-        return self.result(annotations, run, *found)
+
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], run.params)
+
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, run, found, labels)
 
     def begin(self, counts: Answers) -> Run[Cells]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

@@ -83,25 +83,32 @@ def advance(
 
 
 def answers_by_block(
-    annotations: Annotations, blocks: Sequence[Block], posteriors: Callable[[int], NDArray[np.float64]], seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Posteriors [N, K] and labels [N], on all cores.
+    annotations: Annotations,
+    blocks: Sequence[Block],
+    write: Callable[[int, NDArray[np.float64]], float | None],
+    seed: int,
+    ties: str = "random",
+) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+    """Posteriors [N, K] and labels [N], on all cores, and the sum of what `write` gives.
 
     Args:
         annotations: N tasks, K classes.
         blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
-        posteriors: of the tasks of the block in that place, [T, K].
+        write: writes the posteriors of the block in that place, [T, K]; may give its log-likelihood, nats.
         seed: of drawn ties.
+        ties: as `choose_labels` takes them.
     """
     found = np.empty((annotations.num_tasks, annotations.num_classes))
     labels = np.empty(annotations.num_tasks, np.int64)
 
-    def answer(places: Sequence[int]) -> None:
+    def answer(places: Sequence[int]) -> float:
+        total = 0.0
         for place in places:
             tasks = blocks[place].tasks
             rows = slice(tasks[0], tasks[-1] + 1)
-            found[rows] = posteriors(place)
-            labels[rows] = choose_labels(found[rows], tasks, seed=seed)
+            total += write(place, found[rows]) or 0.0
+            labels[rows] = choose_labels(found[rows], tasks, ties, seed)
+        return total
 
-    in_threads(answer, range(len(blocks)), num_threads())
-    return found, labels
+    total = sum(in_threads(answer, range(len(blocks)), num_threads()))
+    return found, labels, total

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote, majority_vote
+from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.dawid_skene import contribution, objective, posteriors, start_weights, update
 from crowdzoo.aggregation.params import Params
@@ -334,16 +334,15 @@ def test_blocks_add_up_to_the_whole_in_any_grouping(cuts, seed):
     for low, high in itertools.pairwise(bounds):
         rows = (annotations.task_ids >= low) & (annotations.task_ids < high)
         blocks.append(Block(*(column[rows] for column in columns)))
-    for kernel in (lambda b: contribution(b, params), lambda b: majority_vote.contribution(b, np.ones(8), 3)):
-        whole = kernel(Block(*columns))
-        parts = [kernel(block) for block in blocks]
-        left, right = Counts.zero(8, 3), Counts.zero(8, 3)
-        for part in parts:
-            left = left + part
-        for part in reversed(parts):
-            right = part + right
-        assert_equal_counts(left, whole)
-        assert_equal_counts(right, whole)
+    whole = contribution(Block(*columns), params)
+    parts = [contribution(block, params) for block in blocks]
+    left, right = Counts.zero(8, 3), Counts.zero(8, 3)
+    for part in parts:
+        left = left + part
+    for part in reversed(parts):
+        right = part + right
+    assert_equal_counts(left, whole)
+    assert_equal_counts(right, whole)
     np.testing.assert_allclose(
         np.concatenate([posteriors(block, params) for block in blocks]), posteriors(Block(*columns), params)
     )

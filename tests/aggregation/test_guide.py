@@ -48,7 +48,7 @@ def test_figures_are_those_of_the_results():
     assert ranked[-1][1] == "mmce"
 
     fewer = RESULTS["thinned"]
-    for method in ("majority-vote", "dawid-skene", "mace", "ibcc"):
+    for method in ("majority-vote", "dawid-skene", "mace", "ibcc", "ebcc"):
         shares = [
             np.mean([fewer[name][r][method] for name in ("rte", "dog", "d_sentiment")]) for r in ("2", "3", "5", "10")
         ]
