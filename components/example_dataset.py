@@ -1,6 +1,7 @@
 """tf.data over the pipeline's Examples: instances with their annotations, or with the aggregation's posterior."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,25 +27,39 @@ class ExampleDataset:
         self.files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
         if not self.files:
             raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
-        self._num_tasks = num_tasks
+        self.num_tasks = num_tasks
         self._instances = {"instances": tf.io.FixedLenFeature([num_features], tf.float32)}
         self._posterior = {"posterior": tf.io.FixedLenFeature([num_classes], tf.float32)}
 
-    def labelled(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        """Shuffled batches for a model with a crowd layer.
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> tf.data.Dataset:
+        """Batches for a model with a crowd layer; see `crowdzoo.models.TrainingData`.
+
+        Tasks are numbered in the files' order.
 
         Returns:
-            Batches `({"instances": float32 [B, D], "annotators": int64 [B, M]}, labels int64 [B, M])`, padded with -1.
+            Batches `(x, y)`: x the instances float32 [B, D], or a dictionary of them and of `inputs`: "annotators" and
+            "labels" int64 [B, M], padded with -1, "tasks" int64 [B]; y the labels, or the tasks' rows of `targets`.
         """
         names = ("annotator_ids", "annotator_labels")
         features = self._instances | {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
 
-        def parse(records: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        def parse(tasks: tf.Tensor, records: tf.Tensor) -> tuple[Any, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
             annotators, labels = (parsed[name].to_tensor(-1) for name in names)
-            return {"instances": parsed["instances"], "annotators": annotators}, labels
+            x = {"instances": parsed["instances"], "annotators": annotators, "labels": labels, "tasks": tasks}
+            x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
+            return x, labels if targets is None else _rows(targets, tasks)
 
-        return self._batches(batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        numbered = self._records().enumerate()
+        return self._batched(numbered, batch_size, seed, shuffle).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
     def aggregated(self, batch_size: int, seed: int) -> tf.data.Dataset:
         """Shuffled batches for a model without a crowd layer.
@@ -58,7 +73,7 @@ class ExampleDataset:
             parsed = tf.io.parse_example(records, features)
             return parsed["instances"], parsed["posterior"]
 
-        return self._batches(batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._batched(self._records(), batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
     def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
         """Batches of instances alone, float32 [B, D], in the files' order."""
@@ -82,10 +97,20 @@ class ExampleDataset:
             count = total
         return mean, squares / count
 
-    def _batches(self, batch_size: int, seed: int) -> tf.data.Dataset:
+    def _records(self) -> tf.data.Dataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
         if sum(tf.io.gfile.stat(file).length for file in self.files) <= _CACHE_BYTES:
             records = records.cache()  # unpacking once, not every epoch
-        batches = records.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True).batch(batch_size)
+        return records
+
+    def _batched(self, rows: tf.data.Dataset, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
+        if shuffle:
+            rows = rows.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
-        return batches.apply(tf.data.experimental.assert_cardinality(-(-self._num_tasks // batch_size)))
+        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
+
+
+def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:
+    """Rows of an array that may change between epochs: looked up in Python, when a batch is made."""
+    found = tf.numpy_function(lambda rows: targets[rows], [tasks], tf.as_dtype(targets.dtype))
+    return tf.ensure_shape(found, (None, *targets.shape[1:]))

@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,6 +12,7 @@ from tfx import v1 as tfx
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.export import export_model
+from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.training import TrainingSettings, build_model
 
 __all__ = ["run_fn"]
@@ -29,8 +31,8 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     config = fn_args.custom_config
     settings = TrainingSettings(
         method=config["method"]["name"],
+        arguments={key: value for key, value in config["method"].items() if key != "name"},
         seed=config["seed"],
-        **{key: value for key, value in config["method"].items() if key != "name"},
         **{key: value for key, value in config["model"].items() if key != "base"},
         **config["training"],
     )
@@ -44,8 +46,11 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     model = build_model(settings, num_features=num_features, num_classes=len(classes), num_annotators=len(annotators))
     model.base.standardize.mean.assign(mean)
     model.base.standardize.variance.assign(variance)
-    batches = data.aggregated if settings.method == "aggregated" else data.labelled
-    history = model.fit(batches(settings.batch_size, settings.seed), epochs=settings.epochs, verbose=2)
+    order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+    if settings.method == AGGREGATED:
+        history = model.fit(data.aggregated(**order), epochs=settings.epochs, verbose=2)
+    else:
+        history = model.fit(data, epochs=settings.epochs, verbose=2, **order)
 
     run_folder = Path(fn_args.model_run_dir)
     run_folder.mkdir(parents=True, exist_ok=True)

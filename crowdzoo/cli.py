@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import json
 import os
 import sys
@@ -292,10 +293,13 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--out", type=Path, required=True, metavar="FILE.keras", help="where the trained model goes")
     command.add_argument(
-        "--method", choices=("crowdsourced-layer", "majority-vote", "dawid-skene"), default="crowdsourced-layer",
-        help="train on every annotator's labels through a crowd layer (default), or on aggregated labels",
+        "--method", default="crowdsourced-layer", metavar="NAME",
+        help="a method that learns from every annotator's labels (default crowdsourced-layer), or an algorithm of "
+        "`crowdzoo aggregate`, on whose posteriors the base is trained; a name that there is not lists them all",
     )  # fmt: skip
-    command.add_argument("--connection", choices=("MW", "VW", "VB", "VW+B", "S"), default="MW", help="default MW")
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="any setting of the method, such as connection=VW; may be given several times",
+    )  # fmt: skip
     command.add_argument("--hidden", default="128", metavar="N,N,…", help="units of the hidden layers (default 128)")
     command.add_argument("--dropout", type=float, help="share of hidden units dropped in training")
     command.add_argument("--epochs", type=_positive)
@@ -308,8 +312,9 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
 def _train(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from crowdzoo.aggregation import create
+    from crowdzoo import aggregation
     from crowdzoo.instances import read_instances
+    from crowdzoo.models.methods import AGGREGATED, METHODS
     from crowdzoo.models.training import TrainingSettings, train
     from crowdzoo.report.tables import print_table
 
@@ -325,15 +330,26 @@ def _train(arguments: argparse.Namespace) -> None:
         for name in ("dropout", "epochs", "batch_size", "learning_rate")
         if (value := getattr(arguments, name)) is not None
     }
-    layered = arguments.method == "crowdsourced-layer"
+    learned = arguments.method in METHODS and arguments.method != AGGREGATED
+    hyperparameters = dict(map(_setting, arguments.settings))
+    if not learned and arguments.method not in aggregation.METHODS:
+        names = [*(name for name in METHODS if name != AGGREGATED), *aggregation.METHODS]
+        near = difflib.get_close_matches(arguments.method, names, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(
+            f"--method {arguments.method}: there is no such method; choose one of {', '.join(names)}.{hint}"
+        )
     settings = TrainingSettings(
-        method="crowdsourced-layer" if layered else "aggregated", connection=arguments.connection,
+        method=arguments.method if learned else AGGREGATED, arguments=hyperparameters if learned else {},
         hidden=_whole_numbers("--hidden", arguments.hidden), seed=arguments.seed, **given,
     )  # fmt: skip
     used = annotations.select_tasks(np.flatnonzero(training))
     labels: dict[str, Any] = {"annotations": used}
-    if not layered:
-        labels = {"label_distribution": create(arguments.method, seed=arguments.seed).fit(used).posteriors}
+    if not learned:
+        aggregator = aggregation.create(
+            arguments.method, **_accepted(arguments.method, seed=arguments.seed), **hyperparameters
+        )
+        labels = {"label_distribution": aggregator.fit(used).posteriors}
     with _progress("training", settings.epochs) as step:
         model = train(settings, instances.features[training], callbacks=[_epoch_callback(step)], **labels)
     _save_model(model, arguments.out, annotations)

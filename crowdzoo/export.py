@@ -257,16 +257,16 @@ def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) ->
         return {"probabilities": probabilities, "label": label, "class": tf.gather(class_names, label)}
 
     def predict(instances: Any) -> dict[str, Any]:
-        return answer(model.base(instances, training=False))
+        return answer(model(instances, training=False))
 
     module = tf.Module(name="crowdzoo")
     signatures = {"serving_default": tf.function(predict).get_concrete_function(spec)}
 
     shape = signatures["serving_default"].structured_outputs["probabilities"].shape.as_list()
     if len(shape) != 2:
-        raise ConfigError(f"export: the base's output is {shape}; so far classification [batch, classes] is exported")
+        raise ConfigError(f"export: the model's output is {shape}; so far classification [batch, classes] is exported")
     if shape[1] != len(classes):
-        raise ConfigError(f"export: {len(classes)} classes are named, the base has {shape[1]} outputs")
+        raise ConfigError(f"export: {len(classes)} classes are named, the model has {shape[1]} outputs")
 
     if model.crowd is not None:
         module.codes = tf.lookup.StaticHashTable(
@@ -293,7 +293,7 @@ def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) ->
             )
             with tf.control_dependencies([same_size, known]):
                 codes = tf.identity(codes)
-            logits = model.crowd(model.base(instances, training=False), annotators=codes[:, None])
+            logits = model({"instances": instances, "annotators": codes[:, None]}, training=False)
             return answer(tf.nn.softmax(tf.cast(logits, tf.float32)[:, 0], axis=-1))
 
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")

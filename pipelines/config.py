@@ -101,25 +101,30 @@ class ModelConfig(_Section):
         base: which base; `feature-classifier` is a multilayer perceptron over standardised features.
         hidden: units of each hidden layer; an empty list gives logistic regression.
         dropout: share of hidden units dropped in training.
+        batch_normalization: normalises features and hidden layers by their batch.
     """
 
     base: Literal["feature-classifier"] = "feature-classifier"
     hidden: tuple[Annotated[Int, Field(ge=1)], ...] = (128,)
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.5
+    batch_normalization: bool = False
 
 
-class MethodConfig(_Section):
+class MethodConfig(BaseModel):
     """How the base learns from the crowd.
 
     Attributes:
-        name: `crowdsourced-layer` trains on every annotator's labels, `aggregated` on the aggregation's posterior.
-        connection: weights of the crowd layer (MW, VW, VB, VW+B, S); for `crowdsourced-layer` only.
-        scale: factor of the identity that the crowd layer starts at; for `crowdsourced-layer` only.
+        name: a name in `crowdzoo.models.METHODS`: `aggregated` trains on the aggregation's posterior, every other on
+            the annotators' labels. All other keys are hyperparameters of that method.
     """
 
-    name: Literal["crowdsourced-layer", "aggregated"] = "crowdsourced-layer"
-    connection: Literal["MW", "VW", "VB", "VW+B", "S"] = "MW"
-    scale: Annotated[Float, Field(gt=0)] = 1.0
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str = "crowdsourced-layer"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The method's own hyperparameters, those that are set."""
+        return dict(self.model_extra or {})
 
 
 class TrainingConfig(_Section):

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError
+from crowdzoo.models.methods import check_method
 
 if TYPE_CHECKING:
     from crowdzoo.pipelines.config import DataConfig, PipelineConfig
@@ -36,7 +37,7 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_data_problems(config.data)]
+    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config.data)]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
@@ -44,6 +45,14 @@ def _aggregation_problems(config: PipelineConfig) -> list[str]:
         create(config.aggregation.method, **config.aggregation.arguments)
     except ConfigError as error:
         return [f"aggregation: {error}"]
+    return []
+
+
+def _method_problems(config: PipelineConfig) -> list[str]:
+    try:
+        check_method(config.method.name, config.method.arguments)
+    except ConfigError as error:
+        return [f"method: {error}"]
     return []
 
 

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -257,7 +256,7 @@ def test_mixed_precision_answers_in_float32(tmp_path):
 
 SEQUENCE_BASE = lambda: keras.Sequential([keras.Input((4, D)), keras.layers.Dense(K)])  # noqa: E731
 BROKEN = {
-    "too few classes": ({"classes": CLASSES[:2]}, "2 classes are named, the base has 3 outputs"),
+    "too few classes": ({"classes": CLASSES[:2]}, "2 classes are named, the model has 3 outputs"),
     "no classes": ({"classes": []}, "classes is empty"),
     "a class twice": ({"classes": ["a", "b", "a"]}, "classes has 'a' twice"),
     "too few annotators": ({"annotators": ["ann"]}, "1 annotators are named, the crowd layer has 4"),
@@ -268,7 +267,7 @@ BROKEN = {
     "card that is not JSON": ({"model_card": {"model": object()}}, "model_card cannot be written"),
     "card with NaN": ({"model_card": {"accuracy": float("nan")}}, "model_card cannot be written"),
     "card that contradicts": ({"model_card": {"classes": ["x"]}}, r"model_card\['classes'\]"),
-    "a base for sequences": ({"base": SEQUENCE_BASE}, r"the base's output is \[None, 4, 3\]"),
+    "a base for sequences": ({"base": SEQUENCE_BASE}, r"the model's output is \[None, 4, 3\]"),
     "an unbuilt base": ({"base": Subclassed}, "not built yet"),
 }
 
@@ -280,7 +279,7 @@ def test_what_cannot_be_exported_is_said_and_leaves_nothing(case, tmp_path):
     make_base = arguments.pop("base", None)
     model = make_model()
     if make_base is not None:
-        model = SimpleNamespace(base=make_base(), crowd=model.crowd)
+        model = CrowdModel(make_base())
     with pytest.raises(ConfigError, match=message):
         export_model(model, tmp_path / "1", **arguments)
     assert os.listdir(tmp_path) == []

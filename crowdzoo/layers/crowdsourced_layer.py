@@ -8,6 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+
 __all__ = ["CrowdsourcedLayer"]
 
 CONNECTIONS = {
@@ -24,7 +27,7 @@ BOTTLENECKS = {
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class CrowdsourcedLayer(keras.layers.Layer):
+class CrowdsourcedLayer(CrowdLayer):
     """What each annotator would answer, given an estimate of the truth.
 
     The layer stands on a base model's output (the bottleneck) and is taken off again after training.
@@ -89,8 +92,7 @@ class CrowdsourcedLayer(keras.layers.Layer):
         scale: float = 1.0,
         **kwargs: Any,
     ):
-        # Answers go through a softmax and a logarithm: the layer casts by itself, never below float32.
-        super().__init__(autocast=False, **kwargs)
+        super().__init__(num_annotators, **kwargs)
         if task not in CONNECTIONS:
             raise ValueError(f"CrowdsourcedLayer: unknown task {task!r}{_instead(task, CONNECTIONS)}")
         if connection not in CONNECTIONS[task]:
@@ -98,19 +100,13 @@ class CrowdsourcedLayer(keras.layers.Layer):
                 f"CrowdsourcedLayer: unknown connection {connection!r} for task {task!r}"
                 f"{_instead(connection, CONNECTIONS[task])}"
             )
-        if isinstance(num_annotators, bool) or int(num_annotators) != num_annotators or num_annotators < 1:
-            raise ValueError(f"CrowdsourcedLayer: num_annotators must be a whole number >= 1, got {num_annotators!r}")
         if not np.isfinite(scale):
             raise ValueError(f"CrowdsourcedLayer: scale must be a finite number, got {scale!r}")
-        self.num_annotators = int(num_annotators)
         self.connection = connection
         self.task = task
         self.scale = float(scale)
         self.kernel: Any = None
         self.bias: Any = None
-        self._num_classes: int | None = None
-        # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
-        self.supports_masking = True
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Makes the annotators' weights.
@@ -143,15 +139,9 @@ class CrowdsourcedLayer(keras.layers.Layer):
         kernel = None if self.kernel is None else ops.cast(self.kernel, dtype)
         bias = None if self.bias is None else ops.cast(self.bias, dtype)
         if annotators is not None:
-            if len(annotators.shape) != 2:
-                raise ValueError(
-                    "CrowdsourcedLayer: annotators must have shape [batch, most annotations of a task], "
-                    f"got {tuple(annotators.shape)}"
-                )
-            # -1 (padding) borrows annotator 0's weights; the loss masks what comes of it
-            ids = ops.maximum(ops.cast(annotators, "int32"), 0)
-            kernel = None if kernel is None else ops.take(kernel, ids, axis=0)
-            bias = None if bias is None else ops.take(bias, ids, axis=0)
+            codes = self._codes(annotators)
+            kernel = None if kernel is None else ops.take(kernel, codes, axis=0)
+            bias = None if bias is None else ops.take(bias, codes, axis=0)
         if self.task == "regression":
             return self._scalar_answers(p, kernel, bias)
         return self._class_answers(p, kernel, bias, sparse=annotators is not None)
@@ -181,24 +171,31 @@ class CrowdsourcedLayer(keras.layers.Layer):
         """Gathered weights `[B, M, K]` of a sequence need a token axis: `[B, 1, M, K]`."""
         return ops.expand_dims(weights, axis=1) if sparse and self.task == "sequence" else weights
 
-    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
-        """No mask goes on: the labels say what counts."""
-        return None
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
+        if self.task == "regression":
+            raise ValueError("CrowdsourcedLayer: a regression has no confusion matrices")
+        self._check_built()
+        if self.connection == "MW":
+            return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
+        logits = ops.eye(self._num_classes, dtype=self._computing_dtype())
+        if self.kernel is not None:
+            kernel = self._of(self.kernel, annotators)
+            logits = logits * (kernel[..., None, None] if self.connection == "S" else kernel[..., None, :])
+        if self.bias is not None:
+            logits = logits + self._of(self.bias, annotators)[..., None, :]
+        shape = (*ops.shape(annotators), *logits.shape[-2:])
+        return ops.log_softmax(ops.broadcast_to(logits, shape), axis=-1)
 
     def compute_output_shape(
-        self, input_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None
+        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
     ) -> tuple[int | None, ...]:
         """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
-        self._check_shape(input_shape)
+        self._check_shape(inputs_shape)
         answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
         if self.task == "regression":
-            return (input_shape[0], answers)
-        return (*input_shape[:-1], answers, input_shape[-1])
-
-    def compute_output_spec(self, inputs: Any, annotators: Any = None) -> Any:
-        """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
-        shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
-        return keras.KerasTensor(shape, dtype=self._computing_dtype())
+            return (inputs_shape[0], answers)
+        return (*inputs_shape[:-1], answers, inputs_shape[-1])
 
     def annotator_confusions(self) -> np.ndarray:
         """What the model says of every annotator: their label distribution for each certain truth.
@@ -214,8 +211,7 @@ class CrowdsourcedLayer(keras.layers.Layer):
                 "CrowdsourcedLayer: a regression has no confusion matrices; "
                 "use annotator_scales() and annotator_biases()"
             )
-        if not self.built:
-            raise ValueError("CrowdsourcedLayer: no weights yet; call the layer, or fit its model, first")
+        self._check_built()
         truths = np.eye(self._num_classes or 1, dtype="float32")
         if self.task == "sequence":
             logits = ops.convert_to_numpy(self(truths[None]))[0]  # K tokens, one of each class
@@ -240,17 +236,19 @@ class CrowdsourcedLayer(keras.layers.Layer):
     def _numbers(self, weight: Any, default: float) -> np.ndarray:
         if self.task != "regression":
             raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
-        if not self.built:
-            raise ValueError("CrowdsourcedLayer: no weights yet; call the layer, or fit its model, first")
+        self._check_built()
         if weight is None:
             return np.full(self.num_annotators, default)
         return ops.convert_to_numpy(weight).astype("float64")
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Cross-entropy of the labels, for regression their squared error."""
+        return MaskedCrowdMeanSquaredError() if self.task == "regression" else MaskedCrowdCrossentropy()
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {
             **super().get_config(),
-            "num_annotators": self.num_annotators,
             "connection": self.connection,
             "task": self.task,
             "scale": self.scale,
@@ -262,9 +260,6 @@ class CrowdsourcedLayer(keras.layers.Layer):
             return ops.full(shape, self.scale, dtype=dtype)
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(self.scale * ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
-
-    def _computing_dtype(self) -> str:
-        return keras.backend.result_type(self.variable_dtype, "float32")
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
         rank, written = BOTTLENECKS[self.task]

@@ -4,9 +4,12 @@ import importlib
 from typing import Any
 
 _NAMES = {
+    "ArrayData": "crowdzoo.models.training_data",
     "CrowdBatches": "crowdzoo.models.crowd_batches",
     "CrowdModel": "crowdzoo.models.crowd_model",
     "FeatureClassifier": "crowdzoo.models.feature_classifier",
+    "METHODS": "crowdzoo.models.methods",
+    "TrainingData": "crowdzoo.models.training_data",
     "TrainingSettings": "crowdzoo.models.training",
     "build_model": "crowdzoo.models.training",
     "train": "crowdzoo.models.training",

@@ -1,6 +1,6 @@
 """Batches of instances and their annotations, for every Keras backend."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -27,6 +27,10 @@ class CrowdBatches(keras.utils.PyDataset):
         batch_size: tasks in a batch, at least 1.
         seed: of the shuffling.
         shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
+        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the tasks' codes); with none
+            of them `x` is the instances alone.
+        targets: what takes the place of the labels as `y`, row i is task code i; looked up when a batch is made, so
+            it may be changed between epochs.
 
     Items:
         instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
@@ -36,7 +40,17 @@ class CrowdBatches(keras.utils.PyDataset):
         DataError: too few rows, no annotation at all, or more tokens labelled than an instance has.
     """
 
-    def __init__(self, x: Any, annotations: Annotations, *, batch_size: int = 32, seed: int = 0, shuffle: bool = True):
+    def __init__(
+        self,
+        x: Any,
+        annotations: Annotations,
+        *,
+        batch_size: int = 32,
+        seed: int = 0,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ):
         super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -62,6 +76,8 @@ class CrowdBatches(keras.utils.PyDataset):
         self.batch_size = batch_size
         self.seed = seed
         self.shuffle = shuffle
+        self.inputs = tuple(inputs)
+        self.targets = targets
         self._most = int(annotations.redundancy.max())
         self._epoch = -1
         self._order = self.tasks
@@ -80,8 +96,19 @@ class CrowdBatches(keras.utils.PyDataset):
         if self.shuffle:
             self._order = np.random.default_rng([self.seed, self._epoch]).permutation(self.tasks)
 
-    def __getitem__(self, index: int) -> tuple[dict[str, Any], np.ndarray]:
+    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         tasks = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        instances = keras.tree.map_structure(lambda array: array[tasks], self.x)
+        x: dict[str, Any] = {"instances": instances}
+        y = None if self.targets is None else self.targets[tasks]
+        if y is None or {"annotators", "labels"} & {*self.inputs}:
+            x["annotators"], x["labels"] = self._padded(tasks)
+            y = x["labels"] if y is None else y
+        x["tasks"] = tasks.astype("int32")
+        return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else instances), y
+
+    def _padded(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids and labels of some tasks."""
         ids, labels = self.annotations.padded(tasks)
         width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
         ids = _widened(ids, ids.ndim - 1, width, -1)
@@ -89,9 +116,8 @@ class CrowdBatches(keras.utils.PyDataset):
         labels = _widened(labels, labels.ndim - 1, width, missing)
         if labels.ndim == 3:
             labels = _widened(labels, 1, self._length, -1)
-        instances = keras.tree.map_structure(lambda array: array[tasks], self.x)
         dtype = "float32" if self.annotations.kind == "regression" else "int32"
-        return {"instances": instances, "annotators": ids.astype("int32")}, labels.astype(dtype)
+        return ids.astype("int32"), labels.astype(dtype)
 
     def as_tf_dataset(self) -> Any:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
@@ -100,7 +126,7 @@ class CrowdBatches(keras.utils.PyDataset):
         """
         import tensorflow as tf
 
-        def epoch() -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+        def epoch() -> Iterator[tuple[Any, np.ndarray]]:
             self.on_epoch_begin()
             for index in range(self.num_batches):
                 yield self[index]
@@ -109,14 +135,17 @@ class CrowdBatches(keras.utils.PyDataset):
             dtype = tf.string if array.dtype.kind in "OSU" else array.dtype
             return tf.TensorSpec((None, *array.shape[1:]), dtype)
 
-        regression = self.annotations.kind == "regression"
+        instances = keras.tree.map_structure(spec, self.x)
         label_shape = (None, self._length, None) if self.annotations.kind == "sequence" else (None, None)
+        specs = {
+            "instances": instances,
+            "annotators": tf.TensorSpec((None, None), tf.int32),
+            "labels": tf.TensorSpec(label_shape, tf.float32 if self.annotations.kind == "regression" else tf.int32),
+            "tasks": tf.TensorSpec((None,), tf.int32),
+        }
         signature = (
-            {
-                "instances": keras.tree.map_structure(spec, self.x),
-                "annotators": tf.TensorSpec((None, None), tf.int32),
-            },
-            tf.TensorSpec(label_shape, tf.float32 if regression else tf.int32),
+            {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
+            specs["labels"] if self.targets is None else spec(self.targets),
         )
         dataset = tf.data.Dataset.from_generator(epoch, output_signature=signature)
         return dataset.apply(tf.data.experimental.assert_cardinality(self.num_batches)).prefetch(2)

@@ -1,16 +1,17 @@
 """Any base model under a crowd layer: trained on the annotators' labels, asked for the truth."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.models.crowd_batches import CrowdBatches
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.models.training_data import ArrayData, TrainingData
 
 __all__ = ["CrowdModel"]
 
@@ -25,13 +26,17 @@ class CrowdModel(keras.Model):
     Args:
         base: model from instances to the estimate: class probabilities `[B, K]` (sequences `[B, T, K]`,
             regression `[B, 1]`).
-        crowd: crowd layer (`crowdzoo.layers.CrowdsourcedLayer`), or None for a base that is trained on given
+        crowd: crowd layer (any of `crowdzoo.layers`), or None for a base that is trained on given
             targets, such as aggregated labels; then `fit(x, y)` takes distributions `[N, K]`.
+        features: name of the base's layer whose output, flattened to `[B, D]`, is the features of an instance for
+            crowd layers that look at them (CoNAL, LIA); None gives them the instances as they come.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:
-        inputs: instances: gives the base's estimate. Or `{"instances": ..., "annotators": ids}` with ids int
-            `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`).
+        inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
+            `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
+            "labels" as well, int `[B, M]`, -1 where there is none: what the crowd layer makes of them
+            (`CrowdLayer.log_joint`, `[B, K]`).
 
     Example:
         >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
@@ -40,11 +45,13 @@ class CrowdModel(keras.Model):
         >>> model.predict(x).argmax(axis=1)
     """
 
-    def __init__(self, base: keras.Model, crowd: keras.layers.Layer | None = None, **kwargs: Any):
+    def __init__(self, base: keras.Model, crowd: CrowdLayer | None = None, features: str | None = None, **kwargs: Any):
         # the base and the crowd layer cast by themselves; casting here would round the instances first
         super().__init__(autocast=False, **kwargs)
         self.base = base
         self.crowd = crowd
+        self.features = features
+        self._base_and_features: Callable[..., Any] | None = None
         self._instances_shape: Any = None
         self._bottleneck_shape: tuple[int | None, ...] | None = None
         shape = getattr(base, "input_shape", None) if base.built else None
@@ -61,27 +68,66 @@ class CrowdModel(keras.Model):
         """
         shape = input_shape["instances"] if _has_annotators(input_shape) else input_shape
         # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
-        self._bottleneck_shape = self.base(_symbols(shape)).shape
-        if self.crowd is not None and not self.crowd.built:
+        symbols = _symbols(shape)
+        self._bottleneck_shape = self.base(symbols).shape
+        if self.crowd is not None and self.crowd.uses_features:
+            self._base_and_features = self._with_features()
+            features_shape = keras.backend.compute_output_spec(self._base_and_features, symbols)[1].shape
+            if not self.crowd.built:
+                self.crowd.build(self._bottleneck_shape, features_shape)
+        elif self.crowd is not None and not self.crowd.built:
             self.crowd.build(self._bottleneck_shape)
         self._instances_shape = shape
         self.built = True
 
+    def _with_features(self) -> Callable[..., Any]:
+        """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
+        if self.features is None:
+            both = lambda instances, training=False: (self.base(instances, training=training), instances)  # noqa: E731
+        else:
+            try:
+                output = self.base.get_layer(self.features).output
+                # held by the function below only: the model must not count the base's layers twice
+                both = keras.Model(self.base.inputs, [self.base.output, output])
+            except (ValueError, AttributeError) as error:
+                raise ValueError(
+                    f"CrowdModel: features={self.features!r} must be the name of a layer of a functional or sequential "
+                    f"base: {error}"
+                ) from error
+
+        def flattened(instances: Any, training: bool = False) -> Any:
+            bottleneck, features = both(instances, training=training)
+            features = ops.cast(features, keras.backend.result_type(self.variable_dtype, "float32"))
+            size = int(np.prod(features.shape[1:]))
+            return bottleneck, features if len(features.shape) == 2 else ops.reshape(features, (-1, size))
+
+        return flattened
+
     def call(self, inputs: Any, training: bool = False) -> Any:
         """The truth's estimate, or with annotators their answers; see the class."""
         if not _has_annotators(inputs):
-            return self.base(inputs, training=training)
+            bottleneck = self.base(inputs, training=training)
+            return bottleneck if self.crowd is None else self.crowd.truth(bottleneck)
         if self.crowd is None:
             raise ValueError("CrowdModel: there is no crowd layer, so annotators cannot be asked")
-        return self.crowd(self.base(inputs["instances"], training=training), annotators=inputs["annotators"])
+        instances, annotators = inputs["instances"], inputs["annotators"]
+        more = {}
+        if self._base_and_features is None:
+            bottleneck = self.base(instances, training=training)
+        else:
+            bottleneck, more["features"] = self._base_and_features(instances, training=training)
+        if "labels" in inputs:
+            return self.crowd.log_joint(bottleneck, annotators, inputs["labels"], **more)
+        return self.crowd(bottleneck, annotators=annotators, **more)
 
     def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
         """Sets up training.
 
         Args:
             optimizer: a Keras optimizer or its name; None is Adam at 0.001.
-            loss: None is the right one: `MaskedCrowdCrossentropy`, for regression `MaskedCrowdMeanSquaredError`;
-                without a crowd layer cross-entropy to the given distributions, or squared error for one output.
+            loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
+                `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
+                squared error for one output.
             **kwargs: as for `keras.Model.compile`.
         """
         optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
@@ -89,8 +135,7 @@ class CrowdModel(keras.Model):
 
     def _default_loss(self) -> keras.losses.Loss:
         if self.crowd is not None:
-            regression = getattr(self.crowd, "task", None) == "regression"
-            return MaskedCrowdMeanSquaredError() if regression else MaskedCrowdCrossentropy()
+            return self.crowd.default_loss()
         if self._bottleneck_shape is not None and self._bottleneck_shape[-1] == 1:
             return keras.losses.MeanSquaredError()
         return keras.losses.CategoricalCrossentropy()
@@ -108,6 +153,7 @@ class CrowdModel(keras.Model):
             "trainable": self.trainable,
             "base": keras.saving.serialize_keras_object(self.base),
             "crowd": None if self.crowd is None else keras.saving.serialize_keras_object(self.crowd),
+            "features": self.features,
         }
 
     @classmethod
@@ -151,7 +197,7 @@ class CrowdModel(keras.Model):
             x: instances `[N, ...]`, row i is task code i; or `{"instances": ..., "annotators": ids}` with ids int
                 `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
                 y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of
-                `({"instances": ..., "annotators": ids}, labels)`.
+                `({"instances": ..., "annotators": ids}, labels)`; or `TrainingData`.
             y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
                 sequences `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets,
                 `[N, K]`.
@@ -174,18 +220,28 @@ class CrowdModel(keras.Model):
         """
         if not self.compiled:
             self.compile()
-        data = self._data(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
         if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
             validation_data = self._data(*validation_data, batch_size=batch_size, seed=seed, shuffle=False)
-        return super().fit(
-            data,
-            epochs=epochs,
-            shuffle=False,  # the batches shuffle themselves, by their seed
-            validation_data=validation_data,
-            callbacks=callbacks,
-            verbose=verbose,
-            **kwargs,
-        )
+        arguments = {
+            "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
+        }  # fmt: skip
+        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
+        if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
+            data = x if isinstance(x, TrainingData) else self._array_data(x, y)
+            return self.crowd.fit(self, data, **order, **arguments)
+        return self.fit_batches(self._data(x, y, **order), **arguments)
+
+    def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
+        """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
+
+        Args:
+            data: `tf.data.Dataset` or `keras.utils.PyDataset` of batches `(x, y)`; it shuffles itself.
+            **kwargs: as for `keras.Model.fit`.
+
+        Returns:
+            Keras' `History`.
+        """
+        return super().fit(data, shuffle=False, **kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *, batch_size: int = 32, **kwargs: Any) -> Any:  # type: ignore[override]
         """Loss and metrics on annotations; arguments as in `fit`, result as in `keras.Model.evaluate`."""
@@ -207,7 +263,55 @@ class CrowdModel(keras.Model):
             spec = x.element_spec
             if _has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        return self.base.predict(x, **kwargs)
+        return super().predict(x, **kwargs)
+
+    def posteriors(self, x: Any, y: Any = None, *, batch_size: int = 256) -> np.ndarray:
+        """What annotated tasks are, given their instances and the labels that they got.
+
+        `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float32 `[N, K]`, rows sum to one; where nobody labelled a task, the estimate from its instance.
+
+        Raises:
+            ValueError: there is no crowd layer, or it does not say how labels depend on the truth.
+        """
+        self._crowd()
+        if isinstance(x, TrainingData):
+            return self.e_step(x, batch_size=batch_size)[0]
+        data = self._array_data(x, y)
+        found = self.e_step(data, batch_size=batch_size)[0]
+        unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
+        if len(unlabelled):
+            rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
+            found[unlabelled] = self.predict(rest, verbose=0)
+        return found
+
+    def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
+        """Posteriors of the annotated tasks, and how likely their labels are.
+
+        Args:
+            data: annotated tasks.
+            batch_size: tasks in a batch.
+
+        Returns:
+            posteriors float32 `[N, K]`, rows of zeros where nobody labelled; and the log-likelihood of all labels
+            `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in nats.
+        """
+        posteriors, likelihood = np.zeros((data.num_tasks, self._crowd().num_classes or 1), "float32"), 0.0
+        for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
+            joint = np.asarray(self.predict_on_batch(x), dtype="float64")
+            top = joint.max(axis=1, keepdims=True)
+            odds = np.exp(joint - top)
+            total = odds.sum(axis=1, keepdims=True)
+            posteriors[np.asarray(x["tasks"])] = odds / total
+            likelihood += float((top + np.log(total)).sum())
+        return posteriors, likelihood
 
     def _data(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool) -> Any:
         """Batches for Keras out of what `fit` takes."""
@@ -219,14 +323,18 @@ class CrowdModel(keras.Model):
                     "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
                 )
             return _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+        data = self._array_data(x, y)
+        return data.batches(batch_size, seed, shuffle=shuffle)
+
+    def _array_data(self, x: Any, y: Any) -> ArrayData:
+        """Instances and annotations out of what `fit` takes, checked."""
         if _has_annotators(x):
             annotations = self._from_padded(x["annotators"], y)
             x = x["instances"]
         else:
             annotations = y if isinstance(y, Annotations) else Annotations.from_dense(y, kind=self._kind())
         self._check(annotations)
-        batches = CrowdBatches(x, annotations, batch_size=batch_size, seed=seed, shuffle=shuffle)
-        return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
+        return ArrayData(x, annotations)
 
     def _from_padded(self, ids: Any, labels: Any) -> Annotations:
         """Annotations out of the sparse form's arrays."""
@@ -269,12 +377,12 @@ class CrowdModel(keras.Model):
                 f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
                 f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
             )
-        if self._bottleneck_shape is None or annotations.kind == "regression" or len(annotations) == 0:
+        if annotations.kind == "regression" or len(annotations) == 0:
             return
-        num_classes, labels = self._bottleneck_shape[-1], annotations.labels
+        num_classes, labels = self._crowd().num_classes, annotations.labels
         if num_classes is not None and not 0 <= labels.min() <= labels.max() < num_classes:
             raise DataError(
-                f"labels must be class codes 0 to {num_classes - 1} ({num_classes} outputs of the base), the "
+                f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
                 f"annotations have codes {labels.min()} to {labels.max()}"
             )
 
@@ -344,4 +452,4 @@ def _symbols(shape: Any) -> Any:
 
 
 def _has_annotators(inputs: Any) -> bool:
-    return isinstance(inputs, Mapping) and set(inputs) == {"instances", "annotators"}
+    return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}

@@ -1,7 +1,8 @@
 """One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import keras
@@ -9,13 +10,11 @@ import numpy as np
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.layers.crowdsourced_layer import CONNECTIONS, CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
+from crowdzoo.models.methods import AGGREGATED, check_method, create_crowd_layer
 
-__all__ = ["METHODS", "TrainingSettings", "build_model", "train"]
-
-METHODS = ("crowdsourced-layer", "aggregated")
+__all__ = ["TrainingSettings", "build_model", "train"]
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,12 @@ class TrainingSettings:
     """How to train; a value that can be printed, compared and hashed.
 
     Attributes:
-        method: "crowdsourced-layer" learns from the annotations themselves, "aggregated" from one label
-            distribution per task.
-        connection: of the crowd layer: "MW", "VW", "VB", "VW+B" or "S".
-        scale: factor of the identity that the crowd layer starts at.
+        method: a name in `crowdzoo.models.METHODS`: "aggregated" learns from one label distribution per task,
+            every other from the annotations themselves, through a crowd layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         hidden: units of each hidden layer of the base.
         dropout: share of hidden units dropped in training.
+        batch_normalization: of the base; see `FeatureClassifier`.
         epochs: passes over the tasks.
         batch_size: tasks in a batch.
         learning_rate: of Adam.
@@ -39,19 +38,21 @@ class TrainingSettings:
     """
 
     method: str = "crowdsourced-layer"
-    connection: str = "MW"
-    scale: float = 1.0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
     hidden: tuple[int, ...] = (128,)
     dropout: float = 0.5
+    batch_normalization: bool = False
     epochs: int = 60
     batch_size: int = 64
     learning_rate: float = 1e-3
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list from YAML would not hash
-        _choice("method", self.method, METHODS)
-        _choice("connection", self.connection, CONNECTIONS["classification"])
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
+        try:
+            check_method(self.method, dict(self.arguments))
+        except ConfigError as error:
+            raise ConfigError(f"training: {error}") from error
         for name in ("epochs", "batch_size"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"training: {name} must be at least 1, got {getattr(self, name)!r}")
@@ -64,10 +65,8 @@ class TrainingSettings:
         if self.seed < 0:
             raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
 
-
-def _choice(name: str, value: str, choices: Iterable[str]) -> None:
-    if value not in choices:
-        raise ConfigError(f"training: unknown {name} {value!r}; choose one of {', '.join(choices)}")
+    def __hash__(self) -> int:
+        return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 def build_model(
@@ -85,13 +84,20 @@ def build_model(
         A model of features `[B, D]`; without a crowd layer for method "aggregated". Its base's features are not
         standardised yet: call `model.base.adapt(x)`.
     """
-    base = FeatureClassifier(num_features, num_classes, hidden=settings.hidden, dropout=settings.dropout, name="base")
     crowd = None
-    if settings.method == "crowdsourced-layer":
+    if settings.method != AGGREGATED:
         if num_annotators is None:
-            raise ConfigError("method crowdsourced-layer needs the number of annotators")
-        crowd = CrowdsourcedLayer(num_annotators, settings.connection, scale=settings.scale, name="crowd")
-    model = CrowdModel(base, crowd, name="crowd_model")
+            raise ConfigError(f"method {settings.method} needs the number of annotators")
+        crowd = create_crowd_layer(settings.method, num_annotators, num_classes, **settings.arguments)
+    base = FeatureClassifier(
+        num_features,
+        None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
+        hidden=settings.hidden,
+        dropout=settings.dropout,
+        batch_normalization=settings.batch_normalization,
+        name="base",
+    )
+    model = CrowdModel(base, crowd, features="standardize", name="crowd_model")
     model.compile(keras.optimizers.Adam(settings.learning_rate))
     return model
 
@@ -110,7 +116,7 @@ def train(
     Args:
         settings: how to train.
         x: features `[N, D]`, row i is task code i; their mean and variance standardise the base's input.
-        annotations: of the N tasks, for method "crowdsourced-layer".
+        annotations: of the N tasks, for every method but "aggregated".
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
@@ -123,7 +129,7 @@ def train(
     """
     x = np.asarray(x, dtype="float32")
     labels: Any
-    if settings.method == "aggregated":
+    if settings.method == AGGREGATED:
         if label_distribution is None:
             raise DataError("method aggregated needs label_distribution [N, K]")
         labels = np.asarray(label_distribution, dtype="float32")
@@ -132,7 +138,7 @@ def train(
         num_classes, num_annotators = labels.shape[1], None
     else:
         if annotations is None:
-            raise DataError("method crowdsourced-layer needs annotations")
+            raise DataError(f"method {settings.method} needs annotations")
         labels = annotations
         num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
     if num_classes < 2:

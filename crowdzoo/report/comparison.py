@@ -15,6 +15,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import accuracy
+from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.training import TrainingSettings, train
 from crowdzoo.report.tables import format_table
 
@@ -144,7 +145,7 @@ def compare(
         dataset: N tasks with gold.
         methods: keys of `COMPARED`.
         seeds: of the weights, dropout, order of the tasks and ties of the vote; shared by all methods.
-        settings: of every training; its method, connection and seed are replaced. None is `TrainingSettings()`.
+        settings: of every training; its method, arguments and seed are replaced. None is `TrainingSettings()`.
         split: "train" or "eval", str [N]; None is the data set's own.
         progress: called after every training with method, seed, trainings done, trainings in all.
 
@@ -186,10 +187,12 @@ def compare(
         }
         for method in methods:
             if method in CROWD_LAYERS:
-                chosen = dataclasses.replace(settings, method="crowdsourced-layer", connection=method, seed=seed)
+                chosen = dataclasses.replace(
+                    settings, method="crowdsourced-layer", arguments={"connection": method}, seed=seed
+                )
                 labels: dict[str, Any] = {"annotations": annotations}
             else:
-                chosen = dataclasses.replace(settings, method="aggregated", seed=seed)
+                chosen = dataclasses.replace(settings, method=AGGREGATED, arguments={}, seed=seed)
                 labels = {"label_distribution": targets[method]}
             started = time.perf_counter()
             model = train(chosen, dataset.instances[training], **labels)

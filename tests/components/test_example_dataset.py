@@ -14,7 +14,7 @@ def data(crowd_folder):
 def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(data):
     dataset, records = data
     found = {}
-    for inputs, labels in dataset.labelled(batch_size=8, seed=0).as_numpy_iterator():
+    for inputs, labels in dataset.batches(batch_size=8, seed=0).as_numpy_iterator():
         assert inputs["annotators"].shape == labels.shape
         for instance, annotators, said in zip(inputs["instances"], inputs["annotators"], labels, strict=True):
             assert np.array_equal(annotators == -1, said == -1)
@@ -24,6 +24,25 @@ def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(d
         for record in records
     }
     assert found == expected
+
+
+def test_targets_follow_their_tasks_and_may_change_between_epochs(data):
+    dataset, _ = data
+    instances = np.concatenate([x for x, _ in dataset.aggregated(30, 0).as_numpy_iterator()])
+    inputs = ("annotators", "labels", "tasks")
+    in_order = next(dataset.batches(30, 0, shuffle=False, inputs=inputs).as_numpy_iterator())[0]
+    assert in_order["tasks"].tolist() == [*range(30)]
+    assert sorted(map(tuple, in_order["instances"])) == sorted(map(tuple, instances))
+    targets = in_order["instances"].copy()
+    batches = dataset.batches(8, 0, inputs=inputs, targets=targets)
+    for factor in (1, 2):
+        targets[:] = factor * in_order["instances"]
+        for x, y in batches.as_numpy_iterator():
+            np.testing.assert_array_equal(y, factor * x["instances"])
+            np.testing.assert_array_equal(x["instances"], in_order["instances"][x["tasks"]])
+            width = x["labels"].shape[1]
+            np.testing.assert_array_equal(x["labels"], in_order["labels"][x["tasks"], :width])
+    assert [x.shape for x, _ in dataset.batches(30, 0, inputs=(), targets=targets).as_numpy_iterator()] == [(30, 3)]
 
 
 def test_posteriors_stay_with_their_instances(data):
@@ -36,14 +55,14 @@ def test_posteriors_stay_with_their_instances(data):
 
 def test_the_number_of_batches_is_known_beforehand(data):
     dataset, _ = data
-    assert [dataset.labelled(size, 0).cardinality().numpy() for size in (1, 7, 30, 64)] == [30, 5, 1, 1]
+    assert [dataset.batches(size, 0).cardinality().numpy() for size in (1, 7, 30, 64)] == [30, 5, 1, 1]
 
 
 def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
     dataset, _ = data
 
     def epochs(seed):
-        batches = dataset.labelled(batch_size=30, seed=seed)
+        batches = dataset.batches(batch_size=30, seed=seed)
         return [[inputs["instances"].tolist() for inputs, _ in batches.as_numpy_iterator()] for _ in range(2)]
 
     first = epochs(0)

@@ -15,6 +15,7 @@ ARGUMENTS = {
     "dropout": 0.25,
     "mean": [1.0, 2.0, 3.0],
     "variance": [1.0, 4.0, 9.0],
+    "batch_normalization": True,
     "name": "mine",
     "trainable": True,
 }
@@ -88,3 +89,25 @@ def test_impossible_arguments_are_refused(arguments, message):
 def test_features_of_another_length_are_refused():
     with pytest.raises(DataError, match="takes 3 features, the data have 2"):
         FeatureClassifier(3, 4).adapt(X[:, :2])
+
+
+def test_batch_normalisation_stands_before_and_after_the_hidden_layer():
+    keras.utils.set_random_seed(0)
+    model = FeatureClassifier(3, 4, hidden=(5,), dropout=0.0, batch_normalization=True)
+    x = ops.convert_to_tensor(X)
+
+    def normalised(rows):
+        rows = ops.convert_to_numpy(rows)
+        return (rows - rows.mean(axis=0)) / np.sqrt(rows.var(axis=0) + 1e-3)  # Keras' epsilon
+
+    hidden = np.maximum(normalised(X) @ ops.convert_to_numpy(model.get_layer("hidden_0").kernel), 0)
+    logits = normalised(hidden) @ ops.convert_to_numpy(model.get_layer("logits").kernel)
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    answer = ops.convert_to_numpy(model(x, training=True))
+    np.testing.assert_allclose(answer, odds / odds.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-5)
+
+
+def test_without_classes_the_last_hidden_layer_comes_out():
+    model = FeatureClassifier(3, None, hidden=(5, 6))
+    assert model.output_shape == (None, 6)
+    assert model.num_classes is None

@@ -38,7 +38,9 @@ def test_training_on_aggregated_labels_makes_a_base_alone():
 
 
 def test_settings_reach_the_model():
-    settings = TrainingSettings(connection="VW", hidden=[7, 9], dropout=0.3, learning_rate=0.02, scale=3)
+    settings = TrainingSettings(
+        arguments={"connection": "VW", "scale": 3}, hidden=[7, 9], dropout=0.3, learning_rate=0.02
+    )
     model = build_model(settings, num_features=D, num_classes=K, num_annotators=R)
     assert (model.base.hidden, model.base.dropout) == ((7, 9), 0.3)
     assert (model.crowd.connection, model.crowd.scale, model.crowd.num_annotators) == ("VW", 3, R)
@@ -64,8 +66,12 @@ def test_epochs_batches_and_callbacks_are_those_asked_for():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "crowdlayer"}, "unknown method 'crowdlayer'; choose one of crowdsourced-layer, aggregated"),
-        ({"connection": "S+B"}, r"unknown connection 'S\+B'; choose one of MW, VW, VB, VW\+B, S"),
+        ({"method": "crowdlayer"}, "unknown method 'crowdlayer'; choose one of crowdsourced-layer, .*"),
+        ({"method": "deep_em"}, "Did you mean 'deep-em'?"),
+        ({"arguments": {"conection": "MW"}}, "has no setting 'conection'; .* Did you mean 'connection'?"),
+        ({"arguments": {"connection": "S+B"}}, r"unknown connection 'S\+B'.*; choose one of MW, VW, VB, VW\+B, S"),
+        ({"method": "deep-em", "arguments": {"prior": -1}}, "prior must be above 0, got -1"),
+        ({"method": "aggregated", "arguments": {"prior": 1}}, "aggregated has no setting 'prior'; it has none"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
         ({"batch_size": -1}, "batch_size must be at least 1, got -1"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0.0"),

@@ -7,6 +7,7 @@ import pytest
 
 from crowdzoo.aggregation import METHODS
 from crowdzoo.errors import ConfigError
+from crowdzoo.models import METHODS as DEEP_METHODS
 from crowdzoo.pipelines.config import BEAM_RUNNERS, load_config
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
@@ -159,12 +160,18 @@ BROKEN = {
     ),
     "unknown method": (
         "name: x\n" + DATA + "method: {name: crowdsourced_layer}\n",
-        ", method.name: 'crowdsourced_layer' is not one of crowdsourced-layer, aggregated. "
+        f", method: unknown method 'crowdsourced_layer'; choose one of {', '.join(DEEP_METHODS)}. "
         "Did you mean 'crowdsourced-layer'?",
     ),
     "unknown connection": (
         "name: x\n" + DATA + "method: {connection: mw}\n",
-        ", method.connection: 'mw' is not one of MW, VW, VB, VW+B, S. Did you mean 'MW'?",
+        ", method: CrowdsourcedLayer: unknown connection 'mw' for task 'classification'; choose one of "
+        "MW, VW, VB, VW+B, S. Did you mean 'MW'?",
+    ),
+    "unknown setting of a method": (
+        "name: x\n" + DATA + "method: {name: deep-em, priors: 1}\n",
+        ", method: method deep-em has no setting 'priors'; there are prior, diagonal, epochs_per_round. "
+        "Did you mean 'prior'?",
     ),
     "unknown aggregation": (
         "name: x\n" + DATA + "aggregation: {method: dawid-sken}\n",

@@ -1,0 +1,107 @@
+"""One confusion matrix an annotator, as probabilities: the likelihood that most methods share."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+
+__all__ = ["ConfusionMatrices"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ConfusionMatrices(CrowdLayer):
+    """A confusion matrix for every annotator between the estimate of the truth and the annotator's label.
+
+    `P(r says l | x) = sum_k p(k) pi[r, k, l]` with `pi[r, k, :] = softmax(kernel[r, k, :])`: one softmax in the base
+    and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. Trained as it
+    stands, on the coupled cross-entropy of the labels (CCEM).
+
+    The matrices start at `diagonal` for right labels and share the rest among wrong ones.
+
+    Args:
+        num_annotators: R, number of annotators.
+        diagonal: P(right label) that everybody starts with, above 0 and below 1.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: impossible sizes, or an input of the wrong rank.
+
+    Source:
+        S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
+        Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
+    """
+
+    def __init__(self, num_annotators: int, diagonal: float = 0.8, **kwargs: Any):
+        super().__init__(num_annotators, **kwargs)
+        if not 0 < diagonal < 1:
+            raise ValueError(f"{type(self).__name__}: diagonal must be above 0 and below 1, got {diagonal!r}")
+        self.diagonal = float(diagonal)
+        self.kernel: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the annotators' weights.
+
+        Args:
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
+        """
+        self._check_shape(inputs_shape)
+        classes = self._num_classes = int(inputs_shape[-1] or 0)
+        self.kernel = self.add_weight(
+            shape=(self.num_annotators, classes, classes), initializer=self._start, name="kernel", autocast=False
+        )
+        super().build(inputs_shape)
+
+    def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
+        classes = shape[-1]
+        advantage = np.log(self.diagonal) - np.log((1 - self.diagonal) / max(classes - 1, 1))
+        # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
+        return ops.tile(advantage * ops.eye(classes, dtype=dtype)[None], (shape[0], 1, 1))
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`."""
+        self._check_built()
+        return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Log-probabilities of the labels; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        p = ops.cast(inputs, self._computing_dtype())
+        if annotators is None:
+            confusions = ops.softmax(ops.cast(self.kernel, self._computing_dtype()), axis=-1)
+            said = ops.einsum("bk,rkl->brl", p, confusions)
+        else:
+            said = ops.einsum("bk,bmkl->bml", p, ops.exp(self.log_confusions(annotators)))
+        return ops.log(ops.maximum(said, SMALLEST))
+
+    def set_confusions(self, confusions: np.ndarray) -> None:
+        """Starts from given confusion matrices, such as an aggregation's.
+
+        Args:
+            confusions: `[R, K, K]`, `[annotator, true, said]`, rows sum to one; zeros are raised to 1e-6.
+
+        Raises:
+            ValueError: another shape, or the layer has no weights yet.
+        """
+        self._check_built()
+        if np.shape(confusions) != tuple(self.kernel.shape):
+            raise ValueError(
+                f"{type(self).__name__}: confusions must have shape {tuple(self.kernel.shape)}, "
+                f"got {np.shape(confusions)}"
+            )
+        self.kernel.assign(np.log(np.maximum(confusions, 1e-6)).astype("float32"))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "diagonal": self.diagonal}

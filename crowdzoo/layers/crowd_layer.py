@@ -1,0 +1,212 @@
+"""What all crowd layers share: who is asked, what a label says about the truth, and how a model is trained."""
+
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.losses import MaskedCrowdCrossentropy
+
+__all__ = ["SMALLEST", "CrowdLayer"]
+
+# Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
+SMALLEST = 1e-30
+
+
+class CrowdLayer(keras.layers.Layer):
+    """Parent of the layers that stand on a base model and say what every annotator would answer.
+
+    A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
+    (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
+    matrices. `fit` is how a model with this layer is trained; a method that is more than gradient descent on one
+    loss overrides it.
+
+    Weights start with an axis of annotators, `[R, ...]`. Computation is in float32 (or wider) under mixed
+    precision too.
+
+    Args:
+        num_annotators: R, number of annotators.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Raises:
+        ValueError: num_annotators is no whole number above 0.
+    """
+
+    # whether `call` and `log_confusions` take the instances' features beside the bottleneck
+    uses_features: ClassVar[bool] = False
+    # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
+    stands_on_hidden_layer: ClassVar[bool] = False
+
+    task = "classification"
+
+    def __init__(self, num_annotators: int, **kwargs: Any):
+        # Answers go through a logarithm: the layer casts by itself, never below float32.
+        super().__init__(autocast=False, **kwargs)
+        name = type(self).__name__
+        if isinstance(num_annotators, bool) or int(num_annotators) != num_annotators or num_annotators < 1:
+            raise ValueError(f"{name}: num_annotators must be a whole number >= 1, got {num_annotators!r}")
+        self.num_annotators = int(num_annotators)
+        self._num_classes: int | None = None
+        # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
+        self.supports_masking = True
+
+    # === What a layer says ===
+
+    @property
+    def num_classes(self) -> int | None:
+        """K, known once the layer is built."""
+        return self._num_classes
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """Log-probabilities of every label for every possible truth.
+
+        Args:
+            annotators: int `[B, M]`, annotator codes, -1 for padding.
+            features: `[B, D]`, for layers with `uses_features`.
+
+        Returns:
+            `[B, M, K, K]`, `[i, m, k, l]` = log P(annotator m of task i says l | truth k).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
+
+    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """Log-probability of the truth together with the labels that were given; its softmax is the posterior.
+
+        `log p_i(k) + sum_m log P(y_im | truth k)`.
+
+        Args:
+            inputs: bottleneck `[B, K]`.
+            annotators: int `[B, M]`, -1 for padding.
+            labels: int `[B, M]`, -1 where there is none.
+            features: `[B, D]`, for layers with `uses_features`.
+
+        Returns:
+            `[B, K]`.
+        """
+        logs = self.log_confusions(annotators, features) if self.uses_features else self.log_confusions(annotators)
+        said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
+        prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
+        return prior + ops.einsum("bml,bmkl->bk", said, logs)
+
+    def truth(self, bottleneck: Any) -> Any:
+        """The model's estimate of the truth: the bottleneck itself, unless a method combines its annotators."""
+        return bottleneck
+
+    def annotator_confusions(self) -> np.ndarray:
+        """What the model says of every annotator: their label distribution for each certain truth.
+
+        Returns:
+            float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        confusions = np.empty((self.num_annotators, self._num_classes or 1, self._num_classes or 1))
+        step = max(1, 2**22 // confusions[0].size)  # annotators at a time, so that little is held twice
+        for start in range(0, self.num_annotators, step):
+            codes = np.arange(start, min(start + step, self.num_annotators), dtype="int32")
+            logs = ops.convert_to_numpy(self.log_confusions(ops.convert_to_tensor(codes[:, None])))[:, 0]
+            odds = np.exp(logs.astype("float64"))
+            confusions[codes] = odds / odds.sum(axis=-1, keepdims=True)
+        return confusions
+
+    # === How a model is trained ===
+
+    def default_loss(self) -> keras.losses.Loss:
+        """The loss that a model with this layer is trained on."""
+        return MaskedCrowdCrossentropy()
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """Trains a compiled `CrowdModel` that holds this layer; `CrowdModel.fit` calls it.
+
+        Args:
+            model: the model.
+            data: `crowdzoo.models.TrainingData`.
+            batch_size: tasks in a batch.
+            seed: of the order of the tasks.
+            shuffle: False keeps the tasks' order.
+            **kwargs: `epochs`, `callbacks`, `verbose` and more, as for `keras.Model.fit`.
+
+        Returns:
+            Keras' `History`.
+        """
+        return model.fit_batches(data.batches(batch_size, seed, shuffle=shuffle), **kwargs)
+
+    # === For the layers themselves ===
+
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
+        """No mask goes on: the labels say what counts."""
+        return None
+
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
+    ) -> tuple[int | None, ...]:
+        """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
+        answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
+        return (inputs_shape[0], answers, self._num_classes or inputs_shape[-1])
+
+    def compute_output_spec(self, inputs: Any, annotators: Any = None, features: Any = None) -> Any:
+        """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
+        shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
+        return keras.KerasTensor(shape, dtype=self._computing_dtype())
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "num_annotators": self.num_annotators}
+
+    def _computing_dtype(self) -> str:
+        return keras.backend.result_type(self.variable_dtype, "float32")
+
+    def _codes(self, annotators: Any) -> Any:
+        """Codes to gather with; padding (-1) borrows annotator 0's weights, and the loss masks what comes of it."""
+        if len(annotators.shape) != 2:
+            raise ValueError(
+                f"{type(self).__name__}: annotators must have shape [batch, most annotations of a task], "
+                f"got {tuple(annotators.shape)}"
+            )
+        return ops.maximum(ops.cast(annotators, "int32"), 0)
+
+    def _of(self, weight: Any, annotators: Any) -> Any:
+        """The annotators' own rows of a weight `[R, ...]`, in the computing dtype: `[B, M, ...]`."""
+        return ops.cast(ops.take(weight, self._codes(annotators), axis=0), self._computing_dtype())
+
+    def _everybody(self, inputs: Any) -> Any:
+        """Codes of all annotators for every task, int32 `[B, R]`: the dense form as a case of the sparse one."""
+        codes = ops.arange(self.num_annotators, dtype="int32")
+        return ops.broadcast_to(codes[None], (ops.shape(inputs)[0], self.num_annotators))
+
+    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
+        name = type(self).__name__
+        if len(shape) != 2:
+            raise ValueError(f"{name}: the input must have shape [batch, classes], got {tuple(shape)}")
+        if shape[-1] is None:
+            raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")
+        if self.built and self._num_classes is not None and shape[-1] != self._num_classes:
+            raise ValueError(
+                f"{name}: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
+            )
+
+    def _check_built(self) -> None:
+        if not self.built:
+            raise ValueError(f"{type(self).__name__}: no weights yet; call the layer, or fit its model, first")
+
+    def _distinct_weights(self, annotators: Any) -> Any:
+        """One over how often the place's annotator occurs in the batch, and 0 for padding: `[B, M]`, float.
+
+        Weighted sums then count each distinct annotator once. Found by sorting: cost follows the annotations.
+        """
+        codes = ops.reshape(ops.cast(annotators, "int32"), (-1,))
+        order = ops.sort(codes)
+        # computed in float32 and on whole numbers below 2^24 only: batches are far smaller
+        times = ops.searchsorted(order, codes, side="right") - ops.searchsorted(order, codes, side="left")
+        dtype = self._computing_dtype()
+        weights = ops.cast(codes >= 0, dtype) / ops.cast(ops.maximum(times, 1), dtype)
+        return ops.reshape(weights, ops.shape(annotators))
+
+    def _distinct_sum(self, values: Any, annotators: Any) -> Any:
+        """Sum over a batch's distinct annotators: `values` `[B, M]` hold one number an annotator, -1 is padding."""
+        return ops.sum(values * self._distinct_weights(annotators))

@@ -1,0 +1,109 @@
+"""EM with a network inside (DL-EM, AggNet): soft targets for the base, confusion matrices in closed form."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.expectation import (
+    ExpectationStep,
+    ExpectedLogLikelihood,
+    annotation_columns,
+    expected_counts,
+    vote_shares,
+)
+
+__all__ = ["DeepEM"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class DeepEM(ConfusionMatrices):
+    """Annotators' confusion matrices by expectation maximisation; the base learns from the posteriors.
+
+    | step | what happens |
+    |------|--------------|
+    | first | `q_i(k)` = shares of the votes |
+    | M | `pi[r, k, l] ~ prior[k, l] + sum_i q_i(k) 1[y_ir = l]`; the base descends on `-sum_ik q_i(k) log p_i(k)` |
+    | E | `q_i(k) ~ p_i(k) prod_r pi[r, k, y_ir]`, normalised, in log-space |
+
+    One E-step for every `epochs_per_round` epochs; the paper has one an epoch. The matrices are no weights of the
+    gradient descent: Adam does not see them, and an annotator who is not in a batch costs nothing.
+
+    Args:
+        num_annotators: R, number of annotators.
+        prior: weight of the prior in labels: every row of a matrix starts with as many labels, spread as a matrix
+            with `diagonal` on its diagonal; above 0. A flat prior would drown annotators of few labels.
+        diagonal: of the prior.
+        epochs_per_round: epochs between two E-steps.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong rank.
+
+    Source:
+        F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (equations, not the authors' code,
+        whose posteriors are not normalised). The same EM is AggNet's: S. Albarqouni et al.: AggNet. IEEE TMI 2016.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        prior: float = 1.0,
+        diagonal: float = 0.8,
+        epochs_per_round: int = 1,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, diagonal, **kwargs)
+        if not prior > 0:
+            raise ValueError(f"DeepEM: prior must be above 0, got {prior!r}")
+        if int(epochs_per_round) != epochs_per_round or epochs_per_round < 1:
+            raise ValueError(f"DeepEM: epochs_per_round must be a whole number >= 1, got {epochs_per_round!r}")
+        self.prior = float(prior)
+        self.epochs_per_round = int(epochs_per_round)
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """See `ConfusionMatrices.build`; the matrices are not trained by gradients."""
+        super().build(inputs_shape)
+        self.kernel.trainable = False
+
+    def default_loss(self) -> keras.losses.Loss:
+        """The M-step's."""
+        return ExpectedLogLikelihood()
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """EM; see `CrowdLayer.fit`. The history holds `log_likelihood`, of all labels before the round, in nats."""
+        tasks, annotators, labels = annotation_columns(data)
+        posteriors = vote_shares(tasks, labels, data.num_tasks, self._num_classes or 1)
+
+        def maximise(posteriors: np.ndarray) -> None:
+            self.update(expected_counts(posteriors, tasks, annotators, labels, self.num_annotators))
+
+        step = ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
+        callbacks = [step, *(kwargs.pop("callbacks", None) or [])]
+        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
+        return model.fit_batches(batches, callbacks=callbacks, **kwargs)
+
+    def update(self, counts: np.ndarray) -> None:
+        """The M-step of the matrices.
+
+        Args:
+            counts: `[R, K, K]`, expected labels `[annotator, true, said]`.
+        """
+        prior = ops.convert_to_numpy(ops.softmax(self._start((1, *counts.shape[1:])), axis=-1))
+        counts = counts + self.prior * prior.astype("float64")
+        self.set_confusions(counts / counts.sum(axis=-1, keepdims=True))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "prior": self.prior, "epochs_per_round": self.epochs_per_round}

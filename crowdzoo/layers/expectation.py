@@ -1,0 +1,133 @@
+"""EM for layers whose labels have a likelihood: the E-step between epochs, the M-step as Keras trains."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+__all__ = ["ExpectationStep", "ExpectedLogLikelihood", "annotation_columns", "expected_counts", "vote_shares"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class ExpectedLogLikelihood(keras.losses.Loss):
+    """What an M-step minimises: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
+
+    Call arguments:
+        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one.
+        y_pred: log-joints `[B, K]` (`CrowdLayer.log_joint`).
+
+    Returns:
+        A number a task, `[B]`; their mean is the loss.
+    """
+
+    def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """See the class."""
+        return -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
+
+
+class ExpectationStep(keras.callbacks.Callback):
+    """Renews the posteriors before every round of epochs; `log_likelihood` and `num_e_steps` go to the history.
+
+    Args:
+        data: `crowdzoo.models.TrainingData`.
+        posteriors: float `[N, K]`, the targets of the training, changed in place; before the first round they stand
+            as they were given (the shares of the votes, which breaks the symmetry between classes).
+        every: epochs in a round.
+        after: called with the posteriors after each E-step and before the first epoch, such as for a closed-form
+            M-step of the annotators; or None.
+        batch_size: tasks in a batch of the E-step.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        posteriors: np.ndarray,
+        *,
+        every: int = 1,
+        after: Callable[[np.ndarray], None] | None = None,
+        batch_size: int = 256,
+    ):
+        super().__init__()
+        self.data = data
+        self.posteriors = posteriors
+        self.every = every
+        self.after = after
+        self.batch_size = batch_size
+        self.log_likelihood = float("nan")
+        self._epochs = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """The E-step, every `every` epochs."""
+        if self._epochs and self._epochs % self.every == 0:
+            self.posteriors[:], self.log_likelihood = self.model.e_step(self.data, batch_size=self.batch_size)
+        if self.after is not None and self._epochs % self.every == 0:
+            self.after(self.posteriors)
+        self._epochs += 1
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Puts the likelihood of the last E-step beside the loss."""
+        if logs is not None and np.isfinite(self.log_likelihood):
+            logs["log_likelihood"] = self.log_likelihood
+
+
+def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All annotations that training goes through, as columns.
+
+    Args:
+        data: `crowdzoo.models.TrainingData`.
+        batch_size: tasks in a batch.
+
+    Returns:
+        Tasks, annotators and labels, int32 `[A]` each.
+    """
+    parts: list[tuple[np.ndarray, ...]] = []
+    for x, labels in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "tasks")):
+        labels, annotators, tasks = np.asarray(labels), np.asarray(x["annotators"]), np.asarray(x["tasks"])
+        rows, places = np.nonzero(labels >= 0)
+        parts.append((tasks[rows], annotators[rows, places], labels[rows, places]))
+    task, annotator, label = (np.concatenate(column).astype("int32") for column in zip(*parts, strict=True))
+    return task, annotator, label
+
+
+def vote_shares(tasks: np.ndarray, labels: np.ndarray, num_tasks: int, num_classes: int) -> np.ndarray:
+    """Shares of the votes, where EM starts.
+
+    Args:
+        tasks: int `[A]`.
+        labels: int `[A]`.
+        num_tasks: N.
+        num_classes: K.
+
+    Returns:
+        float32 `[N, K]`, rows sum to one; zeros where nobody labelled.
+    """
+    cells = tasks.astype("int64") * num_classes + labels
+    counts = np.bincount(cells, minlength=num_tasks * num_classes).reshape(num_tasks, num_classes)
+    return (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype("float32")
+
+
+def expected_counts(
+    posteriors: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, labels: np.ndarray, num_annotators: int
+) -> np.ndarray:
+    """How often each annotator gave each label to tasks of each class: `sum_i q_i(k) 1[y_ir = l]`.
+
+    Args:
+        posteriors: q `[N, K]`.
+        tasks: int `[A]`.
+        annotators: int `[A]`.
+        labels: int `[A]`.
+        num_annotators: R.
+
+    Returns:
+        float64 `[R, K, K]`, `[annotator, true, said]`.
+    """
+    num_classes = posteriors.shape[1]
+    cells = annotators.astype("int64") * num_classes + labels
+    size = num_annotators * num_classes
+    counts = [np.bincount(cells, weights=posteriors[tasks, k], minlength=size) for k in range(num_classes)]
+    return np.stack([count.reshape(num_annotators, num_classes) for count in counts], axis=1)

@@ -1,0 +1,92 @@
+"""The deep methods by the names that configurations and the command line use."""
+
+import difflib
+import importlib
+import inspect
+from typing import Any
+
+from crowdzoo.errors import ConfigError
+
+__all__ = ["AGGREGATED", "METHODS", "check_method", "create_crowd_layer", "crowd_layer_class"]
+
+# Trains on one label distribution a task, which an aggregation made: no crowd layer
+AGGREGATED = "aggregated"
+
+# name -> module and class of the crowd layer; read when first used, because Keras takes seconds to import
+_LAYERS = {
+    "crowdsourced-layer": ("crowdsourced_layer", "CrowdsourcedLayer"),
+    "ccem": ("confusion_matrices", "ConfusionMatrices"),
+    "deep-em": ("deep_em", "DeepEM"),
+}
+METHODS = (*_LAYERS, AGGREGATED)
+
+# What the data decide, not the user
+_FROM_DATA = ("num_annotators", "num_classes")
+_KERAS = ("name", "dtype", "trainable", "kwargs")
+
+
+def crowd_layer_class(method: str) -> Any:
+    """The crowd layer's class of a method.
+
+    Args:
+        method: a name in `METHODS`.
+
+    Returns:
+        A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
+
+    Raises:
+        ConfigError: an unknown method, with the nearest known one.
+    """
+    if method == AGGREGATED:
+        return None
+    if method not in _LAYERS:
+        raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}.{_nearest(method, METHODS)}")
+    module, name = _LAYERS[method]
+    return getattr(importlib.import_module(f"crowdzoo.layers.{module}"), name)
+
+
+def create_crowd_layer(method: str, num_annotators: int, num_classes: int, **arguments: Any) -> Any:
+    """A method's crowd layer for given data.
+
+    Args:
+        method: a name in `METHODS`.
+        num_annotators: R.
+        num_classes: K.
+        **arguments: the method's hyperparameters: arguments of its layer.
+
+    Returns:
+        The layer, not built yet; None for "aggregated".
+
+    Raises:
+        ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
+    """
+    layer = crowd_layer_class(method)
+    known = [] if layer is None else _hyperparameters(layer)
+    for name in arguments:
+        if name not in known:
+            there_are = f"there are {', '.join(known)}" if known else "it has none"
+            raise ConfigError(f"method {method} has no setting {name!r}; {there_are}.{_nearest(name, known)}")
+    if layer is None:
+        return None
+    sizes = {"num_annotators": num_annotators, "num_classes": num_classes}
+    parameters = inspect.signature(layer).parameters
+    given = {name: value for name, value in sizes.items() if name in parameters}
+    try:
+        return layer(**given, **arguments, name="crowd")
+    except (ValueError, TypeError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def check_method(method: str, arguments: dict[str, Any]) -> None:
+    """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
+    if arguments or method not in METHODS:
+        create_crowd_layer(method, num_annotators=2, num_classes=2, **arguments)
+
+
+def _hyperparameters(layer: Any) -> list[str]:
+    return [name for name in inspect.signature(layer).parameters if name not in (*_FROM_DATA, *_KERAS)]
+
+
+def _nearest(name: str, known: Any) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" Did you mean {near[0]!r}?" if near else ""

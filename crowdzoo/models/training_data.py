@@ -1,0 +1,77 @@
+"""Where training gets its batches from: arrays in memory here, files in the pipeline, one set of words for both."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.models.crowd_batches import CrowdBatches
+
+__all__ = ["ArrayData", "TrainingData"]
+
+
+@runtime_checkable
+class TrainingData(Protocol):
+    """Annotated tasks that training can go through as often as it likes.
+
+    Attributes:
+        num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
+    """
+
+    num_tasks: int
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> Any:
+        """One pass over the tasks as Keras takes it; every pass has an order of its own.
+
+        Args:
+            batch_size: tasks in a batch.
+            seed: of the order.
+            shuffle: False keeps one order.
+            inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
+                -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).
+                With none of them the model gets the instances alone, and `targets` are needed.
+            targets: what the model is compared with, `[N, ...]`, looked up when a batch is made, so that they may be
+                changed between passes; None is the labels `[B, M]`.
+
+        Returns:
+            Batches `(x, y)`: x the instances, or a dictionary of "instances" and the inputs named.
+        """
+
+
+class ArrayData:
+    """Annotated tasks in memory.
+
+    Args:
+        x: instances, row i is task code i: an array `[N', ...]` with N' >= N, or a structure of them.
+        annotations: labels of N tasks.
+    """
+
+    def __init__(self, x: Any, annotations: Annotations):
+        self.x = x
+        self.annotations = annotations
+        self.num_tasks = annotations.num_tasks
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> Any:
+        """See `TrainingData.batches`."""
+        batches = CrowdBatches(
+            self.x, self.annotations, batch_size=batch_size, seed=seed, shuffle=shuffle, inputs=inputs, targets=targets
+        )
+        return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
