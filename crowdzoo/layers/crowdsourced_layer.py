@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
 __all__ = ["CrowdsourcedLayer"]
@@ -136,12 +137,13 @@ class CrowdsourcedLayer(CrowdLayer):
         self._check_shape(inputs.shape)
         dtype = self._computing_dtype()
         p = ops.cast(inputs, dtype)
-        kernel = None if self.kernel is None else ops.cast(self.kernel, dtype)
-        bias = None if self.bias is None else ops.cast(self.bias, dtype)
+        kernel, bias = self.kernel, self.bias
         if annotators is not None:
             codes = self._codes(annotators)
-            kernel = None if kernel is None else ops.take(kernel, codes, axis=0)
-            bias = None if bias is None else ops.take(bias, codes, axis=0)
+            kernel = None if kernel is None else take_rows(kernel, codes)
+            bias = None if bias is None else take_rows(bias, codes)
+        kernel = None if kernel is None else ops.cast(kernel, dtype)
+        bias = None if bias is None else ops.cast(bias, dtype)
         if self.task == "regression":
             return self._scalar_answers(p, kernel, bias)
         return self._class_answers(p, kernel, bias, sparse=annotators is not None)
