@@ -72,7 +72,7 @@ class CrowdModel(keras.Model):
         self._bottleneck_shape = self.base(symbols).shape
         if self.crowd is not None and self.crowd.uses_features:
             self._base_and_features = self._with_features()
-            features_shape = keras.backend.compute_output_spec(self._base_and_features, symbols)[1].shape
+            features_shape = self._base_and_features(symbols)[1].shape
             if not self.crowd.built:
                 self.crowd.build(self._bottleneck_shape, features_shape)
         elif self.crowd is not None and not self.crowd.built:
@@ -117,7 +117,7 @@ class CrowdModel(keras.Model):
         else:
             bottleneck, more["features"] = self._base_and_features(instances, training=training)
         if "labels" in inputs:
-            return self.crowd.log_joint(bottleneck, annotators, inputs["labels"], **more)
+            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], training=training, **more)
         return self.crowd(bottleneck, annotators=annotators, **more)
 
     def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:

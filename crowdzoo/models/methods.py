@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from crowdzoo.errors import ConfigError
@@ -45,14 +46,16 @@ def crowd_layer_class(method: str) -> Any:
     return getattr(importlib.import_module(f"crowdzoo.layers.{module}"), name)
 
 
-def create_crowd_layer(method: str, num_annotators: int, num_classes: int, **arguments: Any) -> Any:
+def create_crowd_layer(
+    method: str, num_annotators: int, num_classes: int, arguments: Mapping[str, Any] | None = None
+) -> Any:
     """A method's crowd layer for given data.
 
     Args:
         method: a name in `METHODS`.
         num_annotators: R.
         num_classes: K.
-        **arguments: the method's hyperparameters: arguments of its layer.
+        arguments: the method's hyperparameters: arguments of its layer.
 
     Returns:
         The layer, not built yet; None for "aggregated".
@@ -60,7 +63,7 @@ def create_crowd_layer(method: str, num_annotators: int, num_classes: int, **arg
     Raises:
         ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
     """
-    layer = crowd_layer_class(method)
+    layer, arguments = crowd_layer_class(method), arguments or {}
     known = [] if layer is None else _hyperparameters(layer)
     for name in arguments:
         if name not in known:
@@ -73,14 +76,16 @@ def create_crowd_layer(method: str, num_annotators: int, num_classes: int, **arg
     given = {name: value for name, value in sizes.items() if name in parameters}
     try:
         return layer(**given, **arguments, name="crowd")
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ConfigError(str(error)) from error
+    except TypeError as error:  # such as a word where a number belongs
+        raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
-def check_method(method: str, arguments: dict[str, Any]) -> None:
+def check_method(method: str, arguments: Mapping[str, Any]) -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
     if arguments or method not in METHODS:
-        create_crowd_layer(method, num_annotators=2, num_classes=2, **arguments)
+        create_crowd_layer(method, 2, 2, arguments)
 
 
 def _hyperparameters(layer: Any) -> list[str]:

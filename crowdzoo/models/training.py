@@ -50,7 +50,7 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
         try:
-            check_method(self.method, dict(self.arguments))
+            check_method(self.method, self.arguments)
         except ConfigError as error:
             raise ConfigError(f"training: {error}") from error
         for name in ("epochs", "batch_size"):
@@ -88,7 +88,7 @@ def build_model(
     if settings.method != AGGREGATED:
         if num_annotators is None:
             raise ConfigError(f"method {settings.method} needs the number of annotators")
-        crowd = create_crowd_layer(settings.method, num_annotators, num_classes, **settings.arguments)
+        crowd = create_crowd_layer(settings.method, num_annotators, num_classes, settings.arguments)
     base = FeatureClassifier(
         num_features,
         None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,

@@ -1,0 +1,383 @@
+"""Every deep method on the same data, network, seeds and splits, between a majority floor and a gold ceiling.
+
+    python benchmarks/reproduce/deep_methods.py                        # all that is missing in the saved results
+    python benchmarks/reproduce/deep_methods.py --data music --rows MW CoNAL --again
+    python benchmarks/reproduce/deep_methods.py --print                # the tables of the saved results, no training
+
+For each training three accuracies on the test tasks are kept, and none is chosen by another's gold:
+
+- last: after the last epoch, whose number was fixed beforehand;
+- chosen: at the epoch where the estimate agrees best with the *crowd's labels* of a held-out tenth of the training
+  tasks (no gold; a running mean of five epochs, since the tenth is small). These trainings see nine tenths of the
+  tasks, so they are separate from those of "last". The likelihood of the held-out labels would not do for rows without
+  a model of the annotators: it punishes whoever is sure, and right, when the crowd is wrong;
+- best: the highest of all epochs on the test tasks themselves. No one could know it beforehand; it stands here because
+  some papers print it.
+
+Each row runs in a process of its own, which tells its seconds and peak memory. Results go to
+benchmarks/results/reproduce_deep.json after each row.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo import Annotations, aggregation
+from crowdzoo.datasets import data_folder
+from crowdzoo.report.tables import print_table
+
+RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
+SEEDS = 5
+HELD_OUT = 0.1  # of the training tasks, for "chosen"
+
+# === Rows ===
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A method with its hyperparameters, or labels that the base is trained on.
+
+    Attributes:
+        method: name in `crowdzoo.models.METHODS`.
+        arguments: its hyperparameters.
+        labels: for method "aggregated": "gold", or an aggregator's name.
+        hard: whether the most probable class is the label, in place of the whole posterior.
+        settings: fields of `TrainingSettings` that this row has of its own.
+    """
+
+    method: str = "aggregated"
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    labels: str = ""
+    hard: bool = True
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def layer(method: str, **arguments: Any) -> Row:
+    return Row(method, arguments)
+
+
+ROWS: dict[str, Row] = {
+    "gold": Row(labels="gold"),
+    "DL-MV": Row(labels="majority-vote"),
+    "vote shares": Row(labels="majority-vote", hard=False),
+    "DL-DS": Row(labels="dawid-skene"),
+    "DL-DS soft": Row(labels="dawid-skene", hard=False),
+    "DL-GLAD": Row(labels="glad"),
+    "DL-WC": Row(labels="worker-clustering"),
+    "DL-iBCC soft": Row(labels="ibcc", hard=False),
+    "DL-EM (AggNet)": layer("deep-em"),
+    "CL MW": layer("crowdsourced-layer", connection="MW"),
+    "CL VW": layer("crowdsourced-layer", connection="VW"),
+    "CL VB": layer("crowdsourced-layer", connection="VB"),
+    "CL VW+B": layer("crowdsourced-layer", connection="VW+B"),
+    "CL S": layer("crowdsourced-layer", connection="S"),
+    "DoctorNet": layer("doctor-net"),
+    "WDN": layer("doctor-net", weighted=True),
+    "Anno-Reg": layer("trace-regularization"),
+    "Max-MIG": layer("max-mig"),
+    "UnionNet": layer("union-net"),
+    "CCEM": layer("ccem"),
+    "GeoCrowdNet F": layer("geo-crowd-net", regularization="F"),
+    "GeoCrowdNet W": layer("geo-crowd-net", regularization="W"),
+    "CoNAL": layer("conal"),
+    "CoNAL 0": layer("conal", separation=0.0),
+    "CoNAL 1e-4": layer("conal", separation=1e-4),
+    "CoNAL 1e-6": layer("conal", separation=1e-6),
+    "LIA": layer("lia"),
+    "WAUM": layer("waum"),
+}
+
+# === Data ===
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """One experiment.
+
+    Attributes:
+        x: features of the training tasks [N, D].
+        annotations: their labels.
+        gold: their classes [N].
+        x_test: features [N', D].
+        gold_test: classes [N'].
+        settings: fields of `TrainingSettings` for every row.
+    """
+
+    x: np.ndarray
+    annotations: Annotations
+    gold: np.ndarray
+    x_test: np.ndarray
+    gold_test: np.ndarray
+    settings: dict[str, Any]
+
+
+def music(**settings: Any) -> Data:
+    import pyarrow.csv
+
+    folder = data_folder() / "music-genre-amt"
+    train, test, answers = (
+        pyarrow.csv.read_csv(folder / f"music_genre_{name}.csv") for name in ("gold", "test", "mturk")
+    )
+    classes = sorted(set(train["class"].to_pylist()))
+
+    def features(table: Any) -> np.ndarray:
+        return np.stack([table[f"feature{i}"].to_numpy() for i in range(124)], axis=1).astype("float32")
+
+    def codes(table: Any) -> np.ndarray:
+        return np.array([classes.index(name) for name in table["class"].to_pylist()])
+
+    annotations = Annotations.from_arrays(
+        answers["id"].to_pylist(), answers["annotator"].to_pylist(), answers["class"].to_pylist(),
+        tasks=train["id"].to_pylist(), classes=classes,
+    )  # fmt: skip
+    settings = {"batch_normalization": True, "epochs": 100, **settings}  # CoNAL's network
+    return Data(features(train), annotations, codes(train), features(test), codes(test), settings)
+
+
+def labelme() -> Data:
+    from crowdzoo.datasets import load_labelme
+
+    data = load_labelme()
+    train, test = (np.flatnonzero(data.split == part) for part in ("train", "eval"))
+    return Data(
+        data.instances[train], data.annotations.select_tasks(train), data.gold[train],
+        data.instances[test], data.gold[test], {},
+    )  # fmt: skip
+
+
+def common_confusions(**arguments: Any) -> Data:
+    from crowdzoo.datasets.common_confusions import simulate_common_confusions
+
+    data = simulate_common_confusions(seed=0, **arguments)
+    train, test = (np.flatnonzero(data.split == part) for part in ("train", "test"))
+    settings = {"hidden": (128, 128), "dropout": 0.0, "epochs": 30}
+    return Data(
+        data.instances[train], data.annotations.select_tasks(train), data.gold[train],
+        data.instances[test], data.gold[test], settings,
+    )  # fmt: skip
+
+
+DATA: dict[str, Callable[[], Data]] = {
+    "music": music,
+    "music-conal": lambda: music(batch_size=1024, learning_rate=0.01, epochs=200),
+    "labelme": labelme,
+}
+for _pattern in ("asymmetric", "symmetric"):
+    for _share, _strength in ((0.0, 0.4), (0.3, 0.4), (0.5, 0.4), (0.7, 0.4), (0.5, 0.6), (0.5, 0.8)):
+        DATA[f"{_pattern}, share {_share}, strength {_strength}"] = (
+            lambda pattern=_pattern, share=_share, strength=_strength: common_confusions(
+                pattern=pattern, share=share, strength=strength
+            )
+        )
+
+TITLES = {
+    "music": "Music, CoNAL's network, Adam 1e-3, batch 64, 100 epochs",
+    "music-conal": "Music, CoNAL's network and training: Adam 1e-2, one batch, 200 epochs",
+    "labelme": "LabelMe, descriptors of our own, 750 training and 250 test tasks",
+}
+# Chu, Ma, Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, table 1 and 2
+CONAL_PAPER = {
+    "music": {
+        "DL-MV": 72.53, "CL MW": 81.46, "DoctorNet": 76.58, "Anno-Reg": 79.12, "Max-MIG": 81.37, "DL-GLAD": 77.82,
+        "DL-WC": 75.76, "DL-EM (AggNet)": 81.92, "CoNAL": 84.06, "CoNAL 0": 82.14, "CoNAL 1e-4": 83.52,
+        "CoNAL 1e-6": 82.98,
+    },
+    "labelme": {
+        "DL-MV": 79.83, "CL MW": 83.27, "DoctorNet": 82.12, "Anno-Reg": 82.77, "Max-MIG": 85.33, "DL-GLAD": 83.12,
+        "DL-WC": 82.74, "DL-EM (AggNet)": 84.75, "CoNAL": 87.12, "CoNAL 0": 85.68, "CoNAL 1e-4": 86.61,
+        "CoNAL 1e-6": 86.26,
+    },
+}  # fmt: skip
+CONAL_PAPER["music-conal"] = CONAL_PAPER["music"]
+
+# === One row ===
+
+
+def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
+    """Trains one row: twice a seed, on all training tasks and on nine tenths of them."""
+    row, data = ROWS[row_name], DATA[name]()
+    started, cpu = time.perf_counter(), time.process_time()
+    runs = []
+    for seed in range(seeds):
+        curve, _ = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        order = np.random.default_rng([seed, 1]).permutation(len(data.x))
+        held = round(HELD_OUT * len(order))
+        selecting, _ = trained(row, data, np.sort(order[held:]), np.sort(order[:held]), seed)
+        agreement = np.convolve(np.pad(selecting["agreement"], 2, mode="edge"), np.full(5, 0.2), mode="valid")
+        epoch = int(np.argmax(agreement))
+        runs.append(
+            {
+                "seed": seed,
+                "last": curve["test"][-1],
+                "best": max(curve["test"]),
+                "ece": curve["ece"],
+                "chosen": selecting["test"][epoch],
+                "chosen_epoch": epoch + 1,
+                "held_out_likelihood": selecting["held_out"][-1],
+                "last_of_nine_tenths": selecting["test"][-1],
+            }
+        )
+        print(
+            f"  {name}, {row_name}, seed {seed}: last {runs[-1]['last']:.4f} chosen {runs[-1]['chosen']:.4f}",
+            flush=True,
+        )
+    import keras
+
+    return {
+        "runs": runs,
+        "seconds_a_training": (time.perf_counter() - started) / (2 * seeds),
+        "cpu_seconds_a_training": (time.process_time() - cpu) / (2 * seeds),
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "row": dataclasses.asdict(row),
+        "versions": {
+            "python": platform.python_version(), "keras": keras.__version__, "backend": keras.backend.backend(),
+            "numpy": np.__version__,
+        },
+    }  # fmt: skip
+
+
+def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int) -> tuple[dict[str, Any], Any]:
+    """A training on some tasks; accuracy on the test tasks and likelihood of held-out labels after each epoch."""
+    import keras
+
+    from crowdzoo.metrics import expected_calibration_error
+    from crowdzoo.models import TrainingSettings
+    from crowdzoo.models.training import train
+
+    annotations = data.annotations.select_tasks(used)
+    watched = data.annotations.select_tasks(held) if len(held) else None
+    curve: dict[str, Any] = {"test": [], "held_out": [], "agreement": []}
+
+    class Watch(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            estimate = self.model.predict_on_batch(data.x_test)
+            curve["test"].append(float((estimate.argmax(axis=1) == data.gold_test).mean()))
+            curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
+            if watched is not None:
+                said = self.model.predict_on_batch(data.x[held]).argmax(axis=1)
+                curve["agreement"].append(float((said[watched.task_ids] == watched.labels).mean()))
+                curve["held_out"].append(held_out_likelihood(self.model, data.x[held], watched))
+
+    labels: dict[str, Any] = {"annotations": annotations}
+    if row.labels == "gold":
+        labels = {"label_distribution": np.eye(annotations.num_classes)[data.gold[used]]}
+    elif row.labels:
+        known = {"seed": seed} if row.labels in ("majority-vote", "worker-clustering") else {}
+        result = aggregation.create(row.labels, **known).fit(annotations)
+        posteriors = np.eye(annotations.num_classes)[result.labels] if row.hard else result.posteriors
+        labels = {"label_distribution": posteriors}
+    settings = TrainingSettings(
+        **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
+    )
+    model = train(settings, data.x[used], callbacks=[Watch()], **labels)
+    return curve, model
+
+
+def held_out_likelihood(model: Any, x: np.ndarray, annotations: Annotations) -> float:
+    """Mean log-probability of the labels that the crowd gave to tasks which the model never saw, in nats."""
+    if model.crowd is None:
+        logs = np.log(np.maximum(model.predict_on_batch(x), 1e-30))[annotations.task_ids]
+    else:
+        ids, labels = annotations.padded(np.arange(annotations.num_tasks))
+        answers = np.float64(model.predict_on_batch({"instances": x, "annotators": ids.astype("int32")}))
+        answers -= np.log(np.exp(answers).sum(axis=2, keepdims=True))
+        given = labels >= 0
+        return float(answers[given][np.arange(given.sum()), labels[given]].mean())
+    return float(logs[np.arange(len(annotations)), annotations.labels].mean())
+
+
+# === Tables ===
+
+
+def show(results: dict[str, Any]) -> None:
+    """Prints one table for each experiment."""
+    header = ("trained by", "last", "chosen", "best (oracle)", "of the gap", "ECE", "paper", "s", "MiB")
+    for name, rows in results.items():
+        last = {row: mean(one, "last") for row, one in rows.items()}
+        floor, ceiling = last.get("DL-MV", np.nan), last.get("gold", np.nan)
+        published = CONAL_PAPER.get(name, {})
+        table = []
+        for row in (row for row in ROWS if row in rows):
+            share = 100 * (last[row] - floor) / (ceiling - floor)
+            table.append(
+                (
+                    row,
+                    *(mean_and_deviation(rows[row], key) for key in ("last", "chosen", "best")),
+                    "" if row in ("gold", "DL-MV") or np.isnan(share) else f"{share:.0f} %",
+                    f"{mean(rows[row], 'ece'):.3f}",
+                    f"{published[row]:.2f}" if row in published else "",
+                    f"{rows[row]['seconds_a_training']:.1f}",
+                    f"{rows[row]['peak_memory_mib']:,.0f}",
+                )
+            )
+        seeds = max(len(one["runs"]) for one in rows.values())
+        print_table(f"{TITLES.get(name, name)}; {seeds} seeds", header, table)
+        print()
+
+
+def mean(one: dict[str, Any], key: str) -> float:
+    return float(np.mean([run[key] for run in one["runs"]]))
+
+
+def mean_and_deviation(one: dict[str, Any], key: str) -> str:
+    """Per cent, mean ± sample standard deviation over seeds."""
+    values = 100 * np.array([run[key] for run in one["runs"]])
+    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Every deep method on the same data.")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--again", action="store_true", help="also rows that are in the results")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--worker", nargs=2, metavar=("DATA", "ROW"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        print("RESULT" + json.dumps(work(*args.worker, args.seeds)))
+        return
+    if not args.only_print:
+        for name in args.data:
+            for row in args.rows:
+                saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
+                if row in saved.get(name, {}) and not args.again:
+                    continue
+                one = run(name, row, args.seeds)
+                if one is not None:
+                    saved.setdefault(name, {})[row] = one
+                    args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    saved = json.loads(args.out.read_text())
+    show({name: saved[name] for name in args.data if name in saved})
+
+
+def run(name: str, row: str, seeds: int) -> dict[str, Any] | None:
+    """A row in a process of its own; None where it failed, which is said."""
+    environment = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, __file__, "--worker", name, row, "--seeds", str(seeds)]
+    result = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout or ():
+            if line.startswith("RESULT"):
+                result = json.loads(line.removeprefix("RESULT"))
+            else:
+                print(line, end="", flush=True)
+    if result is None:
+        print(f"{name}, {row}: FAILED, exit code {process.returncode}", file=sys.stderr)
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Every deep method goes through the same doors: fit, predict, ask annotators, save, and the same again by its seed."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.datasets.simulated import simulate_annotations
+from crowdzoo.errors import ConfigError
+from crowdzoo.models import METHODS, ArrayData, TrainingSettings
+from crowdzoo.models.methods import check_method, create_crowd_layer, crowd_layer_class
+from crowdzoo.models.training import train
+
+N, D, K, R = 240, 4, 3, 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D)).astype("float32")
+TRUTH = X[:, :K].argmax(axis=1)
+# four good annotators, and one who calls every 0 a 1
+CONFUSIONS = np.stack([np.full((K, K), 0.1) + 0.7 * np.eye(K)] * R)
+CONFUSIONS[4, 0] = [0.05, 0.9, 0.05]
+ANNOTATIONS = simulate_annotations(TRUTH, CONFUSIONS, redundancy=3, seed=1)
+LEARNING = [method for method in METHODS if method != "aggregated"]
+# small and quick, where a method's own defaults are made for more data
+SMALL = {"lia": {"hidden": [8]}}
+
+each_method = pytest.mark.parametrize("method", LEARNING)
+
+
+def trained(method, epochs=20, seed=0):
+    settings = TrainingSettings(
+        method=method, arguments=SMALL.get(method, {}), hidden=(16,), dropout=0.0, epochs=epochs, batch_size=64,
+        learning_rate=0.02, seed=seed,
+    )  # fmt: skip
+    return train(settings, X, annotations=ANNOTATIONS)
+
+
+def answers(model):
+    everybody = np.tile(np.arange(R, dtype="int32"), (N, 1))
+    logits = np.float64(keras.ops.convert_to_numpy(model({"instances": X, "annotators": everybody})))
+    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+@each_method
+def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
+    model = trained(method)
+    estimate = model.predict(X, verbose=0)
+    np.testing.assert_allclose(estimate.sum(axis=1), 1, rtol=1e-5)
+    assert (estimate.argmax(axis=1) == TRUTH).mean() > 0.85
+    said = answers(model)
+    assert said.shape == (N, R, K)
+    # on tasks of class 0 the fifth annotator is the one who says 1
+    wrong = said[TRUTH == 0, :, 1].mean(axis=0)
+    assert wrong[4] > wrong[:4].max()
+
+
+@each_method
+def test_two_runs_with_one_seed_agree_exactly(method):
+    one, two = (trained(method, epochs=2) for _ in range(2))
+    for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@each_method
+def test_a_saved_model_says_the_same_and_trains_on(method, tmp_path):
+    model = trained(method, epochs=2)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
+    np.testing.assert_array_equal(answers(loaded), answers(model))
+    assert loaded.crowd.get_config() == model.crowd.get_config()
+    history = loaded.fit(X, ANNOTATIONS, epochs=1, batch_size=64, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+
+
+@each_method
+def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(method):
+    model = trained(method)
+    if not model.crowd.stands_on_hidden_layer:
+        confusions = model.annotator_confusions()
+        assert confusions.shape == (R, K, K)
+        np.testing.assert_allclose(confusions.sum(axis=-1), 1, rtol=1e-6)
+        # who calls every 0 a 1, and nobody else
+        assert confusions[4, 0, 1] > confusions[4, 0, 0]
+        assert (confusions[:4, 0, 0] > confusions[:4, 0, 1]).all()
+        posteriors = model.posteriors(X, ANNOTATIONS)
+        np.testing.assert_allclose(posteriors.sum(axis=1), 1, rtol=1e-5)
+        assert (posteriors.argmax(axis=1) == TRUTH).mean() > 0.85
+
+
+@each_method
+def test_arrays_and_their_training_data_train_alike(method):
+    from_data, from_arrays = trained(method, epochs=1), trained(method, epochs=1)
+    for model, data in ((from_data, (ArrayData(X, ANNOTATIONS),)), (from_arrays, (X, ANNOTATIONS))):
+        keras.utils.set_random_seed(3)
+        model.fit(*data, epochs=1, batch_size=64, seed=3, verbose=0)
+    for left, right in zip(from_data.get_weights(), from_arrays.get_weights(), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("conall", {}, "unknown method 'conall'; choose one of "),
+        ("deep-em", {"num_annotators": 3}, "has no setting 'num_annotators'"),
+        ("deep-em", {"prior": "much"}, "prior"),
+        ("crowdsourced-layer", {"scale": float("nan")}, "scale must be a finite number"),
+    ],
+)
+def test_what_no_method_can_use_is_named(method, arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        check_method(method, arguments)
+
+
+def test_names_are_those_of_the_layers():
+    for method in LEARNING:
+        layer = create_crowd_layer(method, R, K)
+        assert type(layer) is crowd_layer_class(method)
+        assert layer.num_annotators == R
+    assert crowd_layer_class("aggregated") is None
