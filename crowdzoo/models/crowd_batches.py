@@ -11,6 +11,8 @@ from crowdzoo.errors import DataError
 
 __all__ = ["CrowdBatches"]
 
+INPUTS = ("annotators", "labels", "tasks")
+
 
 class CrowdBatches(keras.utils.PyDataset):
     """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations.
@@ -54,6 +56,10 @@ class CrowdBatches(keras.utils.PyDataset):
         super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if unknown := [name for name in inputs if name not in INPUTS]:
+            raise ValueError(f"inputs knows {', '.join(INPUTS)}, got {unknown[0]!r}")
+        if targets is not None and len(targets) < annotations.num_tasks:
+            raise ValueError(f"targets need a row for each of the {annotations.num_tasks} tasks, got {len(targets)}")
         self.x = keras.tree.map_structure(np.asarray, x)
         arrays = keras.tree.flatten(self.x)
         rows = min((len(array) if array.ndim else 0) for array in arrays)

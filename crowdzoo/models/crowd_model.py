@@ -88,7 +88,7 @@ class CrowdModel(keras.Model):
             try:
                 output = self.base.get_layer(self.features).output
                 # held by the function below only: the model must not count the base's layers twice
-                both = keras.Model(self.base.inputs, [self.base.output, output])
+                both = keras.Model(self.base.inputs, [self.base.outputs[0], output])
             except (ValueError, AttributeError) as error:
                 raise ValueError(
                     f"CrowdModel: features={self.features!r} must be the name of a layer of a functional or sequential "

@@ -103,3 +103,56 @@ def test_the_tf_dataset_holds_the_same_batches():
 def test_a_batch_size_below_one_is_refused():
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         CrowdBatches(X, ANNOTATIONS, batch_size=0)
+
+
+def test_inputs_and_targets_are_those_asked_for_and_stay_with_their_tasks():
+    targets = np.arange(10, dtype="float32").reshape(5, 2)
+    batches = CrowdBatches(
+        X, ANNOTATIONS, batch_size=3, seed=2, inputs=("annotators", "labels", "tasks"), targets=targets
+    )
+    plain = CrowdBatches(X, ANNOTATIONS, batch_size=3, seed=2)
+    seen = []
+    for factor in (1, 2):
+        targets[:] = factor * np.arange(10).reshape(5, 2)  # looked up when a batch is made
+        batches.on_epoch_begin()
+        plain.on_epoch_begin()
+        for index in range(len(batches)):
+            (x, y), (expected, labels) = batches[index], plain[index]
+            assert set(x) == {"instances", "annotators", "labels", "tasks"}
+            np.testing.assert_array_equal(x["instances"], X[x["tasks"]])
+            np.testing.assert_array_equal(x["annotators"], expected["annotators"])
+            np.testing.assert_array_equal(x["labels"], labels)
+            np.testing.assert_array_equal(y, factor * np.arange(10).reshape(5, 2)[x["tasks"]])
+            seen += x["tasks"].tolist()
+    assert sorted(seen) == sorted([0, 2, 3, 4] * 2)
+
+
+def test_without_inputs_the_instances_stand_alone():
+    targets = np.eye(5, dtype="float32")
+    x, y = CrowdBatches(X, ANNOTATIONS, batch_size=9, shuffle=False, inputs=(), targets=targets)[0]
+    np.testing.assert_array_equal(x, X[[0, 2, 3, 4]])
+    np.testing.assert_array_equal(y, targets[[0, 2, 3, 4]])
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a tf.data.Dataset is TensorFlow's")
+@pytest.mark.parametrize("inputs", [(), ("tasks",), ("annotators", "labels", "tasks")])
+def test_a_tf_dataset_holds_the_same_inputs_and_targets(inputs):
+    arguments = {"batch_size": 2, "seed": 3, "inputs": inputs, "targets": np.eye(5, dtype="float32")}
+    batches = CrowdBatches(X, ANNOTATIONS, **arguments)
+    batches.on_epoch_begin()
+    dataset = CrowdBatches(X, ANNOTATIONS, **arguments).as_tf_dataset()
+    for index, (x, y) in enumerate(dataset.as_numpy_iterator()):
+        keras.tree.map_structure(np.testing.assert_array_equal, (x, y), batches[index])
+    assert index == len(batches) - 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"inputs": ("annotators", "weights")}, "inputs knows annotators, labels, tasks, got 'weights'"),
+        ({"targets": np.zeros((4, 2))}, "targets need a row for each of the 5 tasks, got 4"),
+    ],
+)
+def test_inputs_and_targets_that_cannot_be_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        CrowdBatches(X, ANNOTATIONS, **changes)

@@ -5,7 +5,7 @@ from keras import ops
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.layers import CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
 
@@ -364,3 +364,49 @@ def test_data_that_do_not_fit_are_refused():
         model.fit(x, Annotations.from_dense(np.full((N, R), -1), classes=np.arange(K)))
     with pytest.raises(DataError, match="position 3, but the instances have 2 tokens"):
         a_model("sequence").fit(a_crowd("sequence")[0][:, :2], a_crowd("sequence")[2])
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Watcher(CrowdLayer):
+    """Adds to the bottleneck what it sees of the features, so that a test can read it."""
+
+    uses_features = True
+
+    def build(self, inputs_shape, features_shape):
+        self._num_classes = inputs_shape[-1]
+        self.kernel = self.add_weight(shape=(features_shape[-1],), initializer="ones", name="kernel")
+        super().build(inputs_shape)
+
+    def call(self, inputs, annotators=None, features=None):
+        seen = ops.sum(features * self.kernel, axis=-1)
+        return inputs[:, None] + seen[:, None, None] + 0.0 * ops.cast(annotators, "float32")[..., None]
+
+
+def two_layers():
+    base = keras.Sequential(
+        [keras.Input((T, D)), keras.layers.Dense(2, name="seen"), keras.layers.Flatten(), keras.layers.Dense(K)]
+    )
+    base.get_layer("seen").set_weights([np.ones((D, 2)), np.zeros(2)])
+    return base
+
+
+@pytest.mark.parametrize("features", ["seen", None])
+def test_a_layer_that_looks_at_instances_gets_the_features_named(features, tmp_path):
+    x = np.random.default_rng(0).normal(size=(5, T, D)).astype("float32")
+    ids = np.array([[0, 1]] * 5, dtype="int32")
+    model = CrowdModel(two_layers(), Watcher(R), features=features)
+    answers = ops.convert_to_numpy(model({"instances": x, "annotators": ids}))
+    seen = 2 * x.sum(axis=(1, 2)) if features else x.sum(axis=(1, 2))  # two units of the layer, each a sum
+    bottleneck = ops.convert_to_numpy(model(x))
+    np.testing.assert_allclose(answers, np.repeat((bottleneck + seen[:, None])[:, None], 2, axis=1), rtol=1e-4)
+    # the base is counted once, and comes back with the features from the same place
+    assert len(model.weights) == len(model.base.weights) + 1
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.features == features
+    np.testing.assert_array_equal(ops.convert_to_numpy(loaded({"instances": x, "annotators": ids})), answers)
+
+
+def test_features_that_the_base_has_not_are_named():
+    with pytest.raises(ValueError, match="features='hidden' must be the name of a layer"):
+        CrowdModel(two_layers(), Watcher(R), features="hidden")
