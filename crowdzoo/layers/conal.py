@@ -1,0 +1,321 @@
+"""CoNAL: confusions that all annotators share, and each annotator's own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+
+__all__ = ["CoNAL"]
+
+MIXINGS = ("logits", "probabilities")
+# weight of a batch in the running mean of the instances: about the last 20 batches count
+RATE = 0.1
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class CoNAL(CrowdLayer):
+    """A common confusion and one an annotator, mixed anew for every annotation.
+
+    Annotators err alike where a task is confusing, and each in an own way elsewhere. With `p` the bottleneck, `x` the
+    features of the instance and `W_g`, `W_r` the common and the annotator's own kernel, `[true, said]`:
+
+        u_r = embedding of annotator r, v_i = embedding of instance i, both of length one
+        omega_ir = sigmoid(u_r . v_i)                   how far r follows the common confusion at i
+
+        | mixing        | the annotator's label distribution                                    |
+        |---------------|-----------------------------------------------------------------------|
+        | logits        | softmax(omega p W_g + (1 - omega) p W_r)                              |
+        | probabilities | omega softmax(p W_g) + (1 - omega) softmax(p W_r)                     |
+
+    Mixing logits is the authors' code, mixing probabilities the paper's text. The loss is the cross-entropy of the
+    labels less `separation * sum_r ||W_g - W_r||_F`, which keeps the common kernel from repeating the annotators' own;
+    the sum is over the distinct annotators of a batch. (It has no upper bound: a large separation drives the kernels
+    apart without end.)
+
+    As both embeddings have length one, omega is between .27 and .73: neither part is ever switched off.
+
+    Args:
+        num_annotators: R, number of annotators.
+        embedding_size: length of the embeddings.
+        separation: weight of the distances between common and own kernels, per batch; 0 leaves them out.
+        mixing: `"logits"` or `"probabilities"`.
+        scale: factor of the identity that all kernels start at.
+        normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
+            (so the authors' code for music).
+        instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding
+            (128 in the authors' code: the same functions, another course of training), or None.
+        annotator_features: R rows of numbers of about unit size, one row an annotator, of which the embeddings are a
+            linear map; None learns an embedding for every annotator.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded place
+            means nothing.
+        features: features of the instances, `[B, D]`, of about unit size; `CrowdModel(..., features=...)` gives them.
+        training: True moves the running mean of the instances' embeddings.
+
+    Returns:
+        `[B, M, K]` (`[B, R, K]`): logits, log-probabilities where probabilities are mixed.
+
+    Raises:
+        ValueError: impossible values, an input of the wrong rank, or no features.
+
+    Example:
+        >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
+        >>> base.adapt(x)
+        >>> model = CrowdModel(base, CoNAL(annotations.num_annotators), features="standardize")
+        >>> model.fit(x, annotations, epochs=20)
+        >>> model.crowd.common_confusion()
+
+    Source:
+        Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 4.
+    """
+
+    uses_features = True
+
+    def __init__(
+        self,
+        num_annotators: int,
+        embedding_size: int = 20,
+        separation: float = 1e-5,
+        mixing: str = "logits",
+        scale: float = 2.0,
+        normalize_instances: bool = True,
+        instance_hidden: int | None = None,
+        annotator_features: Sequence[Sequence[float]] | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        if int(embedding_size) != embedding_size or embedding_size < 1:
+            raise ValueError(f"CoNAL: embedding_size must be a whole number >= 1, got {embedding_size!r}")
+        if not (separation >= 0 and np.isfinite(separation)):
+            raise ValueError(f"CoNAL: separation must be a finite number >= 0, got {separation!r}")
+        if mixing not in MIXINGS:
+            raise ValueError(f"CoNAL: unknown mixing {mixing!r}; choose one of {', '.join(MIXINGS)}.")
+        if not np.isfinite(scale):
+            raise ValueError(f"CoNAL: scale must be a finite number, got {scale!r}")
+        if instance_hidden is not None and (int(instance_hidden) != instance_hidden or instance_hidden < 1):
+            raise ValueError(f"CoNAL: instance_hidden must be a whole number >= 1 or None, got {instance_hidden!r}")
+        self.embedding_size = int(embedding_size)
+        self.separation = float(separation)
+        self.mixing = mixing
+        self.scale = float(scale)
+        self.normalize_instances = bool(normalize_instances)
+        self.instance_hidden = None if instance_hidden is None else int(instance_hidden)
+        self.annotator_features = self._checked(annotator_features)
+
+    def _checked(self, rows: Any) -> list[list[float]] | None:
+        """Annotator features as the config holds them."""
+        if rows is None:
+            return None
+        table = np.asarray(rows, dtype="float64")
+        if table.ndim != 2 or len(table) != self.num_annotators or table.shape[1] < 1:
+            raise ValueError(
+                f"CoNAL: annotator_features must have {self.num_annotators} rows of numbers, one row an annotator, "
+                f"got shape {table.shape}"
+            )
+        if not np.isfinite(table).all():
+            raise ValueError(f"CoNAL: annotator_features must be finite, got {table[~np.isfinite(table)][0]!r}")
+        return table.tolist()
+
+    # === Weights ===
+
+    def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
+        """Makes kernels and embeddings.
+
+        Args:
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
+            features_shape: shape of the features; its last axis (D) must be known.
+        """
+        self._check_shape(inputs_shape)
+        if features_shape is None or len(features_shape) != 2 or features_shape[-1] is None:
+            raise ValueError(f"CoNAL: the features must have shape [batch, features], got {features_shape}")
+        classes = self._num_classes = int(inputs_shape[-1] or 0)
+        size = self.embedding_size
+        # === Confusions ===
+        self.common = self._weight("common", (classes, classes), self._identity)
+        self.kernel = self._weight("kernel", (self.num_annotators, classes, classes), self._identity)
+        # === Embeddings of the annotators ===
+        if self.annotator_features is None:
+            # vectors of about length one, whatever the number of annotators
+            start = keras.initializers.RandomNormal(stddev=size**-0.5)
+            self.annotators = self._weight("annotators", (self.num_annotators, size), start)
+        else:
+            table = np.asarray(self.annotator_features)
+            self.annotators = self._weight("annotators", table.shape, "zeros", trainable=False)
+            self.annotators.assign(table)
+            self.annotator_map = self._linear(size, table.shape, "annotator_map")
+        # === Embeddings of the instances ===
+        self.hidden_map = None
+        if self.instance_hidden is not None:
+            self.hidden_map = self._linear(self.instance_hidden, features_shape, "hidden_map")
+            features_shape = (None, self.instance_hidden)
+        self.instance_map = self._linear(size, features_shape, "instance_map")
+        self.mean_instance = self._weight("mean_instance", (size,), "zeros", trainable=False)
+        super().build(inputs_shape)
+
+    def _weight(self, name: str, shape: tuple[int, ...], initializer: Any, trainable: bool = True) -> Any:
+        return self.add_weight(shape=shape, initializer=initializer, name=name, trainable=trainable, autocast=False)
+
+    def _linear(self, units: int, shape: tuple[int | None, ...], name: str) -> keras.layers.Dense:
+        """A linear map with a bias, built, in the computing dtype."""
+        layer = keras.layers.Dense(units, dtype=self._computing_dtype(), name=name)
+        layer.build(shape)
+        return layer
+
+    def _identity(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """`scale` times the identity, for every annotator where there is such an axis."""
+        # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
+        return ops.tile(self.scale * ops.eye(shape[-1], dtype=dtype), (*shape[:-2], 1, 1))
+
+    # === Embeddings ===
+
+    def _annotator_embeddings(self, annotators: Any) -> Any:
+        """Embeddings u of the given annotators `[B, M, e]`, of everybody for None `[1, R, e]`; length one."""
+        if annotators is None:
+            rows = ops.cast(self.annotators, self._computing_dtype())[None]
+        else:
+            rows = self._of(self.annotators, annotators)
+        return _of_length_one(rows if self.annotator_features is None else self.annotator_map(rows))
+
+    def _instance_embeddings(self, features: Any) -> Any:
+        """Embeddings v of the instances, `[B, e]`."""
+        hidden = ops.cast(features, self._computing_dtype())
+        if self.hidden_map is not None:
+            hidden = self.hidden_map(hidden)
+        embeddings = self.instance_map(hidden)
+        return _of_length_one(embeddings) if self.normalize_instances else embeddings
+
+    def _log_odds(self, annotators: Any, instances: Any) -> Any:
+        """`u_r . v_i`, the log-odds of omega, `[B, M]`; instances are embeddings `[B, e]` or `[1, e]`."""
+        return ops.sum(self._annotator_embeddings(annotators) * instances[:, None], axis=-1)
+
+    # === Answers ===
+
+    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
+        """Answers of all annotators, or of the given ones; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        if features is None:
+            raise ValueError("CoNAL: needs the features of the instances (call argument features)")
+        dtype = self._computing_dtype()
+        p, common = ops.cast(inputs, dtype), ops.cast(self.common, dtype)
+        if annotators is None:
+            kernel = ops.cast(self.kernel, dtype)
+            own = ops.einsum("bk,rkl->brl", p, kernel)
+        else:
+            kernel = self._of(self.kernel, annotators)
+            own = ops.einsum("bk,bmkl->bml", p, kernel)
+        if self.separation:
+            distances = _norms(common - kernel)
+            total = ops.sum(distances) if annotators is None else self._distinct_sum(distances, annotators)
+            self.add_loss(-self.separation * total)
+        instances = self._instance_embeddings(features)
+        if training:
+            mean = ops.cast(ops.mean(ops.stop_gradient(instances), axis=0), self.mean_instance.dtype)
+            self.mean_instance.assign(self.mean_instance + RATE * (mean - self.mean_instance))
+        return self._mixed(ops.matmul(p, common)[:, None], own, self._log_odds(annotators, instances)[..., None])
+
+    def compute_output_spec(
+        self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False
+    ) -> Any:
+        """See `CrowdLayer.compute_output_spec`."""
+        return super().compute_output_spec(inputs, annotators, features)
+
+    def _mixed(self, common: Any, own: Any, log_odds: Any) -> Any:
+        """Common and own logits `[..., K]` mixed; log-probabilities where probabilities are."""
+        if self.mixing == "logits":
+            omega = ops.sigmoid(log_odds)
+            return omega * common + (1 - omega) * own
+        return ops.logaddexp(
+            ops.log_sigmoid(log_odds) + ops.log_softmax(common, axis=-1),
+            ops.log_sigmoid(-log_odds) + ops.log_softmax(own, axis=-1),
+        )
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`; omega is that of the instance.
+
+        Without features omega is taken at the mean of the training instances' embeddings.
+        """
+        self._check_built()
+        if features is None:
+            instances = ops.cast(self.mean_instance, self._computing_dtype())[None]
+        else:
+            instances = self._instance_embeddings(features)
+        log_odds = self._log_odds(annotators, instances)[..., None, None]
+        common = ops.cast(self.common, self._computing_dtype())
+        return ops.log_softmax(self._mixed(common, self._of(self.kernel, annotators), log_odds), axis=-1)
+
+    # === What was learnt ===
+
+    def annotator_confusions(self) -> np.ndarray:
+        """What the model says of every annotator at the mean training instance.
+
+        A confusion matrix differs between instances here. This one takes omega at the mean of the instances'
+        embeddings, a running mean over the last 20 or so training batches, which is saved with the model; before
+        any training omega is .5.
+
+        Returns:
+            float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        return super().annotator_confusions()
+
+    def common_confusion(self) -> np.ndarray:
+        """The confusion that annotators share: the label distribution for each certain truth if omega were 1.
+
+        Returns:
+            float64 `[K, K]`, `[true, said]`; rows sum to one.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        logits = ops.convert_to_numpy(self.common).astype("float64")
+        odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        return odds / odds.sum(axis=-1, keepdims=True)
+
+    def common_shares(self) -> np.ndarray:
+        """How far every annotator follows the common confusion: omega at the mean training instance.
+
+        Returns:
+            float64 `[R]`, above 0 and below 1.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        log_odds = self._log_odds(None, ops.cast(self.mean_instance, self._computing_dtype())[None])
+        return ops.convert_to_numpy(ops.sigmoid(log_odds))[0].astype("float64")
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "embedding_size": self.embedding_size,
+            "separation": self.separation,
+            "mixing": self.mixing,
+            "scale": self.scale,
+            "normalize_instances": self.normalize_instances,
+            "instance_hidden": self.instance_hidden,
+            "annotator_features": self.annotator_features,
+        }
+
+
+def _of_length_one(vectors: Any) -> Any:
+    """Vectors `[..., e]` divided by their lengths; a vector of zeros stays."""
+    return vectors / ops.sqrt(ops.maximum(ops.sum(ops.square(vectors), axis=-1, keepdims=True), SMALLEST))
+
+
+def _norms(matrices: Any) -> Any:
+    """Frobenius norms of `[..., K, K]`; the gradient is 0 where a norm is."""
+    squares = ops.sum(ops.square(matrices), axis=(-2, -1))
+    differs = squares > 0
+    # the root's own gradient at 0 is infinite, and infinity times 0 is not 0: the root must not see the 0
+    return ops.where(differs, ops.sqrt(ops.where(differs, squares, ops.ones_like(squares))), ops.zeros_like(squares))

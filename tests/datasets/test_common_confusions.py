@@ -1,0 +1,142 @@
+"""The crowd with common confusions against what its arguments promise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crowdzoo.datasets.common_confusions import simulate_common_confusions
+from crowdzoo.metrics import annotator_confusions_from_gold
+
+SMALL = {"num_tasks": (600, 50, 70)}
+
+
+def test_the_defaults_are_the_papers_protocol():
+    crowd = simulate_common_confusions(0)
+    annotations = crowd.annotations
+    assert crowd.instances.shape == (10_000, 20)
+    assert [int((crowd.split == name).sum()) for name in ("train", "valid", "test")] == [8000, 1000, 1000]
+    assert (annotations.num_tasks, annotations.num_annotators, annotations.num_classes) == (10_000, 30, 6)
+    assert (annotations.redundancy[crowd.split == "train"] == 3).all()
+    assert (annotations.redundancy[crowd.split != "train"] == 0).all()
+    assert crowd.annotator_features.shape == (30, 20)
+    assert crowd.common_confusion.shape == (6, 6)
+    assert crowd.own_confusions.shape == (30, 6, 6)
+    assert crowd.omegas.shape == crowd.followed_common.shape == (24_000,)
+
+
+@pytest.mark.parametrize("shares", ["hidden", "fixed"])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_the_share_that_followed_the_common_confusion_is_the_one_asked_for(share, shares):
+    crowd = simulate_common_confusions(1, common_share=share, shares=shares)
+    assert crowd.omegas.mean() == pytest.approx(share, abs=1e-9)
+    standard_error = math.sqrt(share * (1 - share) / 24_000)
+    assert abs(crowd.followed_common.mean() - share) < 4 * standard_error
+
+
+@pytest.mark.parametrize("shares", ["hidden", "fixed"])
+def test_a_share_of_none_or_all_leaves_nothing_to_chance(shares):
+    for share in (0, 1):
+        crowd = simulate_common_confusions(2, common_share=share, shares=shares, **SMALL)
+        assert (crowd.omegas == share).all()
+        assert (crowd.followed_common == share).all()
+
+
+def test_hidden_shares_are_a_sigmoid_of_agreement_and_fixed_ones_do_not_vary():
+    hidden = simulate_common_confusions(3).omegas
+    assert hidden.std() > 0.05
+    # u . v is between -1 and 1, whatever the bias: the log-odds spread over at most 2
+    log_odds = np.log(hidden / (1 - hidden))
+    assert 1 < np.ptp(log_odds) <= 2
+    assert simulate_common_confusions(3, shares="fixed").omegas.std() == 0
+
+
+def test_an_asymmetric_confusion_leads_around_a_circle_of_all_classes():
+    confusion = simulate_common_confusions(4, common_strength=0.6, **SMALL).common_confusion
+    np.testing.assert_allclose(np.diagonal(confusion), 0.4)
+    visited, at = [], 0
+    for _ in range(6):
+        visited.append(at)
+        others = np.flatnonzero(np.isclose(confusion[at], 0.6))
+        assert len(others) == 1
+        at = others[0]
+    assert sorted(visited) == list(range(6))
+    assert at == 0
+
+
+def test_a_symmetric_confusion_pairs_the_classes():
+    confusion = simulate_common_confusions(4, pattern="symmetric", common_strength=0.6, **SMALL).common_confusion
+    np.testing.assert_allclose(np.diagonal(confusion), 0.4)
+    np.testing.assert_array_equal(confusion, confusion.T)
+    np.testing.assert_allclose(np.sort(confusion, axis=1)[:, -2:], [[0.4, 0.6]] * 6)
+
+
+def test_own_confusions_have_one_other_class_each_and_differ_between_annotators():
+    own = simulate_common_confusions(5, own_strength=0.7, **SMALL).own_confusions
+    np.testing.assert_allclose(np.diagonal(own, axis1=1, axis2=2), 0.3)
+    np.testing.assert_allclose(own.max(axis=2), 0.7)
+    errors = own.argmax(axis=2)
+    assert (errors != np.arange(6)).all()
+    assert len(np.unique(errors, axis=0)) > 25
+
+
+@pytest.mark.parametrize("pattern", ["asymmetric", "symmetric"])
+def test_labels_follow_the_confusion_that_was_drawn(pattern):
+    crowd = simulate_common_confusions(6, pattern=pattern, common_strength=0.6, own_strength=0.2)
+    annotations, followed = crowd.annotations, crowd.followed_common
+    truths = crowd.gold[annotations.task_ids]
+    counted = np.zeros((6, 6))
+    np.add.at(counted, (truths[followed], annotations.labels[followed]), 1)
+    # about 2,000 labels a class: the standard error of a share is at most .011
+    np.testing.assert_allclose(counted / counted.sum(axis=1, keepdims=True), crowd.common_confusion, atol=0.05)
+    own = crowd.own_confusions[annotations.annotator_ids, truths]
+    said_own = np.take_along_axis(own, annotations.labels[:, None], axis=1)[~followed, 0]
+    assert set(np.round(said_own, 9)) == {0.2, 0.8}  # never a third class
+    assert np.mean(np.isclose(said_own, 0.2)) == pytest.approx(0.2, abs=4 * math.sqrt(0.16 / 12_000))
+
+
+def test_annotators_confusions_mix_the_common_and_their_own():
+    crowd = simulate_common_confusions(7, num_tasks=(60_000, 0, 0), num_annotators=5)
+    counted, counts = annotator_confusions_from_gold(crowd.annotations, crowd.gold)
+    assert counts.min() > 5000
+    # omega hangs on the class, too, which a mean over all classes cannot show: hence more than the standard error, .007
+    assert np.abs(counted - crowd.annotator_confusions()).max() < 0.12
+    assert np.abs(counted - crowd.annotator_confusions()).mean() < 0.02
+
+
+def test_classes_are_as_far_apart_as_asked_for_and_the_best_classifier_knows_93_percent():
+    crowd = simulate_common_confusions(8, num_tasks=(60_000, 0, 0))
+    centres = np.stack([crowd.instances[crowd.gold == k].mean(axis=0) for k in range(6)])
+    distances = np.linalg.norm(centres[:, None] - centres, axis=-1)[~np.eye(6, dtype=bool)]
+    np.testing.assert_allclose(distances, 4.2, atol=0.1)
+    nearest = ((crowd.instances[:, None] - centres) ** 2).sum(axis=-1).argmin(axis=1)
+    assert np.mean(nearest == crowd.gold) == pytest.approx(0.93, abs=0.006)
+
+
+def test_the_seed_decides():
+    first, again, other = (simulate_common_confusions(seed, **SMALL) for seed in (9, 9, 10))
+    assert first.annotations == again.annotations
+    np.testing.assert_array_equal(first.instances, again.instances)
+    np.testing.assert_array_equal(first.omegas, again.omegas)
+    assert first.annotations != other.annotations
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_tasks": (0, 1, 1)}, "num_tasks must be three numbers"),
+        ({"num_classes": 1}, "num_classes must be at least 2"),
+        ({"num_classes": 5, "pattern": "symmetric"}, "even for pattern='symmetric'"),
+        ({"num_features": 5}, r"num_features must be at least num_classes \(6\). Received: 5"),
+        ({"redundancy": 31}, r"redundancy must be 1 to num_annotators \(30\). Received: 31"),
+        ({"pattern": "circular"}, "pattern must be one of asymmetric, symmetric. Received: 'circular'"),
+        ({"shares": "drawn"}, "shares must be one of hidden, fixed. Received: 'drawn'"),
+        ({"common_strength": 1.1}, "common_strength must be 0 to 1. Received: 1.1"),
+        ({"own_strength": -0.1}, "own_strength must be 0 to 1"),
+        ({"common_share": 2}, "common_share must be 0 to 1"),
+        ({"embedding_size": 0}, "embedding_size must be at least 1"),
+    ],
+)
+def test_an_impossible_argument_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_common_confusions(0, **arguments)
