@@ -1,0 +1,267 @@
+"""Annotators as deviations from a common annotator: for many classes, and for annotators of few labels."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.expectation import annotation_columns
+from crowdzoo.layers.rows import take_rows
+
+__all__ = ["PooledConfusions"]
+
+FORMS = ("full", "diagonal", "low-rank")
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class PooledConfusions(CrowdLayer):
+    """Confusion matrices that share what annotators have in common, in as many numbers as one can afford.
+
+    `P(r says l | x) = sum_k p(k) pi[r, k, l]` as in `ConfusionMatrices`, but every annotator is a common annotator
+    plus a deviation of their own, and the matrices come in three forms:
+
+        | form     | pi[r, k, l]                                      | of the crowd       | of an annotator |
+        |----------|--------------------------------------------------|--------------------|-----------------|
+        | full     | softmax over l of C[k, l] + D_r[k, l]            | K K                | K K             |
+        | diagonal | a_r(k) if k = l, (1 - a_r(k)) / (K - 1) if not   | K                  | K, or 1         |
+        | low-rank | a_r(k) [k = l] + (1 - a_r(k)) sum_j U_r[k, j] V[j, l] | K + 2 J K     | K + J, or 1 + J |
+
+    with `a_r(k) = sigmoid(c(k) + d_r(k))`, `U_r[k, :] = softmax(U[k, :] + u_r)` and rows of `V` that sum to one: errors
+    fall into J common kinds (`rank`), and annotators differ in how often they make each. Diagonal and low-rank never
+    build a K by K matrix in training: a label costs O(K), O(K J), so that a thousand classes train.
+
+    Annotators of few labels: `ridge` pulls the deviations `delta_r` (all of r's numbers) to zero. What is minimised
+    is `sum over labels of -log P(label) + ridge / 2 sum_r |delta_r|^2`, each annotator once and not once a label: one
+    label moves an annotator little away from the common one, five hundred go where they want. (It is the posterior
+    mode under `delta_r ~ N(0, 1 / ridge)`.) In a batch every label brings the share of its annotator,
+    `ridge / (2 n_r) |delta_r|^2` with n_r the labels that r gave, which `fit` counts.
+
+    Args:
+        num_annotators: R, number of annotators.
+        form: `"full"`, `"diagonal"` or `"low-rank"`.
+        ridge: strength of the pull, 0 or more; in labels, so to speak.
+        rank: J, kinds of errors of the low-rank form.
+        per_class: whether a_r depends on the class k; False leaves one number an annotator (one coin).
+        diagonal: P(right label) that everybody starts with, above 0 and below 1.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: unknown form, impossible values, or an input of the wrong rank.
+
+    Source:
+        One coin and one accuracy a class, errors spread evenly: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
+        Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator
+        beside each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021. The
+        Gaussian prior on the deviations and the low-rank errors are this project's.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        form: str = "full",
+        ridge: float = 1.0,
+        rank: int = 8,
+        per_class: bool = True,
+        diagonal: float = 0.8,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        if form not in FORMS:
+            raise ValueError(f"PooledConfusions: unknown form {form!r}; choose one of {', '.join(FORMS)}")
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise ValueError(f"PooledConfusions: ridge must be a number of at least 0, got {ridge!r}")
+        if isinstance(rank, bool) or int(rank) != rank or rank < 1:
+            raise ValueError(f"PooledConfusions: rank must be a whole number >= 1, got {rank!r}")
+        if not 0 < diagonal < 1:
+            raise ValueError(f"PooledConfusions: diagonal must be above 0 and below 1, got {diagonal!r}")
+        self.form = form
+        self.ridge = float(ridge)
+        self.rank = int(rank)
+        self.per_class = bool(per_class)
+        self.diagonal = float(diagonal)
+        self.common_kernel: Any = None
+        self.kernel: Any = None
+        self.common_right: Any = None
+        self.right: Any = None
+        self.common_mix: Any = None
+        self.mix: Any = None
+        self.errors: Any = None
+        self.counts: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the weights: the crowd's, the annotators' deviations (all zero at first), their labels' number.
+
+        Args:
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
+        """
+        self._check_shape(inputs_shape)
+        classes = self._num_classes = int(inputs_shape[-1] or 0)
+        everybody = self.num_annotators
+        if self.form == "full":
+            self.common_kernel = self._weight("common_kernel", (classes, classes), self._start)
+            self.kernel = self._weight("kernel", (everybody, classes, classes))
+        else:
+            start = keras.initializers.Constant(np.log(self.diagonal) - np.log1p(-self.diagonal))
+            self.common_right = self._weight("common_right", (classes,), start)
+            self.right = self._weight("right", (everybody, classes if self.per_class else 1))
+        if self.form == "low-rank":
+            # by chance, because kinds of errors that start alike would stay alike
+            chance = keras.initializers.RandomNormal(stddev=0.5)
+            self.common_mix = self._weight("common_mix", (classes, self.rank), chance)
+            self.mix = self._weight("mix", (everybody, self.rank))
+            self.errors = self._weight("errors", (self.rank, classes), chance)
+        self.counts = self._weight("counts", (everybody,), "ones", trainable=False)
+        super().build(inputs_shape)
+
+    def _weight(self, name: str, shape: tuple[int, ...], initializer: Any = "zeros", trainable: bool = True) -> Any:
+        return self.add_weight(shape=shape, initializer=initializer, name=name, trainable=trainable, autocast=False)
+
+    def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """Logits of a matrix with `diagonal` on the diagonal and the rest spread evenly."""
+        advantage = np.log(self.diagonal) - np.log((1 - self.diagonal) / max(shape[0] - 1, 1))
+        return advantage * ops.eye(shape[0], dtype=dtype)
+
+    # === What annotators say ===
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Log-probabilities of the labels; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        p = ops.cast(inputs, self._computing_dtype())
+        asked = self._everybody(inputs) if annotators is None else annotators
+        own = self._deviations(asked)
+        if self.ridge:
+            self.add_loss(self._penalty(own, annotators))
+        if self.form == "full":
+            said = ops.einsum("bk,bmkl->bml", p, ops.softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1))
+            return ops.log(ops.maximum(said, SMALLEST))
+        logit = self._cast(self.common_right) + own["right"]
+        p = ops.expand_dims(p, axis=1)  # [B, 1, K]
+        right, wrong = p * ops.sigmoid(logit), p * ops.sigmoid(-logit)  # [B, M, K]
+        if self.form == "diagonal":
+            # whoever errs says one of the other classes: of all errors those of the class itself come off
+            errors = ops.maximum(ops.sum(wrong, axis=-1, keepdims=True) - wrong, 0.0) / self._num_wrong
+        else:
+            kinds = ops.einsum("bmk,bmkj->bmj", wrong, ops.softmax(self._mix_logits(own), axis=-1))
+            errors = ops.matmul(kinds, ops.softmax(self._cast(self.errors), axis=-1))
+        return ops.log(ops.maximum(right + errors, SMALLEST))
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`; of `[B, M, K, K]`, so not for a thousand classes."""
+        self._check_built()
+        own = self._deviations(annotators)
+        if self.form == "full":
+            return ops.log_softmax(self._cast(self.common_kernel) + own["kernel"], axis=-1)
+        classes = ops.arange(self._num_classes, dtype="int32")
+        return ops.swapaxes(self._log_likelihoods(own, ops.broadcast_to(classes, (1, 1, len(classes)))), -1, -2)
+
+    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_joint`; without K by K matrices unless the form is full."""
+        if self.form == "full":
+            return super().log_joint(inputs, annotators, labels)
+        self._check_built()
+        labels = ops.cast(labels, "int32")
+        found = self._log_likelihoods(self._deviations(annotators), ops.maximum(labels, 0)[..., None])[..., 0, :]
+        observed = ops.cast(labels >= 0, found.dtype)[..., None]
+        prior = ops.log(ops.maximum(ops.cast(inputs, found.dtype), SMALLEST))
+        return prior + ops.sum(observed * found, axis=1)
+
+    def _log_likelihoods(self, own: dict[str, Any], labels: Any) -> Any:
+        """How likely labels int `[B, M, L]` (or `[1, 1, L]`) are for each truth, `[B, M, L, K]`; not of full form."""
+        logit = (self._cast(self.common_right) + own["right"])[..., None, :]  # [B, M, 1, K or 1]
+        right, wrong = ops.log_sigmoid(logit), ops.log_sigmoid(-logit)
+        matches = labels[..., None] == ops.arange(self._num_classes, dtype="int32")
+        if self.form == "diagonal":
+            return ops.where(matches, right, wrong - np.log(self._num_wrong))
+        errors = ops.transpose(ops.log_softmax(self._cast(self.errors), axis=-1))  # [K, J]
+        kinds = ops.take(errors, labels, axis=0)[..., None, :]  # [B, M, L, 1, J]
+        mix = ops.log_softmax(self._mix_logits(own), axis=-1)[..., None, :, :]  # [B, M, 1, K, J]
+        wrong = wrong + ops.logsumexp(kinds + mix, axis=-1)
+        return ops.where(matches, ops.logaddexp(right, wrong), wrong)
+
+    def _deviations(self, annotators: Any) -> dict[str, Any]:
+        """The annotators' own numbers by weight, `[B, M, ...]`."""
+        codes = self._codes(annotators)
+        own = {"kernel": self.kernel, "right": self.right, "mix": self.mix}
+        return {name: self._cast(take_rows(weight, codes)) for name, weight in own.items() if weight is not None}
+
+    def _mix_logits(self, own: dict[str, Any]) -> Any:
+        """How often each kind of error is made, before the softmax, `[B, M, K, J]`."""
+        return self._cast(self.common_mix) + own["mix"][..., None, :]
+
+    @property
+    def _num_wrong(self) -> int:
+        """Classes that are wrong for a truth."""
+        return max((self._num_classes or 1) - 1, 1)
+
+    def _cast(self, weight: Any) -> Any:
+        return ops.cast(weight, self._computing_dtype())
+
+    # === Annotators of few labels ===
+
+    def _penalty(self, own: dict[str, Any], annotators: Any) -> Any:
+        """The batch's share of the ridge, divided by the batch's labels as the loss is."""
+        squares: Any = sum(
+            ops.sum(ops.square(values), axis=tuple(range(2, len(values.shape)))) for values in own.values()
+        )  # [B, M]
+        if annotators is None:  # who labelled is not known here: everybody, and all labels that there are
+            return self.ridge / 2 * ops.sum(ops.mean(squares, axis=0)) / ops.sum(self._cast(self.counts))
+        given = ops.cast(annotators >= 0, squares.dtype)
+        labels = ops.maximum(self._cast(take_rows(self.counts, self._codes(annotators))), 1)  # n_r
+        return self.ridge / 2 * ops.sum(given * squares / labels) / ops.maximum(ops.sum(given), 1)
+
+    def set_counts(self, counts: np.ndarray) -> None:
+        """Says how many labels each annotator gave; `CrowdModel.fit` does it by itself when it is given annotations.
+
+        Args:
+            counts: `[R]`.
+
+        Raises:
+            ValueError: another shape, or the layer has no weights yet.
+        """
+        self._check_built()
+        if np.shape(counts) != (self.num_annotators,):
+            raise ValueError(
+                f"PooledConfusions: counts must have shape [{self.num_annotators}], got {np.shape(counts)}"
+            )
+        self.counts.assign(np.asarray(counts, "float32"))
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """Counts the labels, then trains; see `CrowdLayer.fit`."""
+        annotators = annotation_columns(data)[1]
+        self.set_counts(np.bincount(annotators, minlength=self.num_annotators))
+        return super().fit(model, data, batch_size=batch_size, seed=seed, shuffle=shuffle, **kwargs)
+
+    def annotator_accuracies(self) -> np.ndarray:
+        """What stands for `a_r(k)`: float64 `[R, K]`; for the low-rank form errors may be right by chance besides.
+
+        Raises:
+            ValueError: the form is full, or the layer has no weights yet.
+        """
+        self._check_built()
+        if self.form == "full":
+            raise ValueError("PooledConfusions: the full form has confusion matrices; use annotator_confusions()")
+        logits = ops.convert_to_numpy(self.common_right).astype("float64") + ops.convert_to_numpy(self.right)
+        return 1 / (1 + np.exp(-logits))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "form": self.form,
+            "ridge": self.ridge,
+            "rank": self.rank,
+            "per_class": self.per_class,
+            "diagonal": self.diagonal,
+        }

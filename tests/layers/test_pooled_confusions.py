@@ -1,0 +1,314 @@
+"""PooledConfusions against its table, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo import Annotations
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.pooled_confusions import PooledConfusions
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+R, K, B, J = 5, 4, 4, 2
+# annotator 4 labels nothing; task 2 nobody labelled
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+FORMS = [("full", True), ("diagonal", True), ("diagonal", False), ("low-rank", True), ("low-rank", False)]
+each_form = pytest.mark.parametrize(("form", "per_class"), FORMS)
+
+
+def bottleneck(seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=B).astype("float32")
+
+
+def made(form, per_class=True, seed=1, **more):
+    """A layer with weights by chance."""
+    layer = PooledConfusions(R, form, rank=J, per_class=per_class, **more)
+    layer.build((None, K))
+    rng = np.random.default_rng(seed)
+    for weight in layer.trainable_variables:
+        weight.assign(rng.normal(size=weight.shape).astype("float32"))
+    return layer
+
+
+def softmax(row):
+    odds = [np.exp(x) for x in row]
+    return np.array([x / sum(odds) for x in odds])
+
+
+def written_out(layer):
+    """pi [R, K, K], float64, cell by cell from the class's table."""
+    weights = {weight.name: ops.convert_to_numpy(weight).astype("float64") for weight in layer.weights}
+    confusions = np.empty((R, K, K))
+    for r in range(R):
+        for k in range(K):
+            if layer.form == "full":
+                confusions[r, k] = softmax(weights["common_kernel"][k] + weights["kernel"][r, k])
+                continue
+            deviation = weights["right"][r, k if layer.per_class else 0]
+            a = 1 / (1 + np.exp(-weights["common_right"][k] - deviation))
+            for said in range(K):
+                if layer.form == "diagonal":
+                    confusions[r, k, said] = a if said == k else (1 - a) / (K - 1)
+                else:
+                    mix = softmax(weights["common_mix"][k] + weights["mix"][r])
+                    error = sum(mix[j] * softmax(weights["errors"][j])[said] for j in range(J))
+                    confusions[r, k, said] = a * (said == k) + (1 - a) * error
+    return confusions
+
+
+@pytest.mark.parametrize("asked", ["everybody", "some"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+@each_form
+def test_the_battery_passes(form, per_class, check, asked):
+    arguments = {
+        "num_annotators": R, "form": form, "ridge": 0.5, "rank": J, "per_class": per_class, "diagonal": 0.7
+    }  # fmt: skip
+    if asked == "everybody":
+        check(LayerCase(PooledConfusions, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(PooledConfusions, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+@each_form
+def test_matrices_are_the_tables_and_their_rows_sum_to_one(form, per_class):
+    layer = made(form, per_class)
+    np.testing.assert_allclose(layer.annotator_confusions(), written_out(layer), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(written_out(layer).sum(axis=-1), 1)
+
+
+@each_form
+def test_answers_are_the_labels_likelihood(form, per_class):
+    layer, p = made(form, per_class), bottleneck()
+    confusions = written_out(layer)
+    sparse = ops.convert_to_numpy(layer(p, annotators=IDS))
+    dense = ops.convert_to_numpy(layer(p))
+    for i in range(B):
+        for r in range(R):
+            expected = np.log([sum(p[i, k] * confusions[r, k, said] for k in range(K)) for said in range(K)])
+            np.testing.assert_allclose(dense[i, r], expected, rtol=1e-4, atol=1e-5)
+            for m in np.flatnonzero(IDS[i] == r):
+                np.testing.assert_allclose(sparse[i, m], expected, rtol=1e-4, atol=1e-5)
+
+
+@each_form
+def test_the_joint_is_bayes_rule(form, per_class):
+    layer, p = made(form, per_class), bottleneck()
+    labels = np.where(IDS >= 0, np.arange(12).reshape(B, 3) % K, -1).astype("int32")
+    labels[3, 1] = -1  # asked, but said nothing
+    confusions = written_out(layer)
+    joint = ops.convert_to_numpy(layer.log_joint(p, IDS, labels))
+    for i in range(B):
+        for k in range(K):
+            expected = np.log(p[i, k]) + sum(
+                np.log(confusions[r, k, said]) for r, said in zip(IDS[i], labels[i], strict=True) if said >= 0
+            )
+            assert joint[i, k] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+@each_form
+def test_the_full_matrices_that_say_the_same_answer_the_same(form, per_class):
+    layer, p = made(form, per_class), bottleneck()
+    matrices = ConfusionMatrices(R)
+    matrices.build((None, K))
+    matrices.set_confusions(layer.annotator_confusions())
+    for annotators in (None, IDS):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(layer(p, annotators=annotators)),
+            ops.convert_to_numpy(matrices(p, annotators=annotators)),
+            rtol=1e-4,
+            atol=1e-5,
+        )
+
+
+@pytest.mark.parametrize("form", ["diagonal", "low-rank"])
+def test_certain_annotators_stay_finite_and_exact(form):
+    """One who is right but for e^-60, and one who is wrong but for it; float32 probabilities would round to 0 and 1."""
+    layer = made(form)
+    right = np.zeros((R, K), "float32")
+    right[0], right[1] = 60, -60
+    layer.right.assign(right)
+    layer.common_right.assign(np.zeros(K, "float32"))
+    ids, labels = np.array([[0, 1]] * K, "int32"), np.stack([np.arange(K), (np.arange(K) + 1) % K], axis=1)
+    alone = ops.convert_to_numpy(layer.log_confusions(ids[:1]))[0]
+    assert np.isfinite(alone).all()
+    if form == "diagonal":
+        assert alone[0, 0, 1] == pytest.approx(-60 - np.log(K - 1), rel=1e-5)
+        assert alone[1, 0, 0] == pytest.approx(-60, rel=1e-5)
+    assert np.isfinite(ops.convert_to_numpy(layer(np.eye(K, dtype="float32"), annotators=ids))).all()
+    assert np.isfinite(ops.convert_to_numpy(layer.log_joint(np.eye(K, dtype="float32"), ids, labels))).all()
+
+
+def test_a_thousand_classes_and_many_annotators_need_no_matrices():
+    """60 labels of 1,000 classes; the matrices would be 240 MB a copy, and 40 GB for all annotators."""
+    classes, annotators = 1000, 10_000
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(classes), size=20).astype("float32")
+    ids = rng.integers(annotators, size=(20, 3)).astype("int32")
+    for form in ("diagonal", "low-rank"):
+        layer = PooledConfusions(annotators, form, rank=4, per_class=False)
+        answers = ops.convert_to_numpy(layer(p, annotators=ids))
+        assert answers.shape == (20, 3, classes)
+        np.testing.assert_allclose(np.exp(answers).sum(axis=-1), 1, rtol=1e-4)
+        assert layer.count_params() < 2 * annotators * (1 + 4)
+        assert np.isfinite(ops.convert_to_numpy(layer.log_joint(p, ids, rng.integers(classes, size=(20, 3))))).all()
+
+
+# === Annotators of few labels ===
+
+
+def test_the_penalty_of_all_batches_is_the_ridge_once_an_annotator():
+    layer = made("full", ridge=3.0)
+    batches = [IDS[:2], IDS[2:]]
+    layer.set_counts(np.bincount(IDS[IDS >= 0], minlength=R))
+    total = 0.0
+    for ids in batches:
+        layer(bottleneck()[: len(ids)], annotators=ids)
+        (penalty,) = layer.losses
+        total += float(penalty) * (ids >= 0).sum()
+    deviations = ops.convert_to_numpy(layer.kernel).astype("float64")[:4]  # annotator 4 labelled nothing
+    assert total == pytest.approx(3.0 / 2 * (deviations**2).sum(), rel=1e-5)
+    layer(bottleneck())
+    of_all = ops.convert_to_numpy(layer.kernel).astype("float64")
+    assert float(layer.losses[0]) * (IDS >= 0).sum() == pytest.approx(1.5 * (of_all**2).sum(), rel=1e-5)
+
+
+@each_form
+def test_padding_and_a_batch_of_nothing_else_cost_nothing(form, per_class):
+    layer = made(form, per_class)
+    layer(bottleneck(), annotators=np.full((B, 2), -1, "int32"))
+    assert float(layer.losses[0]) == 0
+    assert made(form, per_class, ridge=0.0).losses == []
+
+
+def crowd(seed=0, warm=10, cold=200, tasks=1500):
+    """Ten annotators with hundreds of labels who confuse each in their own way, and many with one label each.
+
+    Instances are the truth itself (one-hot), so that only annotators are to be learnt. Returns instances,
+    annotations, and the true matrices.
+    """
+    rng = np.random.default_rng(seed)
+    common = 0.7 * np.eye(K) + 0.3 * np.roll(np.eye(K), 1, axis=1)  # everybody takes a class for the next one
+    warm_own = 0.2 * np.eye(K) + 0.8 * np.roll(np.eye(K), 2, axis=1)  # annotator 0 does something else
+    confusions = np.stack([warm_own] + [common] * (warm - 1 + cold)) * 0.94 + 0.06 / K
+    truth = rng.integers(K, size=tasks)
+    annotator = np.where(rng.random(tasks) < 1 / 3, 0, rng.integers(1, warm, size=tasks))
+    task = np.concatenate([np.arange(tasks), rng.integers(tasks, size=cold)])
+    annotator = np.concatenate([annotator, warm + np.arange(cold)])
+    label = np.array([rng.choice(K, p=confusions[r, truth[i]]) for i, r in zip(task, annotator, strict=True)])
+    annotations = Annotations.from_arrays(
+        task, annotator, label, tasks=np.arange(tasks), annotators=np.arange(warm + cold), classes=np.arange(K)
+    )
+    return np.eye(K, dtype="float32")[truth], annotations, confusions
+
+
+def model_of(form, ridge, annotations):
+    keras.utils.set_random_seed(1)
+    base = keras.Sequential([keras.Input((K,)), keras.layers.Activation("linear")])
+    model = CrowdModel(base, PooledConfusions(annotations.num_annotators, form, ridge=ridge, rank=2))
+    model.compile(keras.optimizers.Adam(0.03))
+    return model
+
+
+def trained(form, ridge, x, annotations, steps=200):
+    """Descends on all labels at once, so that it ends where loss and ridge balance."""
+    model = model_of(form, ridge, annotations)
+    model.crowd.set_counts(np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators))
+    ids, labels = annotations.padded(np.arange(annotations.num_tasks))
+    for _ in range(steps):
+        model.train_on_batch({"instances": x, "annotators": ids.astype("int32")}, labels.astype("int32"))
+    return model
+
+
+def held_out(model, confusions, chosen):
+    """Expected log-likelihood of a new label of the chosen annotators, classes equally frequent; nats a label."""
+    found = model.annotator_confusions()[chosen]
+    return (confusions[chosen] * np.log(found)).sum(axis=-1).mean()
+
+
+def test_one_label_moves_nobody_and_five_hundred_do():
+    x, annotations, confusions = crowd()
+    pooled, free = (trained("full", ridge, x, annotations) for ridge in (1.0, 0.0))
+    found = pooled.annotator_confusions()
+    common = ops.convert_to_numpy(ops.softmax(pooled.crowd.common_kernel, axis=-1))
+    counts = np.bincount(annotations.annotator_ids)
+    assert counts[0] >= 450
+    assert counts[10:].max() == 1
+    # where one label's likelihood and the ridge balance, a logit has moved by 1 - pi at most
+    assert np.abs(ops.convert_to_numpy(pooled.crowd.kernel)[10:]).max() < 1
+    assert np.abs(found[10:] - common).max() < 0.26
+    assert np.abs(found[10:] - common).mean() < 0.03
+    assert np.abs(found[0] - confusions[0]).mean() < 0.03
+    assert np.abs(common - confusions[1]).mean() < 0.05
+    cold = np.arange(10, annotations.num_annotators)
+    assert held_out(pooled, confusions, cold) > held_out(free, confusions, cold) + 0.3
+    # the truth itself would have this likelihood
+    best = (confusions[cold] * np.log(confusions[cold])).sum(axis=-1).mean()
+    assert held_out(pooled, confusions, cold) > best - 0.05
+
+
+@pytest.mark.parametrize("form", ["diagonal", "low-rank"])
+def test_small_forms_find_the_annotators_accuracies(form):
+    x, annotations, confusions = crowd()
+    model = trained(form, 1.0, x, annotations)
+    right = np.diagonal(model.annotator_confusions(), axis1=1, axis2=2).mean(axis=1)
+    true = np.diagonal(confusions, axis1=1, axis2=2).mean(axis=1)  # .20 and .67
+    assert (
+        np.abs(right - true)[:10].max() < 0.12
+    )  # of a hundred labels, 9 annotators: two standard deviations and a half
+    assert np.abs(right - true)[:10].mean() < 0.05
+
+
+def test_low_rank_errors_are_the_crowds():
+    """Everybody errs towards two classes: rank 2 finds which, spread evenly they would be 1/3 each."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(K, size=2000)
+    label = np.where(rng.random(2000) < 0.6, truth, rng.choice(K, p=[0.5, 0.5, 0, 0], size=2000))
+    annotations = Annotations.from_arrays(np.arange(2000), np.arange(2000) % R, label, classes=np.arange(K))
+    model = trained("low-rank", 1.0, np.eye(K, dtype="float32")[truth], annotations)
+    for k in (2, 3):
+        expected = np.array([0.2, 0.2, 0.0, 0.0]) + 0.6 * np.eye(K)[k]
+        assert np.abs(model.annotator_confusions().mean(axis=0)[k] - expected).max() < 0.05
+
+
+def test_two_runs_agree_and_a_trained_model_is_saved(tmp_path):
+    x, annotations, _ = crowd(tasks=200, cold=20)
+    first, second = (model_of("low-rank", 1.0, annotations) for _ in range(2))
+    for model in (first, second):
+        model.fit(x, annotations, epochs=2, verbose=0)
+    for one, other in zip(first.get_weights(), second.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    first.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), first.annotator_confusions())
+    np.testing.assert_array_equal(loaded.crowd.counts, first.crowd.counts)
+    assert float(ops.sum(loaded.crowd.counts)) == len(annotations)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"form": "circular"}, "unknown form 'circular'; choose one of full, diagonal, low-rank"),
+        ({"ridge": -1.0}, "ridge must be a number of at least 0, got -1.0"),
+        ({"ridge": float("nan")}, "ridge must be"),
+        ({"rank": 0}, "rank must be a whole number >= 1, got 0"),
+        ({"rank": 1.5}, "rank must be"),
+        ({"diagonal": 1.0}, "diagonal must be above 0 and below 1, got 1.0"),
+    ],
+)
+def test_impossible_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match="PooledConfusions: " + message):
+        PooledConfusions(R, **arguments)
+
+
+def test_counts_of_another_shape_and_accuracies_of_the_full_form_are_refused():
+    layer = made("full")
+    with pytest.raises(ValueError, match=r"counts must have shape \[5\], got \(4,\)"):
+        layer.set_counts(np.ones(4))
+    with pytest.raises(ValueError, match="use annotator_confusions"):
+        layer.annotator_accuracies()
+    with pytest.raises(ValueError, match="no weights yet"):
+        PooledConfusions(R, "diagonal").annotator_accuracies()
+    accuracies = made("diagonal").annotator_accuracies()
+    np.testing.assert_allclose(accuracies, np.diagonal(written_out(made("diagonal")), axis1=1, axis2=2), rtol=1e-5)
