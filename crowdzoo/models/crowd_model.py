@@ -11,6 +11,7 @@ from keras import ops
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.models.crowd_batches import tensor_spec, tf_dataset
 from crowdzoo.models.training_data import ArrayData, TrainingData
 
 __all__ = ["CrowdModel"]
@@ -36,7 +37,7 @@ class CrowdModel(keras.Model):
         inputs: instances: gives the estimate of the truth. Or `{"instances": ..., "annotators": ids}` with ids int
             `[B, M]`, -1 for padding: gives the crowd layer's answers, `[B, M, K]` (`[B, T, M, K]`, `[B, M]`). With
             "labels" as well, int `[B, M]`, -1 where there is none: what the crowd layer makes of them
-            (`CrowdLayer.log_joint`, `[B, K]`).
+            (`CrowdLayer.with_labels`, for most the log-joint `[B, K]`).
 
     Example:
         >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
@@ -117,7 +118,7 @@ class CrowdModel(keras.Model):
         else:
             bottleneck, more["features"] = self._base_and_features(instances, training=training)
         if "labels" in inputs:
-            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], training=training, **more)
+            return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **more)
         return self.crowd(bottleneck, annotators=annotators, **more)
 
     def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
@@ -305,7 +306,8 @@ class CrowdModel(keras.Model):
         """
         posteriors, likelihood = np.zeros((data.num_tasks, self._crowd().num_classes or 1), "float32"), 0.0
         for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
-            joint = np.asarray(self.predict_on_batch(x), dtype="float64")
+            parts = np.asarray(self.predict_on_batch(x), dtype="float64")
+            joint = parts.reshape(len(parts), -1, posteriors.shape[1]).sum(axis=1)
             top = joint.max(axis=1, keepdims=True)
             odds = np.exp(joint - top)
             total = odds.sum(axis=1, keepdims=True)
@@ -322,7 +324,8 @@ class CrowdModel(keras.Model):
                 raise DataError(
                     "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
                 )
-            return _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+            targets = _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+            return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
         data = self._array_data(x, y)
         return data.batches(batch_size, seed, shuffle=shuffle)
 
@@ -440,6 +443,9 @@ class _TargetBatches(keras.utils.PyDataset):
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         rows = self._order[index * self.batch_size : (index + 1) * self.batch_size]
         return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
+
+    def as_tf_dataset(self) -> Any:
+        return tf_dataset(self, (keras.tree.map_structure(tensor_spec, self.x), tensor_spec(self.y)))
 
 
 def _symbols(shape: Any) -> Any:
