@@ -1,0 +1,380 @@
+"""Area under the margin: which tasks a network does not come to agree with as it trains, with one label or many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.base import check_choice, check_classification, check_number
+from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.errors import DataError
+from crowdzoo.quality.columns import defined, name_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+
+__all__ = [
+    "DENOMINATORS",
+    "MARGINS",
+    "Waum",
+    "area_under_margin",
+    "label_margins",
+    "label_trust",
+    "trusted_votes",
+    "waum",
+    "weighted_margins",
+]
+
+MARGINS = ("top-2", "pleiss")
+DENOMINATORS = ("trust", "redundancy")
+
+# === The measures, on arrays ===
+
+
+def label_margins(
+    scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
+) -> NDArray[np.float64]:
+    """How far the score of each label is above the others' in its task, [A].
+
+    - "top-2": the label's score less the second largest of **all** classes' (the label's own may be that one: then 0);
+    - "pleiss": the label's score less the largest of the **other** classes'.
+
+    They differ where the label is not the top class: by how much the top class is ahead of the second.
+
+    Args:
+        scores: logits or probabilities, [N, K], K at least 2.
+        labels: class codes, int [A].
+        tasks: row of `scores` that each label is about, int [A]; None: label i is about row i.
+        margin: one of the two.
+
+    Raises:
+        DataError: shapes that do not fit, or fewer than two classes.
+
+    Source:
+        "pleiss": G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
+        equation 1. "top-2": F. Yang, S. Koyejo: On the Consistency of Top-k Surrogate Losses. ICML 2020, as used by
+        T. Lefort et al. (see `waum`).
+    """
+    check_choice("margin", margin, MARGINS)
+    scores, labels = np.asarray(scores), np.asarray(labels)
+    if scores.ndim != 2 or scores.shape[1] < 2:
+        raise DataError(f"Margins need scores of shape [N, K] with K at least 2. Received: {list(scores.shape)}.")
+    rows = np.arange(len(scores)) if tasks is None else np.asarray(tasks)
+    if labels.ndim != 1 or labels.shape != rows.shape:
+        raise DataError(
+            f"Margins need one label for every row. Received: labels {list(labels.shape)} for {list(rows.shape)}."
+        )
+    own = scores[rows, labels].astype(np.float64)
+    second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+    if margin == "top-2":
+        return own - second[rows]
+    # the largest of the others is the second largest of all where the label is on top, or shares the top
+    return own - np.where(own >= first[rows], second[rows], first[rows])
+
+
+def area_under_margin(scores: ArrayLike, labels: ArrayLike, margin: str = "pleiss") -> NDArray[np.float64]:
+    """AUM of tasks with one label each: the margin's mean over the epochs, [N]. Low: probably mislabelled.
+
+    Args:
+        scores: of every epoch, [T, N, K]: logits in the paper; probabilities serve as well.
+        labels: class codes, int [N].
+        margin: see `label_margins`.
+
+    Raises:
+        DataError: shapes that do not fit, or no epoch.
+
+    Source:
+        G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020, equation 2.
+    """
+    scores = np.asarray(scores)
+    if scores.ndim != 3 or len(scores) == 0:
+        raise DataError(
+            f"area_under_margin: scores have shape [epochs, tasks, classes]. Received: {list(scores.shape)}."
+        )
+    total = np.zeros(scores.shape[1])
+    for epoch in scores:
+        total += label_margins(epoch, labels, margin=margin)
+    return total / len(scores)
+
+
+def label_trust(
+    confusions: NDArray[Any], scores: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any]
+) -> NDArray[np.float64]:
+    """How far each annotation is trusted, [A], from 0 to 1: the annotator's skill on what the network believes.
+
+    `s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)`. It does not depend on the label.
+
+    Args:
+        confusions: `[annotator, true, said]`, [R, K, K], rows sum to one.
+        scores: class probabilities of the tasks, [N, K].
+        tasks: int [A].
+        annotators: int [A].
+
+    Source:
+        See `waum`; section 3.
+    """
+    skills = np.diagonal(confusions, axis1=1, axis2=2)
+    found = np.zeros(len(tasks))
+    for k in range(scores.shape[1]):  # one class at a time: nothing of size [A, K] is made
+        found += skills[annotators, k] * scores[tasks, k]
+    return found
+
+
+def weighted_margins(
+    aum: NDArray[Any], trust: NDArray[Any], tasks: NDArray[Any], num_tasks: int, denominator: str = "trust"
+) -> NDArray[np.float64]:
+    """WAUM: each task's AUMs weighted by trust, [N]; NaN where nobody labelled.
+
+    `sum_r s_r AUM_ir / sum_r s_r`, or with denominator "redundancy" `sum_r s_r AUM_ir / |R_i|`. Where nobody has any
+    trust, all have the same under "trust".
+
+    Args:
+        aum: of the annotations, [A].
+        trust: of the annotations, [A], not negative.
+        tasks: int [A].
+        num_tasks: N.
+        denominator: "trust" (WAUM's paper and code) or "redundancy" (the text of peerannot's paper).
+
+    Source:
+        See `waum`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for crowdsourced image
+        datasets with Python. Computo, 2024.
+    """
+    check_choice("denominator", denominator, DENOMINATORS)
+    counts = np.bincount(tasks, minlength=num_tasks)
+    weight = np.bincount(tasks, trust, num_tasks)
+    total = np.bincount(tasks, trust * aum, num_tasks)
+    if denominator == "trust":
+        nobody = weight <= 0
+        total = np.where(nobody, np.bincount(tasks, aum, num_tasks), total)
+        divisor = np.where(nobody, counts, weight)
+    else:
+        divisor = counts
+    return np.where(counts > 0, total / np.where(counts > 0, divisor, 1), np.nan)
+
+
+def trusted_votes(
+    confusions: NDArray[Any], tasks: NDArray[Any], annotators: NDArray[Any], labels: NDArray[Any], num_tasks: int
+) -> NDArray[np.float32]:
+    """Soft labels out of votes that count as much as their annotators are right on that class, float32 [N, K].
+
+    `sum_r pi[r, k, k] 1[y_ir = k]`, normalised; rows of zeros where nobody labelled (or all votes weigh nothing).
+
+    Args:
+        confusions: `[annotator, true, said]`, [R, K, K].
+        tasks: int [A].
+        annotators: int [A].
+        labels: int [A].
+        num_tasks: N.
+
+    Source:
+        See `waum`; the soft labels that the paper trains on after pruning.
+    """
+    num_classes = confusions.shape[1]
+    cells = np.asarray(tasks, np.int64) * num_classes + labels
+    votes = np.bincount(cells, confusions[annotators, labels, labels], num_tasks * num_classes)
+    votes = votes.reshape(num_tasks, num_classes)
+    totals = votes.sum(axis=1, keepdims=True)
+    return (votes / np.where(totals > 0, totals, 1)).astype(np.float32)
+
+
+# === The result ===
+
+
+@dataclass(frozen=True, eq=False)
+class Waum:
+    """How well tasks and their labels go with what a network learnt from all of them.
+
+    Attributes:
+        waum: of the tasks, float64 [N], -1 to 1; low is ambiguous or mislabelled, NaN where nobody labelled.
+        aum: of the annotations, float64 [A], in the rows' order.
+        trust: of the annotations, float64 [A], 0 to 1.
+        annotations: N tasks, A annotations.
+    """
+
+    waum: NDArray[np.float64]
+    aum: NDArray[np.float64]
+    trust: NDArray[np.float64]
+    annotations: Annotations
+
+    @classmethod
+    def of(cls, annotations: Annotations, aum: NDArray[Any], trust: NDArray[Any], denominator: str = "trust") -> Waum:
+        """The result for annotations whose AUM and trust, both [A], are known; see `weighted_margins`."""
+        scores = weighted_margins(aum, trust, annotations.task_ids, annotations.num_tasks, denominator)
+        return cls(scores, aum, trust, annotations)
+
+    def worst(self, fraction: float) -> NDArray[np.int64]:
+        """Codes of the tasks with the lowest WAUM, the lowest first; ties in the order of the codes.
+
+        Args:
+            fraction: share of the annotated tasks, 0 to 1; rounded to a whole number of tasks.
+
+        Raises:
+            ValueError: another fraction.
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"Waum: fraction must be from 0 to 1, got {fraction!r}")
+        labelled = int(np.isfinite(self.waum).sum())
+        order = np.argsort(self.waum, kind="stable")  # NaN comes last
+        return order[: round(fraction * labelled)]
+
+    def prunable(self, quantile: float) -> NDArray[np.bool_]:
+        """Which tasks have a WAUM of at most that quantile of all annotated ones', bool [N].
+
+        None for quantile 0; and none where it would be all of them, because they are tied.
+
+        Args:
+            quantile: 0 or more, below 1.
+
+        Raises:
+            ValueError: another quantile.
+        """
+        if not 0 <= quantile < 1:
+            raise ValueError(f"Waum: quantile must be at least 0 and below 1, got {quantile!r}")
+        labelled = np.isfinite(self.waum)
+        if quantile == 0 or not labelled.any():
+            return np.zeros(len(self.waum), bool)
+        found = labelled & (self.waum <= np.quantile(self.waum[labelled], quantile))
+        return found if found.sum() < labelled.sum() else np.zeros_like(found)
+
+    def table(self) -> pa.Table:
+        """One row a task, in the order of the codes (that of `crowdzoo.quality.task_table`).
+
+        Columns, null without annotations: `task`: name; `annotations`: how many; `waum`; `aum`: plain mean of its
+        annotations' AUM; `lowest_aum` and `lowest_annotator` (name): the annotation that fits least (of several, the
+        first); `trust`: mean of its annotations'.
+        """
+        import pyarrow as pa
+
+        tasks, num_tasks = self.annotations.task_ids, self.annotations.num_tasks
+        counts = np.bincount(tasks, minlength=num_tasks)
+        some = counts > 0
+        order = np.lexsort((self.aum, tasks))  # by task, and the lowest AUM first
+        first = np.zeros(num_tasks, np.int64)
+        first[some] = order[(np.cumsum(counts) - counts)[some]]
+        divisor = np.maximum(counts, 1)
+        # with no annotation at all there is nothing to look up
+        aum, who = (self.aum, self.annotations.annotator_ids) if len(tasks) else (np.zeros(1), np.zeros(1, np.int64))
+        names = name_column(self.annotations.annotators)
+        return pa.table(
+            {
+                "task": name_column(self.annotations.tasks),
+                "annotations": pa.array(counts),
+                "waum": defined(self.waum, some),
+                "aum": defined(np.bincount(tasks, self.aum, num_tasks) / divisor, some),
+                "lowest_aum": defined(aum[first], some),
+                "lowest_annotator": names.take(defined(who[first], some)),
+                "trust": defined(np.bincount(tasks, self.trust, num_tasks) / divisor, some),
+            }
+        )
+
+
+# === From a network ===
+
+
+def waum(
+    make_base: Callable[[], Any],
+    x: Any,
+    annotations: Annotations,
+    *,
+    epochs: int = 50,
+    batch_size: int = 32,
+    optimizer: Any = None,
+    margin: str = "top-2",
+    denominator: str = "trust",
+    smoothing: float = 0.01,
+    per_annotator: bool = False,
+    seed: int = 0,
+    verbose: Any = 0,
+) -> Waum:
+    """Ranks tasks by how ambiguous they are to a network that learns from everybody's labels.
+
+    A network is trained on the labels; after every epoch its class probabilities are taken **in evaluation mode** (the
+    authors take them as training goes, with dropout and batch statistics). With sigma the probabilities,
+
+        AUM_ir   = mean over epochs of  margin of y_ir in sigma(x_i)
+        s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)                      at the last epoch, pi of Dawid-Skene
+        WAUM_i   = sum_r s_r(x_i) AUM_ir / sum_r s_r(x_i)
+
+    Memory is that of the annotations and of [N, K] probabilities, whatever the number of epochs.
+
+    Args:
+        make_base: makes a Keras model from instances to class probabilities `[B, K]`; called once, after
+            `keras.utils.set_random_seed(seed)`.
+        x: instances `[N, ...]`, row i is task code i; or a structure of them.
+        annotations: kind classification, K classes.
+        epochs: of the training.
+        batch_size: tasks in a batch.
+        optimizer: a Keras optimizer or its name; None is Adam at 0.001.
+        margin: "top-2" or "pleiss", see `label_margins`.
+        denominator: "trust" or "redundancy", see `weighted_margins`.
+        smoothing: pseudo-count of every cell in Dawid-Skene's matrices.
+        per_annotator: False ("stacked") trains one network on all labels. True trains one for each annotator, on
+            their labels alone and from the same first weights, and judges their labels by it: slow, and only sensible
+            where few annotators labelled much.
+        seed: of weights, dropout and the order of the tasks.
+        verbose: Keras' verbosity.
+
+    Returns:
+        WAUM of every task, AUM and trust of every annotation.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+        DataError: annotations of another kind, or instances, or a base, that do not fit them.
+
+    Source:
+        T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
+        Areas Under the Margin. TMLR 2024.
+    """
+    import keras
+
+    from crowdzoo.layers.waum import WAUM, TrainingStart, record_margins
+    from crowdzoo.models.crowd_model import CrowdModel
+    from crowdzoo.models.training_data import ArrayData
+
+    check_classification(annotations, "WAUM")
+    check_number("epochs", epochs, 1, whole=True)
+    check_choice("margin", margin, MARGINS)
+    check_choice("denominator", denominator, DENOMINATORS)
+    confusions: Any = DawidSkene(prior=smoothing).fit(annotations).confusions
+    keras.utils.set_random_seed(seed)
+    crowd = WAUM(annotations.num_annotators)
+    model = CrowdModel(make_base(), crowd)
+    if not model.built:  # a base that learns its input's shape from the first batch
+        model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+    if crowd.num_classes != annotations.num_classes:
+        raise DataError(
+            f"The base tells {crowd.num_classes} classes apart, the annotations have {annotations.num_classes}."
+        )
+    model.compile(optimizer)
+    start = TrainingStart(model)
+
+    if per_annotator:
+        order = np.argsort(annotations.annotator_ids, kind="stable")
+        ends = np.cumsum(np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators))
+        groups = [rows for rows in np.split(order, ends[:-1]) if len(rows)]
+    else:
+        groups = [np.arange(len(annotations))]
+    aum, trust = np.zeros(len(annotations)), np.zeros(len(annotations))
+    for rows in groups:
+        theirs = replace(
+            annotations,
+            task_ids=annotations.task_ids[rows],
+            annotator_ids=annotations.annotator_ids[rows],
+            labels=annotations.labels[rows],
+            confidence=None,
+            timestamp=None,
+        )
+        start.restore()
+        recorded = record_margins(
+            model, ArrayData(x, theirs), theirs, margin,
+            epochs=epochs, batch_size=batch_size, seed=seed, verbose=verbose,
+        )  # fmt: skip
+        aum[rows] = recorded.aum
+        trust[rows] = label_trust(confusions, recorded.probabilities, theirs.task_ids, theirs.annotator_ids)
+    return Waum.of(annotations, aum, trust, denominator)

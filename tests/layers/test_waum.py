@@ -1,0 +1,255 @@
+"""WAUM, the training method: its two trainings against what they are said to be."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene
+from crowdzoo.datasets import simulate_annotations
+from crowdzoo.layers.waum import WAUM, TrainingStart, VotesCrossentropy
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.models.training_data import ArrayData
+from crowdzoo.quality.aum import waum
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+K, R = 3, 8
+ARGUMENTS = {
+    "num_annotators": R,
+    "prune": 0.1,
+    "margin_epochs": 3,
+    "margin": "pleiss",
+    "denominator": "redundancy",
+    "smoothing": 0.05,
+    "diagonal": 0.7,
+}
+P = np.random.default_rng(0).dirichlet(np.ones(K), size=4).astype("float32")
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    if form == "dense":
+        check(LayerCase(WAUM, ARGUMENTS, P, (4, R, K)))
+    else:
+        check(LayerCase(WAUM, ARGUMENTS, P, (4, 3, K), {"annotators": IDS}))
+
+
+# === The loss of both trainings ===
+
+
+def test_the_loss_is_the_mean_over_votes_and_tasks_without_any_are_not_counted():
+    votes = np.array([[2, 1, 0], [0, 0, 0], [0, 0, 1], [1, 1, 1]], "float32")
+    expected = -sum(votes[i, k] * np.log(P[i, k]) for i in range(4) for k in range(K)) / 7
+    loss = VotesCrossentropy()
+    assert float(loss(votes, P)) == pytest.approx(expected, rel=1e-5)
+    assert float(loss(votes[[0, 2, 3]], P[[0, 2, 3]])) == pytest.approx(expected, rel=1e-5)
+    # it is what every (task, label) pair would cost on its own
+    pairs = [(i, k) for i in range(4) for k in range(K) for _ in range(int(votes[i, k]))]
+    rows, labels = np.array(pairs).T
+    alone = keras.losses.SparseCategoricalCrossentropy()(labels, P[rows])
+    assert float(loss(votes, P)) == pytest.approx(float(alone), rel=1e-5)
+
+
+def test_a_batch_without_votes_costs_nothing_and_a_certain_mistake_is_finite():
+    loss = VotesCrossentropy()
+    assert float(loss(np.zeros((4, K), "float32"), P)) == 0
+    certain = np.eye(K, dtype="float32")
+    assert np.isfinite(float(loss(np.roll(certain, 1, axis=0), certain)))
+
+
+def test_labels_beside_annotators_answers_have_the_parents_loss():
+    labels = np.where(IDS >= 0, 1, -1)
+    answers = np.random.default_rng(1).normal(size=(4, 3, K)).astype("float32")
+    assert float(VotesCrossentropy()(labels, answers)) == float(MaskedCrowdCrossentropy()(labels, answers))
+
+
+# === fit ===
+
+
+def a_crowd(seed=0, number=200, bad=20):
+    """Three clouds; of the first `bad` tasks nobody has any idea. Task 50 is unlabelled, annotator 7 says nothing."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(K, size=number)
+    x = (np.array([[0, 0], [5, 0], [0, 5]])[gold] + rng.normal(size=(number, 2))).astype("float32")
+    confusions = np.tile(np.full((K, K), 0.1) + 0.7 * np.eye(K), (R - 1, 1, 1))
+    confusions[0] = [[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]]  # always slips to the next class
+    redundancy = np.where(np.arange(number) == 50, 0, 3)
+    found = simulate_annotations(gold, confusions, redundancy, seed)
+    labels = np.where(found.task_ids < bad, rng.integers(K, size=len(found)), found.labels)
+    return x, gold, dataclasses.replace(found, labels=labels, annotators=np.arange(R)), confusions
+
+
+def a_base(dropout=0.0):
+    return FeatureClassifier(2, K, hidden=(12,), dropout=dropout)
+
+
+def a_model(seed=0, dropout=0.0, rate=0.02, **settings):
+    keras.utils.set_random_seed(seed)
+    model = CrowdModel(a_base(dropout), WAUM(R, **{"prune": 0.1, "margin_epochs": 6, **settings}))
+    model.compile(keras.optimizers.Adam(rate))
+    return model
+
+
+def fitted(x, annotations, epochs=5, seed=0, dropout=0.0, shuffle=True, **settings):
+    model = a_model(seed, dropout, **settings)
+    model.fit(x, annotations, epochs=epochs, batch_size=64, seed=seed, shuffle=shuffle, verbose=0)
+    return model
+
+
+def test_scores_are_those_of_the_quality_measure():
+    x, _, annotations, _ = a_crowd()
+    for settings in ({}, {"margin": "pleiss", "denominator": "redundancy"}):
+        model = fitted(x, annotations, epochs=1, **settings)
+        expected = waum(
+            a_base, x, annotations, epochs=6, batch_size=64, optimizer=keras.optimizers.Adam(0.02), **settings
+        )
+        np.testing.assert_allclose(model.crowd.scores.waum, expected.waum, atol=1e-6)
+    assert np.isnan(expected.waum[50])
+
+
+def test_the_second_training_begins_anew_on_the_soft_labels_of_the_kept_tasks_alone():
+    x, _, annotations, _ = a_crowd()
+    model = fitted(x, annotations, shuffle=False)
+    gone = model.crowd.scores.prunable(0.1)
+    assert gone.sum() == 20  # a tenth of 199
+    kept = annotations.select_tasks(~gone)
+    confusions = DawidSkene(prior=0.01).fit(kept).confusions
+    soft = np.zeros((len(x), K), "float32")
+    for i, r, k in zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True):
+        soft[i, k] += 0 if gone[i] else confusions[r, k, k]
+    soft /= np.maximum(soft.sum(axis=1, keepdims=True), 1e-9)
+
+    # by hand: a fresh base and optimizer, and whatever the pruned tasks look like
+    nonsense = np.where(gone[:, None], 1e3, x).astype("float32")
+    keras.utils.set_random_seed(0)
+    alone = CrowdModel(a_base())
+    alone.compile(keras.optimizers.Adam(0.02), VotesCrossentropy())
+    batches = ArrayData(nonsense, annotations).batches(64, 0, shuffle=False, inputs=(), targets=soft)
+    history = alone.fit_batches(batches, epochs=5, verbose=0)
+    np.testing.assert_allclose(model.predict(x, verbose=0), alone.predict(x, verbose=0), atol=1e-5)
+    assert int(model.optimizer.iterations) == int(alone.optimizer.iterations) == 20
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    np.testing.assert_allclose(model.annotator_confusions(), confusions, atol=1e-5)
+
+
+def test_nothing_is_pruned_at_quantile_zero():
+    x, _, annotations, _ = a_crowd()
+    model = fitted(x, annotations, epochs=1, prune=0.0)
+    np.testing.assert_allclose(
+        model.annotator_confusions(), DawidSkene(prior=0.01).fit(annotations).confusions, atol=1e-5
+    )
+
+
+def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
+    x, gold, annotations, confusions = a_crowd(number=800, bad=40)
+    model = fitted(x, annotations, epochs=8, margin_epochs=8, prune=0.05)
+    pruned = model.crowd.scores.prunable(0.05)
+    assert pruned[:40].mean() > 6 * pruned[40:].mean()
+    assert (model.predict(x, verbose=0).argmax(axis=1) == gold).mean() > 0.97
+    recovery = confusion_recovery(confusions, model.annotator_confusions()[: R - 1])
+    assert recovery.mean_absolute_error < 0.05
+    np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known
+
+
+def test_tasks_keep_their_codes_whatever_the_order_of_the_rows():
+    x, _, annotations, _ = a_crowd()
+    order = np.random.default_rng(1).permutation(len(annotations))
+    columns = [getattr(annotations, name)[order] for name in ("task_ids", "annotator_ids", "labels")]
+    shuffled = Annotations("classification", *columns, annotations.tasks, annotations.annotators, annotations.classes)
+    first, second = fitted(x, annotations, epochs=2), fitted(x, shuffled, epochs=2)
+    np.testing.assert_allclose(first.crowd.scores.waum, second.crowd.scores.waum, atol=1e-5)
+    np.testing.assert_allclose(first.predict(x, verbose=0), second.predict(x, verbose=0), atol=1e-4)
+
+
+def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
+    x, _, annotations, _ = a_crowd()
+
+    def weights(seed):
+        return fitted(x, annotations, epochs=2, seed=seed, dropout=0.5).get_weights()
+
+    first = weights(3)
+    for one, other in zip(first, weights(3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(first, weights(4), strict=True))
+
+
+def test_the_history_is_the_second_trainings_with_the_first_ones_loss_beside_it():
+    x, _, annotations, _ = a_crowd()
+    model = a_model(margin_epochs=4)
+    counted = []
+    history = model.fit(
+        x, annotations, validation_data=(x, annotations), epochs=3, batch_size=64, verbose=0,
+        callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: counted.append(epoch))],
+    )  # fmt: skip
+    assert counted == [0, 1, 2]
+    assert {name: len(values) for name, values in history.history.items()} == {
+        "loss": 3, "val_loss": 3, "margin_loss": 4
+    }  # fmt: skip
+    # validation and evaluation: how well the annotators' labels are foretold
+    value = model.evaluate(x, annotations, verbose=0)
+    assert value == pytest.approx(history.history["val_loss"][-1], rel=0.05)
+    assert 0 < value < np.log(K)
+
+
+def test_a_learning_rate_that_a_callback_lowered_is_put_back():
+    model = a_model()
+    before = [np.array(weight) for weight in model.base.get_weights()]
+    start = TrainingStart(model)
+    model.optimizer.learning_rate.assign(0.5)
+    model.optimizer.iterations.assign(7)
+    model.base.set_weights([weight + 1 for weight in before])
+    start.restore()
+    assert float(ops.convert_to_numpy(model.optimizer.learning_rate)) == pytest.approx(0.02)
+    assert int(model.optimizer.iterations) == 0
+    for weight, value in zip(model.base.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+
+
+def test_a_crowd_of_lone_labels_with_a_class_never_said_trains_without_a_nan():
+    x, gold, _, _ = a_crowd(number=30)
+    tasks = np.arange(30)
+    lonely = Annotations("classification", tasks, tasks % R, gold % 2, tasks, np.arange(R), np.arange(K))
+    model = fitted(x, lonely, epochs=2, margin_epochs=2)
+    scores = model.crowd.scores
+    np.testing.assert_allclose(scores.waum, scores.aum)  # one label each
+    for array in (*model.get_weights(), model.predict(x, verbose=0), model.posteriors(x, lonely)):
+        assert np.isfinite(array).all()
+
+
+def test_a_trained_model_is_saved_and_loaded_without_its_scores(tmp_path):
+    x, _, annotations, _ = a_crowd()
+    model = fitted(x, annotations, epochs=2)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
+    assert loaded.crowd.get_config() == model.crowd.get_config()
+    assert loaded.crowd.scores is None
+    loaded.fit(x, annotations, epochs=1, verbose=0)
+    assert loaded.crowd.scores is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prune": 1.0}, "prune must be at least 0 and below 1, got 1.0"),
+        ({"prune": -0.1}, "prune"),
+        ({"margin_epochs": 0}, "margin_epochs must be a whole number >= 1, got 0"),
+        ({"margin_epochs": 1.5}, "margin_epochs"),
+        ({"margin": "yang"}, "margin must be one of top-2, pleiss, got 'yang'"),
+        ({"denominator": "votes"}, "denominator must be one of trust, redundancy, got 'votes'"),
+        ({"smoothing": 0.0}, "smoothing must be above 0, got 0.0"),
+        ({"diagonal": 1.0}, "diagonal"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(settings, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        WAUM(R, **settings)
+    assert str(caught.value).startswith("WAUM: ")
