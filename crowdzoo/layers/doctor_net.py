@@ -1,0 +1,339 @@
+"""Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.expectation import annotation_columns
+
+__all__ = ["DoctorNet", "VoteShareCrossentropy"]
+
+# Far below every logit, and finite, so that no gradient becomes NaN.
+LOWEST = -1e30
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class VoteShareCrossentropy(keras.losses.Loss):
+    """Cross-entropy between the shares of a task's votes and the weighted mean of the voters' heads.
+
+    With `w_r` the weights and S_i the annotators who labelled task i,
+    `-sum_k q_i(k) log(sum_(r in S_i) w_r p_ir(k) / sum_(r in S_i) w_r)`, `q_i(k)` the share of votes for k.
+
+    Call arguments:
+        y_true: labels int `[B, M]`, a negative number where there is none.
+        y_pred: `log w_r + log p_ir(k)`, `[B, M, K]`, as `DoctorNet` with weights gives them. A factor that all
+            weights share changes nothing.
+
+    Returns:
+        A number a task, `[B]`, 0 where nobody labelled; their mean is the loss.
+    """
+
+    def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """See the class."""
+        labels = ops.cast(y_true, "int32")
+        there = ops.expand_dims(labels >= 0, axis=-1)
+        logs = ops.where(there, y_pred, LOWEST)
+        mean = ops.logsumexp(logs, axis=1) - ops.logsumexp(logs, axis=(1, 2))[:, None]  # over K, heads sum to one
+        votes = ops.sum(ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=1)  # -1 is a row of zeros
+        shares = votes / ops.maximum(ops.sum(votes, axis=-1, keepdims=True), 1)
+        return -ops.sum(shares * mean, axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class DoctorNet(CrowdLayer):
+    """A softmax head for every annotator on a shared hidden layer; the truth is the heads' mean.
+
+    With h the last hidden layer's output, `P(r says l | x) = softmax(h W_r + b_r)[l]`, trained on r's own labels. The
+    truth is estimated as `sum_r w_r softmax(h W_r + b_r)` over all annotators who labelled anything in
+    training (the head of one who did not is as random as it started): Doctor Net (DN) with equal weights, weighted
+    Doctor Net (WDN) with learnt ones.
+
+    The layer stands on a base without a softmax, such as `FeatureClassifier(num_features, None)`, and cannot be
+    taken off: it makes the prediction. A head looks at the instance and knows no truth, hence there are
+    no confusion matrices and no posteriors; `confusions_on` has what can be said instead.
+
+    WDN is trained in two phases, both by `CrowdModel.fit`: the base and the heads as in DN, then, with those frozen,
+    the weights alone (`VoteShareCrossentropy`), with a fresh optimizer of the same settings. The phases' losses stand
+    one after the other in the history and cannot be compared. Dropout stays on in the second phase.
+
+    A step of training gathers the heads of the annotations in the batch, `4 B M D K` bytes; a prediction goes
+    through all R heads, `heads_at_once` at a time.
+
+    Args:
+        num_annotators: R, number of annotators.
+        num_classes: K, number of classes.
+        weighted: whether the weights are learnt (WDN).
+        weight_epochs: epochs of the second phase; None is as many as `fit` is given for the first.
+        heads_at_once: annotators of whom a prediction holds the heads' answers at the same time.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: the last hidden layer's output `[B, D]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+
+    Returns:
+        Logits `[B, M, K]` (`[B, R, K]`). With weights they are `log w_r + log P(r says l | x)` up to one constant for
+        all: their softmax is the head's answer, and what it drops is the weight.
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong shape.
+
+    Example:
+        >>> base = FeatureClassifier(num_features=20, num_classes=None)
+        >>> model = CrowdModel(base, DoctorNet(annotations.num_annotators, annotations.num_classes, weighted=True))
+        >>> model.fit(x, annotations, epochs=100)
+
+    Source:
+        M. Guan, V. Gulshan, A. Dai, G. Hinton: Who Said What: Modeling Individual Labelers Improves Classification.
+        AAAI 2018; as a baseline in F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5. The
+        latter's code differs: it applies the softmax twice, sums over untrained heads too, and learns the weights from
+        the mean of all heads for every task, where here only those who labelled the task are averaged, so that
+        the cost follows the annotations.
+    """
+
+    stands_on_hidden_layer = True
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        weighted: bool = False,
+        weight_epochs: int | None = None,
+        heads_at_once: int = 64,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        lowest = {"num_classes": (num_classes, 2), "heads_at_once": (heads_at_once, 1)}
+        if weight_epochs is not None:
+            lowest["weight_epochs"] = (weight_epochs, 1)
+        for name, (value, least) in lowest.items():
+            if isinstance(value, bool) or int(value) != value or value < least:
+                raise ValueError(f"DoctorNet: {name} must be a whole number >= {least}, got {value!r}")
+        self._num_classes: int = int(num_classes)
+        self.weighted = bool(weighted)
+        self.weight_epochs = None if weight_epochs is None else int(weight_epochs)
+        self.heads_at_once = int(heads_at_once)
+        self.kernel: Any = None
+        self.bias: Any = None
+        self.log_weight: Any = None
+        self.seen: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the heads.
+
+        Args:
+            inputs_shape: `[B, D]` of the hidden layer; D must be known.
+        """
+        self._check_hidden(inputs_shape)
+        size, classes = int(inputs_shape[1] or 0), self._num_classes
+        # Glorot's range of one head; Keras' own would count the annotators' axis as inputs
+        limit = np.sqrt(6 / (size + classes))
+        self.kernel = self.add_weight(
+            shape=(self.num_annotators, size, classes),
+            initializer=keras.initializers.RandomUniform(-limit, limit),
+            name="kernel",
+            autocast=False,
+        )
+        self.bias = self.add_weight(
+            shape=(self.num_annotators, classes), initializer="zeros", name="bias", autocast=False
+        )
+        if self.weighted:
+            self.log_weight = self.add_weight(
+                shape=(self.num_annotators,), initializer="zeros", name="log_weight", autocast=False
+            )
+            self.log_weight.trainable = False  # until the second phase
+        # above 0 for annotators who labelled something in training
+        self.seen = self.add_weight(
+            shape=(self.num_annotators,), initializer="zeros", name="seen", trainable=False, autocast=False
+        )
+        super().build(inputs_shape)
+
+    # === What a layer says ===
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Logits of the labels; see the class."""
+        self._check_hidden(inputs.shape)
+        hidden = ops.cast(inputs, self._computing_dtype())
+        if annotators is None:
+            logits = self._logits(hidden, 0, self.num_annotators)
+        else:
+            kernel, bias = self._of(self.kernel, annotators), self._of(self.bias, annotators)
+            logits = ops.matmul(hidden[:, None, None, :], kernel)[:, :, 0] + bias
+        if not self.weighted:
+            return logits
+        log_weight = (
+            ops.cast(self.log_weight, logits.dtype) if annotators is None else self._of(self.log_weight, annotators)
+        )
+        return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
+
+    def truth(self, bottleneck: Any) -> Any:
+        """Weighted mean of all heads' label distributions.
+
+        Args:
+            bottleneck: the last hidden layer's output `[B, D]`.
+
+        Returns:
+            Class probabilities `[B, K]`, rows sum to one.
+        """
+        hidden = ops.cast(bottleneck, self._computing_dtype())
+        weights = self._weights()
+        parts = [
+            ops.einsum("brk,r->bk", ops.softmax(self._logits(hidden, start, stop), axis=-1), weights[start:stop])
+            for start, stop in self._chunks()
+        ]
+        return sum(parts[1:], parts[0])
+
+    def annotator_weights(self) -> np.ndarray:
+        """How much every annotator's head counts in the estimate of the truth.
+
+        Returns:
+            float64 `[R]`, sums to one; 0 for annotators without labels in training. Before training all are equal.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        weights = ops.convert_to_numpy(self._weights()).astype("float64")
+        return weights / weights.sum()
+
+    def confusions_on(self, hidden: Any) -> np.ndarray:
+        """What the heads answer on average, by what the layer takes the instances for.
+
+        `sum_i truth_i(k) P(r says l | x_i) / sum_i truth_i(k)`: a description of given instances, not a parameter.
+        Heads of annotators without labels in training mean nothing.
+
+        Args:
+            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`.
+
+        Returns:
+            float64 `[R, K, K]`, `confusions[r, k, l]`; rows sum to one.
+        """
+        self._check_built()
+        hidden = ops.convert_to_tensor(hidden, dtype=self._computing_dtype())
+        truth = ops.convert_to_numpy(self.truth(hidden)).astype("float64")
+        confusions = np.empty((self.num_annotators, self._num_classes, self._num_classes))
+        for start, stop in self._chunks():
+            said = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
+            confusions[start:stop] = np.einsum("ik,irl->rkl", truth, said)
+        return confusions / confusions.sum(axis=-1, keepdims=True)
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """There are none.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "DoctorNet: the heads look at the instance and know no truth, so there are no confusion matrices and no "
+            "posteriors; confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
+        )
+
+    def annotator_confusions(self) -> np.ndarray:
+        """There are none; see `confusions_on`.
+
+        Raises:
+            ValueError: always.
+        """
+        return self.log_confusions(None)
+
+    # === How a model is trained ===
+
+    def fit(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        batch_size: int,
+        seed: int,
+        shuffle: bool = True,
+        epochs: int = 1,
+        initial_epoch: int = 0,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains the heads, then, where they are wanted, the weights; see `CrowdLayer.fit`.
+
+        Epochs of the second phase go on counting where the first ended, also where a callback ended it early. It gets
+        copies of the callbacks as they were before the first, for which no loss of the first is the best so far.
+        """
+        labelled = np.bincount(annotation_columns(data)[1], minlength=self.num_annotators) > 0
+        self.seen.assign(np.maximum(ops.convert_to_numpy(self.seen), labelled.astype("float32")))
+        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
+        # Copied before the first phase: a callback may change the learning rate in it, and remembers its best loss.
+        optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
+        callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
+        history = super().fit(model, data, **order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)
+        if not self.weighted:
+            return history
+        start = initial_epoch + len(history.epoch)
+        more = epochs - initial_epoch if self.weight_epochs is None else self.weight_epochs
+        with self._weights_alone(model, optimizer):
+            settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
+            second = super().fit(model, data, **order, **settings)
+        for name, values in second.history.items():
+            history.history.setdefault(name, []).extend(values)
+        history.epoch.extend(second.epoch)
+        model.history = history
+        return history
+
+    @contextmanager
+    def _weights_alone(self, model: Any, optimizer: Any) -> Iterator[None]:
+        """The model compiled for the second phase; afterwards it is as it was, optimizer and frozen layers included."""
+        settings = keras.saving.deserialize_keras_object(model.get_compile_config())
+        settings["optimizer"] = model.optimizer  # it goes on where it stands
+        # parents before their layers before the variables: a layer hands its flag down
+        parts = [*model.base._flatten_layers(), *model.base.variables, self.kernel, self.bias, self.log_weight]
+        flags = [part.trainable for part in parts]
+        try:
+            model.base.trainable = False
+            self.kernel.trainable = self.bias.trainable = False
+            self.log_weight.trainable = True
+            model.compile(**{**settings, "optimizer": optimizer, "loss": VoteShareCrossentropy()})
+            yield
+        finally:
+            for part, flag in zip(parts, flags, strict=True):
+                part.trainable = flag
+            model.compile(**settings)
+
+    # === Keras and helpers ===
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "num_classes": self._num_classes,
+            "weighted": self.weighted,
+            "weight_epochs": self.weight_epochs,
+            "heads_at_once": self.heads_at_once,
+        }
+
+    def _logits(self, hidden: Any, start: int, stop: int) -> Any:
+        """Logits of the annotators start to stop - 1, `[B, stop - start, K]`."""
+        kernel, bias = (ops.cast(weight[start:stop], hidden.dtype) for weight in (self.kernel, self.bias))
+        return ops.einsum("bd,rdk->brk", hidden, kernel) + bias
+
+    def _weights(self) -> Any:
+        """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
+        seen = ops.cast(self.seen, self._computing_dtype())
+        log_weight = ops.zeros_like(seen) if self.log_weight is None else ops.cast(self.log_weight, seen.dtype)
+        return ops.softmax(ops.where(seen > 0, log_weight, LOWEST))
+
+    def _chunks(self) -> list[tuple[int, int]]:
+        """Ranges of annotators whose heads are held at the same time."""
+        starts = range(0, self.num_annotators, self.heads_at_once)
+        return [(start, min(start + self.heads_at_once, self.num_annotators)) for start in starts]
+
+    def _check_hidden(self, shape: tuple[int | None, ...]) -> None:
+        if len(shape) != 2 or shape[1] is None:
+            raise ValueError(f"DoctorNet: the input must have shape [batch, units], units known, got {tuple(shape)}")
+        if self.built and shape[1] != self.kernel.shape[1]:
+            raise ValueError(f"DoctorNet: built for {self.kernel.shape[1]} units, got {tuple(shape)}")

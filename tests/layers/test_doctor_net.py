@@ -1,0 +1,518 @@
+"""DoctorNet against its equations, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.doctor_net import DoctorNet, VoteShareCrossentropy
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+B, D, K, R = 4, 6, 3, 5
+# annotator 4 labels nothing; task 2 nobody labelled; annotator 1 labels one task
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 2]], dtype="int32")
+LABELS = np.array([[1, 1, -1], [0, -1, -1], [-1, -1, -1], [2, 0, 2]], dtype="int32")
+
+both = pytest.mark.parametrize("weighted", [False, True], ids=["DN", "WDN"])
+
+
+def hidden(rows=B, seed=0):
+    return np.random.default_rng(seed).normal(size=(rows, D)).astype("float32")
+
+
+def made(weighted=False, seen=(1, 1, 1, 1, 0), **more):
+    """A layer with random weights, and those weights by name in float64."""
+    layer = DoctorNet(R, K, weighted=weighted, **more)
+    layer.build((None, D))
+    rng = np.random.default_rng(1)
+    values = {"kernel": rng.normal(size=(R, D, K)), "bias": rng.normal(size=(R, K)), "seen": np.array(seen, "float64")}
+    values["log_weight"] = rng.normal(size=R) if weighted else np.zeros(R)
+    for name, value in values.items():
+        if getattr(layer, name) is not None:
+            getattr(layer, name).assign(value.astype("float32"))
+    return layer, values
+
+
+def softmax(logits):
+    odds = np.exp(logits - np.max(logits))
+    return odds / odds.sum()
+
+
+def cost_of(loss, layer, h):
+    return ops.convert_to_numpy(loss(LABELS, layer(h, annotators=IDS)))
+
+
+def head(values, r, h):
+    """Annotator r's label distribution for one hidden vector."""
+    logits = [sum(h[d] * values["kernel"][r, d, k] for d in range(D)) + values["bias"][r, k] for k in range(K)]
+    return softmax(np.array(logits))
+
+
+# === The battery ===
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+@both
+def test_the_battery_passes(weighted, check, form):
+    arguments = {
+        "num_annotators": R, "num_classes": K, "weighted": weighted, "weight_epochs": 7, "heads_at_once": 2
+    }  # fmt: skip
+    ids = {"annotators": IDS} if form == "sparse" else {}
+    check(LayerCase(DoctorNet, arguments, hidden(), (B, 3 if ids else R, K), ids))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_classes": 1}, "DoctorNet: num_classes must be a whole number >= 2, got 1"),
+        ({"weight_epochs": 0}, "DoctorNet: weight_epochs must be a whole number >= 1, got 0"),
+        ({"heads_at_once": 1.5}, "DoctorNet: heads_at_once must be a whole number >= 1, got 1.5"),
+        ({"num_annotators": 0}, "DoctorNet: num_annotators must be a whole number >= 1, got 0"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DoctorNet(**{"num_annotators": R, "num_classes": K, **arguments})
+
+
+def test_an_input_of_the_wrong_shape_is_refused():
+    layer, _ = made()
+    with pytest.raises(ValueError, match=r"must have shape \[batch, units\], units known, got \(4, 2, 6\)"):
+        layer(np.zeros((B, 2, D), "float32"))
+    with pytest.raises(ValueError, match="built for 6 units"):
+        layer(np.zeros((B, D + 1), "float32"))
+    with pytest.raises(ValueError, match=r"annotators must have shape"):
+        layer(hidden(), annotators=np.zeros(B, "int32"))
+
+
+# === The equations ===
+
+
+@both
+def test_answers_are_the_annotators_own_heads(weighted):
+    layer, values = made(weighted)
+    h = hidden()
+    dense, sparse = (ops.convert_to_numpy(ops.softmax(layer(h, annotators=ids))) for ids in (None, IDS))
+    for i in range(B):
+        for r in range(R):
+            np.testing.assert_allclose(dense[i, r], head(values, r, h[i]), rtol=1e-4, atol=1e-6)
+        for m in np.flatnonzero(IDS[i] >= 0):
+            np.testing.assert_allclose(sparse[i, m], head(values, IDS[i, m], h[i]), rtol=1e-4, atol=1e-6)
+
+
+@both
+@pytest.mark.parametrize("heads_at_once", [1, 2, 5, 64])
+def test_the_truth_is_the_weighted_mean_of_the_trained_heads(weighted, heads_at_once):
+    layer, values = made(weighted, heads_at_once=heads_at_once)
+    h = hidden()
+    weights = np.exp(values["log_weight"]) * values["seen"]
+    weights /= weights.sum()
+    expected = [sum(weights[r] * head(values, r, h[i]) for r in range(R)) for i in range(B)]
+    np.testing.assert_allclose(ops.convert_to_numpy(layer.truth(h)), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(layer.annotator_weights(), weights, rtol=1e-5, atol=1e-12)
+
+
+def test_before_training_every_head_counts_alike():
+    layer, values = made(seen=[0] * R)
+    np.testing.assert_allclose(layer.annotator_weights(), 1 / R)
+    expected = np.mean([head(values, r, hidden()[0]) for r in range(R)], axis=0)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer.truth(hidden()))[0], expected, rtol=1e-4)
+
+
+def test_heads_start_in_the_range_of_glorot_for_one_head():
+    layer = DoctorNet(400, K)
+    layer.build((None, D))
+    limit = np.sqrt(6 / (D + K))
+    kernel = ops.convert_to_numpy(layer.kernel)
+    assert 0.98 * limit < np.abs(kernel).max() <= limit
+    np.testing.assert_allclose(kernel.std(), limit / np.sqrt(3), rtol=0.05)
+    assert not ops.convert_to_numpy(layer.bias).any()
+    assert (kernel[0] != kernel[1]).any()
+
+
+@both
+def test_the_loss_of_the_heads_moves_only_heads_that_were_asked(weighted):
+    layer, values = made(weighted)
+    h, loss = hidden(), MaskedCrowdCrossentropy()
+    costs = [-np.log(head(values, IDS[i, m], h[i])[LABELS[i, m]]) for i, m in np.argwhere(LABELS >= 0)]
+    np.testing.assert_allclose(cost_of(loss, layer, h), np.mean(costs), rtol=1e-5)
+    by_h, (by_kernel, by_bias) = gradients(layer, lambda answers: loss(LABELS, answers), h, annotators=IDS)
+    # softmax cross-entropy: the gradient by the logits is (probability - one-hot) / number of labels
+    expected_bias, expected_kernel = np.zeros((R, K)), np.zeros((R, D, K))
+    expected_h = np.zeros((B, D))
+    for i, m in np.argwhere(LABELS >= 0):
+        r = IDS[i, m]
+        error = (head(values, r, h[i]) - np.eye(K)[LABELS[i, m]]) / len(costs)
+        expected_bias[r] += error
+        expected_kernel[r] += np.outer(h[i], error)
+        expected_h[i] += values["kernel"][r] @ error
+    np.testing.assert_allclose(by_bias, expected_bias, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(by_kernel, expected_kernel, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(by_h, expected_h, rtol=1e-3, atol=1e-6)
+    assert not by_kernel[4].any()
+    assert not by_h[2].any()
+
+
+def vote_share_loss(values, h):
+    """The second phase's loss, task by task."""
+    costs = []
+    for i in range(B):
+        voters = [m for m in range(IDS.shape[1]) if LABELS[i, m] >= 0]
+        if not voters:
+            costs.append(0.0)
+            continue
+        weights = np.array([np.exp(values["log_weight"][IDS[i, m]]) for m in voters])
+        mean = sum(w * head(values, IDS[i, m], h[i]) for w, m in zip(weights, voters, strict=True)) / weights.sum()
+        shares = np.mean([np.eye(K)[LABELS[i, m]] for m in voters], axis=0)
+        costs.append(-(shares * np.log(mean)).sum())
+    return np.mean(costs)
+
+
+def test_the_loss_of_the_weights_is_the_cross_entropy_of_vote_shares_and_voters_mean():
+    layer, values = made(weighted=True)
+    loss = VoteShareCrossentropy()
+    h = hidden()
+    np.testing.assert_allclose(cost_of(loss, layer, h), vote_share_loss(values, h), rtol=1e-5)
+    layer.log_weight.assign_add(np.full(R, 3, "float32"))  # a common factor of the weights
+    np.testing.assert_allclose(cost_of(loss, layer, h), vote_share_loss(values, h), rtol=1e-5)
+    layer.log_weight.assign_add(np.array([1, 0, 0, 0, 0], "float32"))
+    assert abs(cost_of(loss, layer, h) - vote_share_loss(values, h)) > 1e-3
+
+
+def test_the_gradient_by_the_weights_equals_finite_differences():
+    layer, values = made(weighted=True)
+    layer.kernel.trainable = layer.bias.trainable = False
+    layer.log_weight.trainable = True
+    h, loss = hidden(), VoteShareCrossentropy()
+    _, (found,) = gradients(layer, lambda answers: loss(LABELS, answers), h, annotators=IDS)
+    expected = np.zeros(R)
+    for r in range(R):
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = values["log_weight"].copy()
+            moved[r] += step
+            sides.append(vote_share_loss({**values, "log_weight": moved}, h))
+        expected[r] = (sides[0] - sides[1]) / 2e-5
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-6)
+    assert np.abs(expected[[0, 2, 3]]).min() > 1e-4  # tasks with one voter say nothing about weights
+    assert abs(found[1]) < 1e-6
+    assert found[4] == 0
+
+
+@both
+@pytest.mark.parametrize("loss", [MaskedCrowdCrossentropy(), VoteShareCrossentropy()])
+def test_a_batch_without_labels_costs_nothing_and_moves_nothing(weighted, loss):
+    layer, _ = made(weighted)
+    nobody = np.full_like(IDS, -1)
+    assert ops.convert_to_numpy(loss(nobody, layer(hidden(), annotators=nobody))) == 0
+    by_h, by_weights = gradients(layer, lambda answers: loss(nobody, answers), hidden(), annotators=nobody)
+    for gradient in (by_h, *by_weights):
+        np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
+
+
+def test_the_loss_of_the_weights_is_registered():
+    config = keras.saving.serialize_keras_object(VoteShareCrossentropy(name="mine"))
+    assert config["registered_name"] == "crowdzoo>VoteShareCrossentropy"
+    assert keras.saving.deserialize_keras_object(config).name == "mine"
+
+
+def test_confusions_on_instances_are_means_of_the_heads_by_estimated_truth():
+    layer, values = made(heads_at_once=2)
+    h = hidden(12)
+    found = layer.confusions_on(h)
+    truth = ops.convert_to_numpy(layer.truth(h))
+    for r in range(R):
+        for k in range(K):
+            mean = sum(truth[i, k] * head(values, r, h[i]) for i in range(12)) / truth[:, k].sum()
+            np.testing.assert_allclose(found[r, k], mean, rtol=1e-4)
+    np.testing.assert_allclose(found.sum(axis=2), 1, rtol=1e-12)
+
+
+def test_what_it_does_not_know_is_an_error_with_the_way_out():
+    layer, _ = made()
+    message = r"no confusion matrices and no posteriors; confusions_on\(model.base.predict\(x\)\)"
+    with pytest.raises(ValueError, match=message):
+        layer.log_confusions(IDS)
+    with pytest.raises(ValueError, match=message):
+        layer.annotator_confusions()
+    x, _, annotations = a_crowd()
+    with pytest.raises(ValueError, match=message):
+        a_model().posteriors(x, annotations)
+    for method in ("annotator_weights", "confusions_on"):
+        with pytest.raises(ValueError, match="no weights yet"):
+            getattr(DoctorNet(R, K), method)(*([hidden()] if method == "confusions_on" else []))
+
+
+# === Training ===
+
+N, ANNOTATORS = 400, 8
+
+
+def labels_of(truth, confusions, redundancy, num_annotators, rng):
+    """Dense labels `[N, R]`: every task asks so many of the annotators who have a matrix; the others label nothing."""
+    dense = np.full((len(truth), num_annotators), -1)
+    for i, k in enumerate(truth):
+        for r in rng.permutation(len(confusions))[:redundancy]:
+            dense[i, r] = rng.choice(K, p=confusions[r][k])
+    return dense
+
+
+def a_crowd(seed=0):
+    """Features, truth, and annotations by four experts, three who guess and one who labels nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, D)).astype("float32")
+    truth = x[:, :K].argmax(axis=1)
+    expert, guess = np.full((K, K), 0.05) + 0.85 * np.eye(K), np.full((K, K), 1 / K)
+    dense = labels_of(truth, [expert] * 4 + [guess] * 3, 5, ANNOTATORS, rng)
+    return x, truth, Annotations.from_dense(dense, classes=np.arange(K))
+
+
+def a_model(weighted=False, seed=0, dropout=0.0, optimizer=None, batch_normalization=False, metrics=None, **more):
+    keras.utils.set_random_seed(seed)
+    base = FeatureClassifier(D, None, hidden=(16,), dropout=dropout, batch_normalization=batch_normalization)
+    model = CrowdModel(base, DoctorNet(ANNOTATORS, K, weighted=weighted, heads_at_once=3, **more))
+    model.compile(optimizer or keras.optimizers.Adam(0.02), metrics=metrics)
+    return model
+
+
+def weights_of(model):
+    return [ops.convert_to_numpy(weight) for weight in model.weights]
+
+
+@both
+def test_the_truth_is_learnt_and_heads_of_experts_are_told_from_those_of_guessers(weighted):
+    x, truth, annotations = a_crowd()
+    model = a_model(weighted)
+    assert model.crowd.num_classes == K
+    history = model.fit(x, annotations, epochs=12, batch_size=32, verbose=0).history
+    estimate = model.predict(x, verbose=0)
+    assert estimate.shape == (N, K)
+    np.testing.assert_allclose(estimate.sum(axis=1), 1, rtol=1e-5)
+    assert (estimate.argmax(axis=1) == truth).mean() > 0.9
+    assert len(history["loss"]) == 24 if weighted else 12
+    weights = model.crowd.annotator_weights()
+    assert weights[7] == 0
+    if not weighted:
+        np.testing.assert_allclose(weights[:7], 1 / 7, rtol=1e-6)
+    confusions = model.crowd.confusions_on(model.base.predict(x, verbose=0))
+    diagonals = np.diagonal(confusions, axis1=1, axis2=2)
+    assert diagonals[:4].min() > diagonals[4:7].max() + 0.1
+
+
+def test_the_second_phase_moves_the_weights_alone():
+    x, _, annotations = a_crowd()
+    settings = {"dropout": 0.3, "batch_normalization": True}
+    first, both_phases = a_model(**settings), a_model(True, weight_epochs=3, **settings)
+    first.fit(x, annotations, epochs=2, verbose=0)
+    both_phases.fit(x, annotations, epochs=2, verbose=0)
+    moved = ops.convert_to_numpy(both_phases.crowd.log_weight)
+    assert moved[:7].all()
+    assert moved[7] == 0
+    others = [weight for weight in both_phases.weights if weight is not both_phases.crowd.log_weight]
+    # the same first phase, moving statistics of the normalisation included
+    for weight, expected in zip(others, weights_of(first), strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(weight), expected, rtol=1e-3, atol=1e-5, err_msg=weight.path)
+
+
+def test_the_second_phase_comes_near_the_best_weights():
+    # Every task has the votes of annotators 0 and 1, always equal. Head 0 predicts them, head 1 is a coin.
+    x = np.random.default_rng(0).choice([-1, 1], size=(64, D)).astype("float32")
+    votes = (x[:, 0] > 0).astype("int32")
+    dense = np.concatenate([np.stack([votes, votes], axis=1), np.full((64, ANNOTATORS - 2), -1)], axis=1)
+    model = CrowdModel(
+        keras.Sequential([keras.Input((D,)), keras.layers.Identity()]), DoctorNet(ANNOTATORS, K, True, 30)
+    )
+    model.compile(keras.optimizers.Adam(0.1))
+    kernel = np.zeros((ANNOTATORS, D, K), "float32")
+    kernel[0, 0] = kernel[1, 1] = [-5, 5, 0]  # head 1 goes by another feature
+    model.crowd.kernel.assign(kernel)
+    model.crowd.bias.assign(np.full((ANNOTATORS, K), [0, 0, -50.0]))
+    model.crowd.kernel.trainable = False  # the first phase keeps the heads
+    history = model.fit(x, dense, epochs=1, verbose=0).history["loss"]
+    assert model.crowd.annotator_weights()[0] > 0.95
+    assert history[-1] < 0.1 < history[1]
+    np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel), kernel)
+
+
+class Recorder(keras.callbacks.Callback):
+    """Remembers what a user's callback sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs, self.losses, self.rates, self.models = [], [], [], []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epochs.append(epoch)
+        self.losses.append(type(self.model.loss).__name__)
+        self.rates.append(float(ops.convert_to_numpy(self.model.optimizer.learning_rate)))
+        self.models.append(self.model)
+
+
+def test_callbacks_see_one_count_of_epochs_and_the_history_is_one():
+    x, _, annotations = a_crowd()
+    model, seen = a_model(True, weight_epochs=2), Recorder()
+    history = model.fit(
+        x, annotations, epochs=5, initial_epoch=2, validation_data=(x, annotations), callbacks=[seen], verbose=0
+    )
+    assert seen.epochs == history.epoch == [2, 3, 4, 5, 6]
+    assert seen.losses == ["MaskedCrowdCrossentropy"] * 3 + ["VoteShareCrossentropy"] * 2
+    assert all(one is model for one in seen.models)
+    assert {name: len(values) for name, values in history.history.items()} == {"loss": 5, "val_loss": 5}
+    assert model.history is history
+    # unless told otherwise, as many epochs again
+    assert a_model(True).fit(x, annotations, epochs=2, verbose=0).epoch == [0, 1, 2, 3]
+
+
+def test_early_stopping_ends_a_phase_and_the_next_one_goes_on_from_there():
+    x, _, annotations = a_crowd()
+    model, seen = a_model(True, weight_epochs=9), Recorder()
+    stop = keras.callbacks.EarlyStopping("loss", mode="max", patience=2, min_delta=100)  # never better
+    history = model.fit(x, annotations, epochs=50, callbacks=[stop, seen], verbose=0)
+    # one epoch to set the mark and two without a better one; the first phase's mark is forgotten in the second
+    assert seen.losses == ["MaskedCrowdCrossentropy"] * 3 + ["VoteShareCrossentropy"] * 3
+    assert history.epoch == seen.epochs == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_second_phase_starts_from_the_users_optimizer_and_leaves_it_as_it_was():
+    x, _, annotations = a_crowd()
+    optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
+    model, seen = a_model(True, weight_epochs=1, optimizer=optimizer, metrics=["accuracy"]), Recorder()
+
+    def halved(epoch, rate):
+        return rate / 2
+
+    slower = keras.callbacks.LearningRateScheduler(halved)
+    history = model.fit(x, annotations, epochs=2, callbacks=[slower], verbose=0)
+    assert model.optimizer is optimizer
+    assert int(ops.convert_to_numpy(optimizer.iterations)) == 2 * -(-N // 32)
+    np.testing.assert_allclose(history.history["learning_rate"], [0.025, 0.0125, 0.025], rtol=1e-6)
+    assert len(history.history["accuracy"]) == 3
+    assert isinstance(model.loss, MaskedCrowdCrossentropy)
+    assert set(model.evaluate(x, annotations, verbose=0, return_dict=True)) == {"loss", "accuracy"}
+    model.fit(x, annotations, epochs=1, callbacks=[seen], verbose=0)  # and once more
+    assert seen.losses == ["MaskedCrowdCrossentropy", "VoteShareCrossentropy"]
+
+
+def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
+    x, _, annotations = a_crowd()
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(8), keras.layers.Dense(8, activation="relu")])
+    base.layers[0].trainable = False
+    base.layers[1].bias.trainable = False
+    model = CrowdModel(base, DoctorNet(ANNOTATORS, K, weighted=True))
+    model.compile(metrics=["accuracy"])
+
+    def trained():
+        return [weight.path for weight in model.trainable_weights]
+
+    before, frozen = trained(), weights_of(base.layers[0])
+    assert len(before) == 3  # the second kernel, and the heads' two
+    model.fit(x, annotations, epochs=1, verbose=0)
+    assert trained() == before
+    assert base.trainable
+    for value, expected in zip(weights_of(base.layers[0]), frozen, strict=True):
+        np.testing.assert_array_equal(value, expected)
+
+    class Broken(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 1:
+                raise RuntimeError("in the second phase")
+
+    with pytest.raises(RuntimeError, match="in the second phase"):
+        model.fit(x, annotations, epochs=1, callbacks=[Broken()], verbose=0)
+    assert trained() == before
+    assert isinstance(model.loss, MaskedCrowdCrossentropy)
+
+
+@both
+def test_an_annotator_without_labels_is_neither_trained_nor_asked(weighted):
+    x, _, annotations = a_crowd()
+    model = a_model(weighted)
+    before = ops.convert_to_numpy(model.crowd.kernel)
+    model.fit(x, annotations, epochs=2, verbose=0)
+    np.testing.assert_array_equal(ops.convert_to_numpy(model.crowd.kernel)[7], before[7])
+    estimate = model.predict(x, verbose=0)
+    kernel = ops.convert_to_numpy(model.crowd.kernel).copy()
+    kernel[7] *= 1000
+    model.crowd.kernel.assign(kernel)
+    np.testing.assert_array_equal(model.predict(x, verbose=0), estimate)
+
+
+def test_who_labelled_in_an_earlier_fit_still_counts():
+    x, _, annotations = a_crowd()
+    dense = annotations.to_dense()
+    model = a_model()
+    for columns in ([0, 1], [1, 2]):
+        some = np.where(np.isin(np.arange(ANNOTATORS), columns), dense, -1)
+        model.fit(x, some, epochs=1, verbose=0)
+    np.testing.assert_allclose(model.crowd.annotator_weights(), [1 / 3] * 3 + [0] * 5, rtol=1e-6)
+
+
+def test_one_label_one_class_and_ties_give_finite_numbers():
+    x = hidden(4)
+    dense = np.full((4, ANNOTATORS), -1)
+    dense[0, :4] = [0, 0, 1, 1]  # a tie
+    dense[1, 5] = 1  # an annotator with one label, a task with one label; class 2 and task 3 nobody labelled
+    dense[2, 0] = 0
+    model = a_model(True)
+    losses = model.fit(x, dense, epochs=3, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+    assert np.isfinite(model.predict(x, verbose=0)).all()
+    np.testing.assert_allclose(model.crowd.annotator_weights().sum(), 1)
+
+
+@both
+def test_two_runs_with_one_seed_agree_exactly(weighted):
+    x, _, annotations = a_crowd()
+
+    def run(seed):
+        model = a_model(weighted, dropout=0.5)
+        model.fit(x, annotations, epochs=1, seed=seed, verbose=0)
+        return model.get_weights()
+
+    first = run(3)
+    for one, other in zip(first, run(3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(first, run(4), strict=True))
+
+
+@both
+def test_a_saved_model_is_the_same_model_and_trains_on(weighted, tmp_path):
+    x, _, annotations = a_crowd()
+    model = a_model(weighted)
+    model.fit(x, annotations, epochs=2, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.crowd.annotator_weights(), model.crowd.annotator_weights())
+    inputs = {"instances": x, "annotators": annotations.padded()[0].astype("int32")}
+    np.testing.assert_array_equal(ops.convert_to_numpy(loaded(inputs)), ops.convert_to_numpy(model(inputs)))
+    more, same = (m.fit(x, annotations, epochs=2, verbose=0).history["loss"] for m in (loaded, model))
+    np.testing.assert_allclose(more, same, rtol=1e-4)
+
+
+@both
+def test_an_exported_model_predicts_and_speaks_for_annotators(weighted, tmp_path):
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("SavedModels need the TensorFlow backend")
+    pytest.importorskip("tensorflow_serving.apis")
+    import tensorflow as tf
+
+    x, _, annotations = a_crowd()
+    model = a_model(weighted)
+    model.fit(x, annotations, epochs=1, verbose=0)
+    names = [f"annotator {r}" for r in range(ANNOTATORS)]
+    path = model.export(tmp_path / "1", classes=["a", "b", "c"], annotators=names)
+    loaded = tf.saved_model.load(str(path))
+    truth = loaded.signatures["serving_default"](instances=tf.constant(x[:5]))
+    np.testing.assert_allclose(truth["probabilities"], model.predict(x[:5], verbose=0), atol=1e-6)
+    asked = np.array([3, 0, 6, 6, 1])
+    said = loaded.signatures["annotators"](
+        instances=tf.constant(x[:5]), annotator=tf.constant([names[r] for r in asked])
+    )
+    dense = ops.convert_to_numpy(ops.softmax(model.crowd(model.base(x[:5]))))
+    np.testing.assert_allclose(said["probabilities"], dense[np.arange(5), asked], atol=1e-6)
