@@ -90,7 +90,7 @@ class DeepEM(ConfusionMatrices):
             self.update(expected_counts(posteriors, tasks, annotators, labels, self.num_annotators))
 
         step = ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
-        callbacks = [step, *(kwargs.pop("callbacks", None) or [])]
+        callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
         batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
         return model.fit_batches(batches, callbacks=callbacks, **kwargs)
 

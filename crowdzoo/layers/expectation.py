@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.losses import MaskedCrowdCrossentropy
+
 __all__ = ["ExpectationStep", "ExpectedLogLikelihood", "annotation_columns", "expected_counts", "vote_shares"]
 
 
@@ -14,12 +16,16 @@ __all__ = ["ExpectationStep", "ExpectedLogLikelihood", "annotation_columns", "ex
 class ExpectedLogLikelihood(keras.losses.Loss):
     """What an M-step minimises: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
 
+    Validation and `evaluate` compare answers with labels instead: then it is `MaskedCrowdCrossentropy`, the mean of
+    `-log P(label | x)`, which is not comparable with the loss of the training.
+
     Call arguments:
-        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one.
-        y_pred: log-joints `[B, K]` (`CrowdLayer.log_joint`).
+        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one; or labels int `[B, M]`, -1 where
+            there is none.
+        y_pred: log-joints `[B, K]` (`CrowdLayer.log_joint`); or log-probabilities of the labels `[B, M, K]`.
 
     Returns:
-        A number a task, `[B]`; their mean is the loss.
+        A number a task, `[B]`, their mean is the loss; for labels their mean.
     """
 
     def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
@@ -27,11 +33,15 @@ class ExpectedLogLikelihood(keras.losses.Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """See the class."""
+        if len(y_pred.shape) == 3:
+            return MaskedCrowdCrossentropy()(y_true, y_pred)
         return -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
 
 
 class ExpectationStep(keras.callbacks.Callback):
-    """Renews the posteriors before every round of epochs; `log_likelihood` and `num_e_steps` go to the history.
+    """Renews the posteriors before every round of epochs.
+
+    `log_likelihood` goes to the history from the second round on: before that there was no E-step.
 
     Args:
         data: `crowdzoo.models.TrainingData`.
