@@ -1,0 +1,243 @@
+"""What crowd layers share, and the posteriors that a CrowdModel makes of it, against loops in float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers import CrowdLayer
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.models import ArrayData, CrowdModel
+from crowdzoo.testing import gradients
+
+B, K, R, D = 4, 3, 5, 2
+# annotator 4 labels nothing, annotator 1 once; task 2 nobody labelled; annotator 3 of task 3 gave no label
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 2]], dtype="int32")
+LABELS = np.array([[1, 1, -1], [0, -1, -1], [-1, -1, -1], [-1, 0, 2]], dtype="int32")
+
+
+def confusions(seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=(R, K))
+
+
+def bottleneck(rows=B, seed=1):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=rows).astype("float32")
+
+
+def made(matrices):
+    layer = ConfusionMatrices(R)
+    layer.build((None, K))
+    layer.set_confusions(matrices)
+    return layer
+
+
+class ByFeature(CrowdLayer):
+    """A layer that looks at instances: everybody is right with the probability that the first feature says."""
+
+    uses_features = True
+
+    def build(self, inputs_shape, features_shape):
+        self._num_classes = inputs_shape[-1]
+        self.built = True
+
+    def log_confusions(self, annotators, features=None):
+        right = features[:, :1, None, None] * ops.ones_like(ops.cast(annotators, "float32"))[..., None, None]
+        eye = ops.eye(self._num_classes)
+        return ops.log(right * eye + (1 - right) / (self._num_classes - 1) * (1 - eye))
+
+    def call(self, inputs, annotators=None, features=None):
+        annotators = self._everybody(inputs) if annotators is None else annotators
+        return ops.log(ops.einsum("bk,bmkl->bml", inputs, ops.exp(self.log_confusions(annotators, features))))
+
+
+def joint_of(p, matrix_of, ids=IDS, labels=LABELS):
+    """log p(k) + sum of log P(label | k) over the labels, float64; `matrix_of(task, annotator)` is [true, said]."""
+    result = np.log(np.asarray(p, "float64"))
+    for i, m in np.argwhere(np.asarray(labels) >= 0):
+        for k in range(K):
+            result[i, k] += np.log(matrix_of(i, ids[i][m])[k, labels[i][m]])
+    return result
+
+
+def test_the_log_joint_adds_prior_and_labels():
+    matrices = confusions()
+    expected = joint_of(bottleneck(), lambda i, r: matrices[r])
+    found = ops.convert_to_numpy(made(matrices).log_joint(bottleneck(), IDS, LABELS))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    # where nobody labelled it is the prior alone
+    np.testing.assert_allclose(found[2], np.log(bottleneck()[2]), rtol=1e-5)
+
+
+def test_the_log_joint_of_a_layer_with_features_uses_the_tasks_own():
+    features = np.array([[0.9, 0], [0.6, 0], [0.5, 0], [0.4, 0]], "float32")
+    layer = ByFeature(R)
+    layer.build((None, K), (None, D))
+    found = layer.log_joint(bottleneck(), ops.convert_to_tensor(IDS), LABELS, ops.convert_to_tensor(features))
+
+    def matrix_of(i, r):
+        right = float(features[i, 0])
+        return np.where(np.eye(K) > 0, right, (1 - right) / (K - 1))
+
+    np.testing.assert_allclose(ops.convert_to_numpy(found), joint_of(bottleneck(), matrix_of), rtol=1e-4, atol=1e-5)
+
+
+def test_a_class_that_the_base_rules_out_gives_a_finite_log_joint():
+    p = np.array([[1, 0, 0]] * B, "float32")
+    assert np.isfinite(ops.convert_to_numpy(made(confusions()).log_joint(p, IDS, LABELS))).all()
+
+
+@pytest.mark.parametrize("ids", [IDS, np.full((2, 3), -1), np.array([[4, 4], [4, 4]]), np.arange(5)[:, None]])
+def test_a_distinct_sum_counts_everybody_of_the_batch_once(ids):
+    value_of = np.random.default_rng(0).normal(size=R)
+    layer = CrowdLayer(R)
+    found = layer._distinct_sum(ops.convert_to_tensor(value_of[ids].astype("float32")), ids.astype("int32"))
+    np.testing.assert_allclose(float(found), sum(value_of[r] for r in {*ids.ravel()} - {-1}), rtol=1e-5, atol=1e-6)
+    weights = ops.convert_to_numpy(layer._distinct_weights(ids.astype("int32")))
+    for place in np.ndindex(ids.shape):
+        times = (ids == ids[place]).sum()
+        np.testing.assert_allclose(weights[place], 0 if ids[place] < 0 else 1 / times, rtol=1e-6)
+
+
+class Penalised(ConfusionMatrices):
+    """Gives the sum over the batch's annotators of how often they are right about class 0."""
+
+    def call(self, inputs, annotators=None):
+        right = ops.exp(self.log_confusions(annotators))[..., 0, 0]
+        return self._distinct_sum(right, annotators) + 0 * ops.sum(inputs)
+
+
+def test_the_gradient_of_a_distinct_sum_is_the_same_however_often_somebody_occurs():
+    layer = Penalised(R, diagonal=0.7)
+    layer.build((None, K))
+    found = []
+    for ids in ([[0, 1], [0, 0], [0, -1]], [[0, 1]]):
+        ids = np.array(ids, "int32")
+        _, (by_kernel,) = gradients(layer, lambda value: value, bottleneck(len(ids)), annotators=ids)
+        found.append(by_kernel)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-7)
+    slope = 0.7 * 0.3  # of the softmax
+    np.testing.assert_allclose(found[0][:2, 0, 0], slope, rtol=1e-4)
+    assert not found[0][2:].any()
+
+
+def test_confusions_of_all_annotators_are_those_of_each():
+    matrices = confusions()
+    found = made(matrices).annotator_confusions()
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, matrices, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=2), 1, rtol=1e-12)
+
+
+def test_the_parent_says_what_it_does_not_know():
+    layer = CrowdLayer(R)
+    assert layer.num_classes is None
+    with pytest.raises(ValueError, match="CrowdLayer: no weights yet"):
+        layer.annotator_confusions()
+    with pytest.raises(NotImplementedError, match="CrowdLayer does not say how labels depend on the truth"):
+        layer.log_joint(bottleneck(), IDS, LABELS)
+    for number in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match=f"CrowdLayer: num_annotators must be a whole number >= 1, got {number!r}"):
+            CrowdLayer(number)
+    with pytest.raises(ValueError, match=r"must have shape \[batch, most annotations of a task\], got \(4,\)"):
+        made(confusions()).log_confusions(np.zeros(B, "int32"))
+
+
+def test_the_parents_defaults():
+    layer = CrowdLayer(R, name="mine")
+    assert isinstance(layer.default_loss(), MaskedCrowdCrossentropy)
+    p = bottleneck()
+    assert layer.truth(p) is p
+    assert layer.compute_mask(p, "mask") is None
+    config = layer.get_config()
+    assert (config["num_annotators"], config["name"]) == (R, "mine")
+    everybody = ops.convert_to_numpy(layer._everybody(p))
+    np.testing.assert_array_equal(everybody, [[0, 1, 2, 3, 4]] * B)
+
+
+# === Posteriors of a model ===
+
+
+def a_model(matrices, layer=None):
+    """A base whose probabilities are the instances themselves."""
+    base = keras.Sequential([keras.Input((K,)), keras.layers.Identity()])
+    model = CrowdModel(base, made(matrices) if layer is None else layer)
+    model.compile()
+    return model
+
+
+def some_labels(tasks=7):
+    """Dense labels; task 3 nobody labelled, annotator 4 labelled nothing."""
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((tasks, R)) < 0.5, rng.integers(K, size=(tasks, R)), -1)
+    dense[:, 0] = rng.integers(K, size=tasks)
+    dense[3] = -1
+    dense[:, 4] = -1
+    return dense
+
+
+def expected_posteriors(p, matrices, dense):
+    """Bayes' rule task by task, and the log-likelihood of all labels."""
+    posteriors, likelihood = np.zeros((len(dense), K)), 0.0
+    for i, row in enumerate(dense):
+        joint = np.array([
+            p[i, k] * np.prod([matrices[r, k, label] for r, label in enumerate(row) if label >= 0]) for k in range(K)
+        ])  # fmt: skip
+        posteriors[i] = joint / joint.sum()
+        likelihood += np.log(joint.sum())
+    return posteriors, likelihood
+
+
+@pytest.mark.parametrize("batch_size", [2, 256])
+def test_posteriors_are_bayes_rule_and_without_labels_the_estimate_of_the_base(batch_size):
+    matrices, dense, p = confusions(), some_labels(), bottleneck(7)
+    expected, likelihood = expected_posteriors(p.astype("float64"), matrices, dense)
+    model = a_model(matrices)
+    found = model.posteriors(p, dense, batch_size=batch_size)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found[3], p[3], rtol=1e-5)
+
+    annotations = Annotations.from_dense(dense, classes=np.arange(K))
+    data = ArrayData(p, annotations)
+    labelled = (dense >= 0).any(axis=1)
+    for found, value in (model.e_step(data, batch_size=batch_size), (model.posteriors(data), likelihood)):
+        np.testing.assert_allclose(found[labelled], expected[labelled], rtol=1e-4, atol=1e-6)
+        assert not found[3].any()
+        np.testing.assert_allclose(value, likelihood, rtol=1e-5)  # task 3 adds log 1
+
+
+def test_many_sure_labels_do_not_underflow():
+    # 400 labels of probability 1e-4 under the wrong classes: 1e-1600
+    right = 1 - 2e-4
+    matrices = np.full((400, K, K), 1e-4) + (right - 1e-4) * np.eye(K)
+    layer = ConfusionMatrices(400)
+    layer.build((None, K))
+    layer.set_confusions(matrices)
+    model = a_model(None, layer)
+    dense = np.array([[1] * 400, [0] * 200 + [2] * 200])
+    p = np.array([[0.8, 0.1, 0.1], [0.2, 0.2, 0.6]], "float32")
+    found, likelihood = model.e_step(ArrayData(p, Annotations.from_dense(dense, classes=np.arange(K))))
+    np.testing.assert_allclose(found[0], [0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(found[1], [0.25, 0, 0.75], atol=0.03)
+    expected = np.log(0.1) + 400 * np.log(right) + np.log(0.8) + 200 * np.log(right * 1e-4)
+    np.testing.assert_allclose(likelihood, expected, rtol=1e-4)
+
+
+def test_posteriors_look_at_the_features_where_the_layer_does():
+    p = bottleneck(7)
+    model = a_model(None, ByFeature(R))
+    dense = some_labels()
+    found = model.posteriors(p, dense)  # the instances are the features: P(right) is the first of them
+    for i, row in enumerate(dense):
+        right = p[i, 0]
+        matrix = np.where(np.eye(K) > 0, right, (1 - right) / (K - 1))
+        joint = p[i] * np.prod([matrix[:, label] for label in row if label >= 0], axis=0)
+        np.testing.assert_allclose(found[i], joint / joint.sum(), rtol=1e-4)
+
+
+def test_posteriors_need_a_crowd_layer():
+    base = keras.Sequential([keras.Input((K,)), keras.layers.Identity()])
+    with pytest.raises(ValueError, match="there is no crowd layer"):
+        CrowdModel(base).posteriors(bottleneck(7), some_labels())

@@ -1,0 +1,278 @@
+"""DeepEM against the equations of its EM, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.deep_em import DeepEM
+from crowdzoo.layers.expectation import ExpectedLogLikelihood
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+B, D, K, R = 4, 4, 3, 5
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
+# One label each of annotators 3; none of annotator 4. Class 2 nobody says. Task 1 is a tie, task 3 has no label.
+DENSE = np.array([[0, 0, 1, -1, -1], [0, 1, -1, -1, -1], [1, 1, 0, 1, -1], [-1] * 5, [1, -1, 1, -1, -1]])
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "prior": 0.5, "diagonal": 0.7, "epochs_per_round": 3}
+    p = np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
+    ids = {"annotators": IDS} if form == "sparse" else {}
+    check(LayerCase(DeepEM, arguments, p, (B, 3 if ids else R, K), ids))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prior": 0}, "DeepEM: prior must be above 0, got 0"),
+        ({"prior": float("nan")}, "DeepEM: prior must be above 0, got nan"),
+        ({"diagonal": 1}, "DeepEM: diagonal must be above 0 and below 1, got 1"),
+        ({"epochs_per_round": 0}, "DeepEM: epochs_per_round must be a whole number >= 1, got 0"),
+        ({"epochs_per_round": 1.5}, "DeepEM: epochs_per_round must be a whole number >= 1, got 1.5"),
+        ({"num_annotators": 0}, "DeepEM: num_annotators must be a whole number >= 1, got 0"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DeepEM(**{"num_annotators": R, **arguments})
+
+
+# === The equations ===
+
+
+def prior_matrix(prior, diagonal):
+    return [[prior * (diagonal if k == said else (1 - diagonal) / (K - 1)) for said in range(K)] for k in range(K)]
+
+
+def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1):
+    """Epochs of the EM with softmax regression as its network, a step of gradient descent on all tasks an epoch."""
+    x, kernel, bias = (np.array(array, "float64") for array in (x, kernel, bias))
+    tasks = [i for i in range(len(dense)) if max(dense[i]) >= 0]
+    labels = {i: [(r, label) for r, label in enumerate(dense[i]) if label >= 0] for i in tasks}
+    q = {i: np.array([sum(label == k for _, label in labels[i]) / len(labels[i]) for k in range(K)]) for i in tasks}
+    losses, likelihoods = [], []
+
+    def estimate(i):
+        odds = np.exp(x[i] @ kernel + bias)
+        return odds / odds.sum()
+
+    for epoch in range(epochs):
+        if epoch % every == 0:
+            if epoch > 0:
+                likelihood = 0.0
+                for i in tasks:
+                    odds = estimate(i)
+                    for r, label in labels[i]:
+                        odds = odds * confusions[r, :, label]  # noqa: F821 (set in the round before)
+                    q[i] = odds / odds.sum()
+                    likelihood += np.log(odds.sum())
+                likelihoods += [likelihood] * every
+            confusions = np.array([prior_matrix(prior, diagonal)] * R)
+            for i in tasks:
+                for r, label in labels[i]:
+                    for k in range(K):
+                        confusions[r, k, label] += q[i][k]
+            confusions /= confusions.sum(axis=2, keepdims=True)
+        loss, by_kernel, by_bias = 0.0, np.zeros_like(kernel), np.zeros_like(bias)
+        for i in tasks:
+            p = estimate(i)
+            for k in range(K):
+                said = sum(np.log(confusions[r, k, label]) for r, label in labels[i])
+                loss -= q[i][k] * (np.log(p[k]) + said) / len(tasks)
+            by_kernel += np.outer(x[i], p - q[i]) / len(tasks)
+            by_bias += (p - q[i]) / len(tasks)
+        losses.append(loss)
+        kernel -= rate * by_kernel
+        bias -= rate * by_bias
+    return {"kernel": kernel, "bias": bias, "confusions": confusions, "loss": losses, "log_likelihood": likelihoods}
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_whole_rounds_are_the_equations(every):
+    settings = {"prior": 0.7, "diagonal": 0.6}
+    x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, DeepEM(R, epochs_per_round=every, **settings))
+    model.compile(keras.optimizers.SGD(0.5))
+    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, every=every, **settings)
+    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    history = model.fit(x, annotations, epochs=4, batch_size=32, verbose=0).history
+    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-4)
+    np.testing.assert_allclose(history["log_likelihood"], expected["log_likelihood"], rtol=1e-4)
+    np.testing.assert_allclose(model.annotator_confusions(), expected["confusions"], rtol=1e-3, atol=1e-5)
+    for weight, name in zip(base.get_weights(), ("kernel", "bias"), strict=True):
+        np.testing.assert_allclose(weight, expected[name], rtol=1e-3, atol=1e-5)
+    # annotator 4 has no labels and keeps the prior; 3 has one label and is pulled from it
+    np.testing.assert_allclose(model.annotator_confusions()[4], np.array(prior_matrix(1, 0.6)), rtol=1e-5)
+    assert np.isfinite(model.posteriors(x, annotations)).all()
+
+
+@pytest.mark.parametrize(("prior", "diagonal"), [(0.1, 0.6), (3.0, 0.9)])
+def test_the_m_step_adds_as_many_labels_as_the_prior_says_to_every_row(prior, diagonal):
+    layer = DeepEM(R, prior=prior, diagonal=diagonal)
+    layer.build((None, K))
+    counts = np.random.default_rng(0).integers(5, size=(R, K, K)).astype("float64")
+    counts[4] = 0
+    layer.update(counts)
+    for r in range(R):
+        for k in range(K):
+            row = counts[r, k] + prior_matrix(prior, diagonal)[k]
+            np.testing.assert_allclose(layer.annotator_confusions()[r, k], row / row.sum(), rtol=1e-4)
+
+
+# === Training ===
+
+N, ANNOTATORS = 600, 7
+
+
+def labels_of(truth, confusions, redundancy, num_annotators, rng):
+    """Dense labels `[N, R]`: every task asks so many of the annotators who have a matrix; the others label nothing."""
+    dense = np.full((len(truth), num_annotators), -1)
+    for i, k in enumerate(truth):
+        for r in rng.permutation(len(confusions))[:redundancy]:
+            dense[i, r] = rng.choice(K, p=confusions[r][k])
+    return dense
+
+
+def a_crowd(seed=0):
+    """Features, truth, confusions of six annotators, the second always wrong, and labels; the seventh says nothing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(N, D)).astype("float32")
+    truth = x[:, :K].argmax(axis=1)
+    confusions = np.array([rng.dirichlet(np.ones(K), K) * 0.3 + 0.7 * np.eye(K) for _ in range(6)])
+    confusions[1] = 0.1 / 3 + 0.9 * np.eye(K)[[1, 2, 0]]
+    dense = labels_of(truth, confusions, 4, ANNOTATORS, rng)
+    return x, truth, confusions, Annotations.from_dense(dense, classes=np.arange(K))
+
+
+def a_model(seed=0, dropout=0.0, annotators=ANNOTATORS, **more):
+    keras.utils.set_random_seed(seed)
+    model = CrowdModel(FeatureClassifier(D, K, hidden=(16,), dropout=dropout), DeepEM(annotators, **more))
+    model.compile(keras.optimizers.Adam(0.02))
+    return model
+
+
+def test_confusions_of_simulated_annotators_are_recovered():
+    x, truth, confusions, annotations = a_crowd()
+    model = a_model()
+    history = model.fit(x, annotations, epochs=12, batch_size=32, verbose=0).history
+    found = model.annotator_confusions()
+    # a count of some 130 labels a row alone errs by .02 on average
+    recovery = confusion_recovery(confusions, found[:6])
+    assert recovery.mean_absolute_error < 0.03
+    assert recovery.diagonal_correlation > 0.98
+    assert (model.predict(x, verbose=0).argmax(axis=1) == truth).mean() > 0.93
+    posteriors = model.posteriors(x, annotations)
+    np.testing.assert_allclose(posteriors.sum(axis=1), 1, rtol=1e-5)
+    votes = (annotations.to_dense()[..., None] == np.arange(K)).sum(axis=1)
+    assert (posteriors.argmax(axis=1) == truth).mean() > (votes.argmax(axis=1) == truth).mean() + 0.05
+    assert history["log_likelihood"][-1] > history["log_likelihood"][0]
+
+
+def test_the_optimizer_does_not_see_the_matrices():
+    model = a_model()
+    assert not any(weight is model.crowd.kernel for weight in model.trainable_weights)
+    assert len(model.trainable_weights) == 4  # kernel and bias of two layers of the base
+    assert isinstance(model.loss, ExpectedLogLikelihood)
+
+
+def test_annotators_without_labels_do_not_change_the_training():
+    x, _, _, annotations = a_crowd()
+    wide = np.concatenate([annotations.to_dense(), np.full((N, 30), -1)], axis=1)
+    few, many = a_model(), a_model(annotators=ANNOTATORS + 30)
+    losses = few.fit(x, annotations, epochs=2, verbose=0).history["loss"]
+    np.testing.assert_allclose(many.fit(x, wide, epochs=2, verbose=0).history["loss"], losses, rtol=1e-5)
+    confusions = many.annotator_confusions()
+    np.testing.assert_allclose(confusions[:ANNOTATORS], few.annotator_confusions(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(confusions[ANNOTATORS:], [prior_matrix(1, 0.8)] * 30, rtol=1e-5)
+
+
+class Recorder(keras.callbacks.Callback):
+    """What a user's callback sees at the end of an epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs, self.logs, self.models = [], [], []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(epoch)
+        self.logs.append(dict(logs or {}))
+        self.models.append(self.model)
+
+
+def test_callbacks_see_the_likelihood_and_may_stop_the_training():
+    x, _, _, annotations = a_crowd()
+    model, seen = a_model(), Recorder()
+    stop = keras.callbacks.EarlyStopping("log_likelihood", mode="max", min_delta=1e9)
+    callbacks = [seen, stop]
+    history = model.fit(x, annotations, epochs=20, callbacks=callbacks, verbose=0)
+    assert callbacks == [seen, stop]
+    assert all(one is model for one in seen.models)
+    # no likelihood in the first round, one to compare with in the second, and no better one in the third
+    assert seen.epochs == history.epoch == [0, 1, 2]
+    assert [logs.get("log_likelihood") for logs in seen.logs[1:]] == history.history["log_likelihood"]
+    assert "log_likelihood" not in seen.logs[0]
+    # one callback need not be a list
+    model.fit(x, annotations, callbacks=seen, verbose=0)
+    assert seen.epochs == [0, 1, 2, 0]
+
+
+def test_validation_and_evaluation_are_the_cross_entropy_of_the_labels():
+    x, _, _, annotations = a_crowd()
+    model = a_model()
+    history = model.fit(x, annotations, validation_data=(x, annotations), epochs=2, batch_size=1000, verbose=0).history
+    assert len(history["val_loss"]) == 2
+    answers = np.exp(ops.convert_to_numpy(model.crowd(model.base(x))))
+    i, r = annotations.task_ids, annotations.annotator_ids
+    expected = -np.log(answers[i, r, annotations.labels]).mean()
+    np.testing.assert_allclose(history["val_loss"][-1], expected, rtol=1e-4)
+    np.testing.assert_allclose(model.evaluate(x, annotations, batch_size=1000, verbose=0), expected, rtol=1e-4)
+
+
+def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
+    x, _, _, annotations = a_crowd()
+
+    def weights(seed):
+        model = a_model(dropout=0.5)
+        model.fit(x, annotations, epochs=2, seed=seed, verbose=0)
+        return model.get_weights()
+
+    first = weights(3)
+    for one, other in zip(first, weights(3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert any((one != other).any() for one, other in zip(first, weights(4), strict=True))
+
+
+def test_a_saved_model_is_the_same_model_and_trains_on(tmp_path):
+    x, _, _, annotations = a_crowd()
+    model = a_model(prior=0.3, epochs_per_round=2)
+    model.fit(x, annotations, epochs=3, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
+    np.testing.assert_array_equal(loaded.posteriors(x, annotations), model.posteriors(x, annotations))
+    assert not loaded.crowd.kernel.trainable
+    assert (loaded.crowd.prior, loaded.crowd.epochs_per_round) == (0.3, 2)
+    more, same = (m.fit(x, annotations, epochs=3, verbose=0).history for m in (loaded, model))
+    for name in ("loss", "log_likelihood"):
+        np.testing.assert_allclose(more[name], same[name], rtol=1e-4)
+
+
+def test_answers_mix_the_matrices_by_the_estimate():
+    layer = DeepEM(R)
+    layer.build((None, K))
+    confusions = np.random.default_rng(0).dirichlet(np.ones(K), size=(R, K))
+    layer.set_confusions(confusions)
+    p = np.random.default_rng(1).dirichlet(np.ones(K), size=B).astype("float32")
+    answers = np.exp(ops.convert_to_numpy(layer(p, annotators=IDS)))
+    for i, m in np.argwhere(IDS >= 0):
+        expected = sum(p[i, k] * confusions[IDS[i, m], k] for k in range(K))
+        np.testing.assert_allclose(answers[i, m], expected, rtol=1e-4)
