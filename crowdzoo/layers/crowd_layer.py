@@ -89,6 +89,14 @@ class CrowdLayer(keras.layers.Layer):
         prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
         return prior + ops.einsum("bml,bmkl->bk", said, logs)
 
+    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """What a model gives, and its loss gets, when labels go into it; arguments as for `log_joint`.
+
+        Returns:
+            The log-joint `[B, K]`; or, where a loss needs its parts, `[B, V K]`: V summands, one after the other.
+        """
+        return self.log_joint(inputs, annotators, labels, features)
+
     def truth(self, bottleneck: Any) -> Any:
         """The model's estimate of the truth: the bottleneck itself, unless a method combines its annotators."""
         return bottleneck
