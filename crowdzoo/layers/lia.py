@@ -1,0 +1,409 @@
+"""LIA: how an annotator errs hangs on the annotator's competence and on the task's difficulty, both learnt."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.expectation import ExpectationStep, ExpectedLogLikelihood, annotation_columns, vote_shares
+
+__all__ = ["LIA"]
+
+FORMS = ("additive", "product")
+NUM_TYPICAL = 64  # tasks of each class that stand for all of them in `annotator_confusions`
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class LIA(CrowdLayer):
+    """A confusion matrix for every annotator on every task, from the task's difficulty and the annotator's competence.
+
+    The difficulty `D_i = d(features of task i)` and the competence `C_r = c(embedding of annotator r)` are tensors
+    `[K, K, L]`, `[true, said, latent]`. What annotator r says of task i where the truth is k:
+
+        | form     | log Q_ir[k, l], normalised over l            |
+        |----------|----------------------------------------------|
+        | additive | log softmax_l (log sum_m exp(D_i + C_r)[m])   |
+        | product  | log softmax_l (sum_m (D_i * C_r)[m])          |
+
+    The product is the paper's; the sum is its code's, and the one that reproduces the paper's figures.
+
+    `CrowdModel.fit(epochs=E)` trains in two phases:
+
+    1. E epochs of EM. The posteriors `q_i` start as shares of the votes, without which the classes may come out
+       exchanged. For `epochs_per_round` epochs base and layer ascend on
+       `sum_i sum_k q_i(k) (log p_i(k) + sum_r log Q_ir[k, y_ir])` (M), then
+       `q_i(k) ~ p_i(k) prod_r Q_ir[k, y_ir]` (E), and so on.
+    2. `marginal_epochs` epochs more on the model's compiled loss; by default
+       `-log sum_k p_i(k) Q_ir[k, y_ir]`, averaged over the labels.
+
+    The history is that of both phases, one after the other: `loss` changes its meaning between them, and
+    `log_likelihood` (of the last E-step, in nats) is EM's alone. Metrics and `validation_data` are looked at in the
+    second phase only. A callback that stops EM stops the training.
+
+    The features are the instances, or the output of the layer that `CrowdModel(features=...)` names. They should be of
+    size 1 or so: with a `FeatureClassifier` that standardises, name its layer "standardize". With task numbers as
+    instances and an `Embedding` as the base's first layer, whose name is given as `features`, a task has a learnt
+    embedding in place of features (the paper's LIA-E); such a model says nothing about new tasks.
+
+    Args:
+        num_annotators: R, number of annotators.
+        hidden: units of each hidden layer of d.
+        annotator_embedding: length of an annotator's embedding, on which c is linear.
+        latent: L.
+        form: `"additive"` or `"product"`.
+        activation: of the hidden layers.
+        annotator_features: what is known of the annotators, numbers `[R, F]` of size 1 or so, kept in the
+            configuration. Their embedding is then a network (`hidden`, `annotator_embedding`) of these features, and
+            `confusions_of` tells of annotators who never labelled.
+        epochs_per_round: epochs of an M-step.
+        marginal_epochs: epochs of the second phase.
+        ridge: gamma >= 0 of the penalty `alpha / 2 sum_r |C_r|^2 + beta / 2 sum_i |D_i|^2` on the log-likelihood
+            (nats), `alpha = gamma (K L)^2` and `beta = alpha * (labels per annotator) / (labels per task)`. Zero is
+            the paper's; where annotators have few labels, .01 to 1 keeps networks from learning them by heart.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+        features: `[B, D]`.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong rank.
+
+    Source:
+        E. A. Platanios, M. Al-Shedivat, E. Xing, T. Mitchell: Learning from Imperfect Annotations. arXiv:2004.03473,
+        2020, sections 2 and 3. Additive form, SELU and ridge are in the authors' code only; the code leaves `p_i` out
+        of the E-step and counts `log p_i` once a label, here both are as in the paper.
+    """
+
+    uses_features: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        num_annotators: int,
+        hidden: Sequence[int] = (16, 16, 16, 16),
+        annotator_embedding: int = 16,
+        latent: int = 1,
+        form: str = "additive",
+        activation: str = "selu",
+        annotator_features: Any = None,
+        epochs_per_round: int = 10,
+        marginal_epochs: int = 10,
+        ridge: float = 0.0,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        hidden = tuple(int(units) for units in hidden)
+        if min(hidden, default=1) < 1:
+            raise ValueError(f"LIA: hidden units must be at least 1, got {list(hidden)}")
+        if form not in FORMS:
+            raise ValueError(f"LIA: form must be one of {', '.join(FORMS)}, got {form!r}")
+        numbers = {"annotator_embedding": (annotator_embedding, 1), "latent": (latent, 1)}
+        numbers |= {"epochs_per_round": (epochs_per_round, 1), "marginal_epochs": (marginal_epochs, 0)}
+        for name, (value, least) in numbers.items():
+            if int(value) != value or value < least:
+                raise ValueError(f"LIA: {name} must be a whole number >= {least}, got {value!r}")
+        if not 0 <= ridge < np.inf:
+            raise ValueError(f"LIA: ridge must be a finite number >= 0, got {ridge!r}")
+        if annotator_features is not None:
+            annotator_features = _matrix(annotator_features, (self.num_annotators, None))
+        self.hidden = hidden
+        self.annotator_embedding = int(annotator_embedding)
+        self.latent = int(latent)
+        self.form = form
+        self.activation = activation
+        self.annotator_features = annotator_features
+        self.epochs_per_round = int(epochs_per_round)
+        self.marginal_epochs = int(marginal_epochs)
+        self.ridge = float(ridge)
+        self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
+        # the networks: one table or network of embeddings, and one network each for the two tensors
+        self.embedding: Any = None
+        self._embedding: list[keras.layers.Dense] = []
+        self._competence: list[keras.layers.Dense] = []
+        self._difficulty: list[keras.layers.Dense] = []
+        # what `fit` finds out of the data
+        self.typical_difficulties: Any = None
+        self.competence_penalty: Any = None
+        self.difficulty_penalty: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...]) -> None:
+        """Makes the networks.
+
+        Args:
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
+            features_shape: shape of the features `[B, D]`; D must be known.
+        """
+        self._check_shape(inputs_shape)
+        if len(features_shape) != 2 or features_shape[-1] is None:
+            raise ValueError(f"LIA: features must have shape [batch, number of features], got {tuple(features_shape)}")
+        classes = self._num_classes = int(inputs_shape[-1] or 0)
+        self._tensor = (classes, classes, self.latent)
+        cells = int(np.prod(self._tensor))
+        self._difficulty = self._dense((features_shape[-1], *self.hidden, cells), "difficulty")
+        self._competence = self._dense((self.annotator_embedding, cells), "competence")
+        if self.annotator_features is None:
+            shape = (self.num_annotators, self.annotator_embedding)
+            self.embedding = self.add_weight(shape=shape, initializer="uniform", name="embedding", autocast=False)
+        else:
+            known = len(self.annotator_features[0])
+            self._embedding = self._dense((known, *self.hidden, self.annotator_embedding), "embedding")
+        fixed = {"initializer": "zeros", "trainable": False, "autocast": False}
+        self.typical_difficulties = self.add_weight(
+            shape=(NUM_TYPICAL, *self._tensor), name="typical_difficulties", **fixed
+        )
+        if self.ridge:
+            self.competence_penalty = self.add_weight(shape=(self.num_annotators,), name="competence_penalty", **fixed)
+            self.difficulty_penalty = self.add_weight(shape=(), name="difficulty_penalty", **fixed)
+        super().build(inputs_shape)
+
+    def _dense(self, sizes: Sequence[Any], name: str) -> list[keras.layers.Dense]:
+        """A network from the first size to the last, in the computing dtype under mixed precision too."""
+        layers = []
+        for number, units in enumerate(sizes[1:]):
+            last = number == len(sizes) - 2
+            layer = keras.layers.Dense(
+                units,
+                activation=None if last else self.activation,
+                dtype=self._computing_dtype(),
+                name=f"{name}_{number}",
+            )
+            layer.build((None, sizes[number]))
+            layers.append(layer)
+        return layers
+
+    # === What the layer says ===
+
+    def call(self, inputs: Any, annotators: Any = None, features: Any = None) -> Any:
+        """Log-probabilities of the labels; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        if annotators is None:
+            annotators = self._everybody(inputs)
+        logs = self.log_confusions(annotators, features)
+        if self.ridge:
+            observed = ops.sum(ops.cast(ops.cast(annotators, "int32") >= 0, logs.dtype))
+            self.add_loss(self._penalty(annotators, features) / ops.maximum(observed, 1))
+        prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
+        return ops.logsumexp(prior[:, None, :, None] + logs, axis=2)
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_confusions`."""
+        difficulties = self.difficulties(features)[:, None]
+        return self._log_confusions(difficulties, self._competences(self._embeddings(annotators)))
+
+    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """See `CrowdLayer.log_joint`."""
+        joint = super().log_joint(inputs, annotators, labels, features)
+        if self.ridge:
+            self.add_loss(self._penalty(annotators, features) / ops.cast(ops.shape(joint)[0], joint.dtype))
+        return joint
+
+    def difficulties(self, features: Any) -> Any:
+        """Difficulty tensors of tasks.
+
+        Args:
+            features: `[B, D]`.
+
+        Returns:
+            `[B, K, K, L]`, `[task, true, said, latent]`.
+
+        Raises:
+            ValueError: the layer has no weights yet, or there are no features.
+        """
+        self._check_built()
+        if features is None:
+            raise ValueError("LIA: features are needed, what an annotator says hangs on the task")
+        cells = _through(self._difficulty, ops.cast(features, self._computing_dtype()))
+        return ops.reshape(cells, (-1, *self._tensor))
+
+    def _embeddings(self, annotators: Any) -> Any:
+        """`[B, M, E]` of annotators `[B, M]`; padding borrows annotator 0's."""
+        self._check_built()
+        if self.annotator_features is None:
+            return self._of(self.embedding, annotators)
+        return _through(self._embedding, self._of(np.asarray(self.annotator_features), annotators))
+
+    def _competences(self, embeddings: Any) -> Any:
+        """Competence tensors `[..., K, K, L]` of embeddings `[..., E]`."""
+        return ops.reshape(_through(self._competence, embeddings), (*ops.shape(embeddings)[:-1], *self._tensor))
+
+    def _log_confusions(self, difficulties: Any, competences: Any) -> Any:
+        """Log Q `[..., K, K]` of tensors `[..., K, K, L]`."""
+        if self.form == "additive":
+            logits = ops.logsumexp(difficulties + competences, axis=-1)
+        else:
+            logits = ops.sum(difficulties * competences, axis=-1)
+        return ops.log_softmax(logits, axis=-1)
+
+    def _penalty(self, annotators: Any, features: Any) -> Any:
+        """The ridge on the tensors of a batch, in nats.
+
+        An annotator's share is spread over the labels that they gave, so that the batches of an epoch add up to one
+        penalty for each annotator and each task.
+        """
+        dtype = self._computing_dtype()
+        by_task = ops.sum(ops.square(self.difficulties(features)))
+        by_label = ops.sum(ops.square(self._competences(self._embeddings(annotators))), axis=(-3, -2, -1))
+        share = self._of(self.competence_penalty, annotators) * ops.cast(ops.cast(annotators, "int32") >= 0, dtype)
+        return 0.5 * (ops.cast(self.difficulty_penalty, dtype) * by_task + ops.sum(share * by_label))
+
+    # === What is known of the annotators ===
+
+    def annotator_confusions(self) -> np.ndarray:
+        """What annotators say of typical tasks.
+
+        Row k is the mean of `Q_ir[k, :]` over 64 training tasks, which `fit` drew at its end in proportion to their
+        posterior of class k. (What the networks say of a task as if it were of another class was never trained.)
+        Before `fit`, difficulties are zero.
+
+        Returns:
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        codes = np.arange(self.num_annotators, dtype="int32")[:, None]
+        return self._typical_confusions(lambda start, stop: self._embeddings(codes[start:stop])[:, 0], len(codes))
+
+    def confusions_of(self, annotator_features: Any) -> np.ndarray:
+        """What annotators would say whom nobody has asked yet, by their features.
+
+        Args:
+            annotator_features: numbers `[A, F]`, columns as in the constructor's argument.
+
+        Returns:
+            float64 `[A, K, K]`, as in `annotator_confusions`.
+
+        Raises:
+            ValueError: no weights yet, a layer made without annotator_features, or features of another shape.
+        """
+        self._check_built()
+        if self.annotator_features is None:
+            raise ValueError("LIA: made without annotator_features, so it knows only annotators who labelled")
+        rows = np.array(_matrix(annotator_features, (None, len(self.annotator_features[0]))), self._computing_dtype())
+        return self._typical_confusions(lambda start, stop: _through(self._embedding, rows[start:stop]), len(rows))
+
+    def _typical_confusions(self, embeddings: Callable[[int, int], Any], number: int) -> np.ndarray:
+        """Mean confusion matrices over the typical tasks, of annotators whose embeddings are asked for in slices."""
+        classes = self._tensor[0]
+        confusions = np.empty((number, classes, classes))
+        difficulties = ops.cast(self.typical_difficulties, self._computing_dtype())
+        step = max(1, 2**22 // int(np.prod(difficulties.shape)))  # annotators at a time: 16 MiB of tensors
+        for start in range(0, number, step):
+            stop = min(start + step, number)
+            logs = self._log_confusions(difficulties, self._competences(embeddings(start, stop))[:, None])
+            confusions[start:stop] = np.exp(ops.convert_to_numpy(logs).astype("float64")).mean(axis=1)
+        return confusions / confusions.sum(axis=-1, keepdims=True)
+
+    # === Training ===
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """EM, then the marginal likelihood; see the class, and `CrowdLayer.fit` for the arguments.
+
+        The model's loss and metrics are taken down for EM and put back, so they must be registered with Keras.
+        """
+        first, epochs = kwargs.pop("initial_epoch", 0), kwargs.pop("epochs", 1)
+        validation_data, callbacks = kwargs.pop("validation_data", None), kwargs.pop("callbacks", None) or []
+        tasks, annotators, labels = annotation_columns(data)
+        if self.ridge:
+            self._weigh_penalties(tasks, annotators)
+
+        posteriors = vote_shares(tasks, labels, data.num_tasks, self._tensor[0])
+        e_step = ExpectationStep(data, posteriors, every=self.epochs_per_round)
+        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
+        settings = keras.saving.deserialize_keras_object(model.get_compile_config())
+        settings["optimizer"] = model.optimizer  # it goes on where it stands
+        # none, not None: that would keep the metrics there are
+        no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
+        model.compile(**{**settings, "loss": ExpectedLogLikelihood(), **no_metrics})
+        try:
+            history = model.fit_batches(
+                batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
+            )
+        finally:
+            stopped = model.stop_training
+            model.compile(**settings)
+        if self.marginal_epochs and not stopped:
+            more = model.fit_batches(
+                data.batches(batch_size, seed, shuffle=shuffle),
+                initial_epoch=epochs,
+                epochs=epochs + self.marginal_epochs,
+                validation_data=validation_data,
+                callbacks=callbacks,
+                **kwargs,
+            )
+            history.epoch.extend(more.epoch)
+            for name, values in more.history.items():
+                history.history.setdefault(name, []).extend(values)
+            model.history = history
+        self._keep_typical_tasks(model, data, batch_size)
+        return history
+
+    def _weigh_penalties(self, tasks: np.ndarray, annotators: np.ndarray) -> None:
+        """Weights of the ridge for the annotations at hand, int `[A]` each: alpha / (labels of r) [R], and beta."""
+        counts = np.bincount(annotators, minlength=self.num_annotators)
+        alpha = self.ridge * int(np.prod(self._tensor[1:])) ** 2
+        beta = alpha * counts[counts > 0].mean() / (len(tasks) / len(np.unique(tasks)))
+        self.competence_penalty.assign(alpha / np.maximum(counts, 1))
+        self.difficulty_penalty.assign(beta)
+
+    def _keep_typical_tasks(self, model: Any, data: Any, batch_size: int) -> None:
+        """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty."""
+        posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
+        posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class that no task has gets any tasks
+        steps = (np.arange(NUM_TYPICAL) + 0.5) / NUM_TYPICAL
+        # systematic sampling: [typical, K] task numbers
+        chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)
+        found = np.zeros(self.typical_difficulties.shape, "float32")
+        for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
+            place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
+            here = np.array([[task in place for task in row] for row in chosen.tolist()])
+            if here.any():
+                features = model._base_and_features(x["instances"])[1]
+                difficulties = ops.convert_to_numpy(self.difficulties(features))
+                row, truth = np.nonzero(here)
+                found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
+        self.typical_difficulties.assign(found)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "hidden": list(self.hidden),
+            "annotator_embedding": self.annotator_embedding,
+            "latent": self.latent,
+            "form": self.form,
+            "activation": self.activation,
+            "annotator_features": self.annotator_features,
+            "epochs_per_round": self.epochs_per_round,
+            "marginal_epochs": self.marginal_epochs,
+            "ridge": self.ridge,
+        }
+
+
+def _through(layers: list[keras.layers.Dense], x: Any) -> Any:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+def _matrix(numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
+    """Annotators' features, checked, as lists, which a configuration can hold."""
+    array = np.asarray(numbers, dtype="float64")
+    fits = (
+        array.ndim == 2 and array.shape[1] > 0 and all(w in (None, n) for w, n in zip(shape, array.shape, strict=True))
+    )
+    if not fits or not np.isfinite(array).all():
+        written = f"[{shape[0] or 'annotators'}, {shape[1] or 'features'}]"
+        raise ValueError(f"LIA: annotator_features must be finite numbers {written}, got shape {array.shape}")
+    return array.tolist()

@@ -1,0 +1,502 @@
+"""LIA against the paper's equations, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.lia import LIA
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel
+from crowdzoo.models.training_data import ArrayData
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+B, K, D, R = 4, 3, 5, 6
+# annotator 4 labels nothing; task 2 nobody labelled; annotator 1 labels one task
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 5]], dtype="int32")
+LABELS = np.array([[1, 1, -1], [0, -1, -1], [-1, -1, -1], [2, 0, 2]], dtype="int32")
+KNOWN = np.round(np.random.default_rng(9).normal(size=(R, 2)), 3).tolist()
+
+FORMS = pytest.mark.parametrize(
+    ("form", "latent", "known"),
+    [("additive", 1, None), ("additive", 2, None), ("product", 2, None), ("additive", 1, KNOWN)],
+    ids=["additive", "latent", "product", "annotator-features"],
+)
+
+
+def bottleneck(seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=B).astype("float32")
+
+
+def features(seed=1):
+    return np.random.default_rng(seed).normal(size=(B, D)).astype("float32")
+
+
+def made(form="additive", latent=1, known=None, seed=2, **more):
+    """A layer whose weights are random, and of a size that matters."""
+    layer = LIA(R, hidden=(4, 3), annotator_embedding=2, latent=latent, form=form, annotator_features=known, **more)
+    layer.build((None, K), (None, D))
+    rng = np.random.default_rng(seed)
+    for weight in layer.trainable_variables:
+        weight.assign(rng.normal(0, 0.8, weight.shape))
+    return layer
+
+
+# === The paper, in loops ===
+
+
+def network(layers, x):
+    """A plain network with SELU between its layers, float64."""
+    x = np.asarray(x, dtype="float64")
+    for number, layer in enumerate(layers):
+        kernel, bias = (np.asarray(ops.convert_to_numpy(weight), "float64") for weight in (layer.kernel, layer.bias))
+        x = np.array([sum(x[d] * kernel[d, u] for d in range(len(x))) + bias[u] for u in range(len(bias))])
+        if number < len(layers) - 1:
+            x = np.where(x > 0, 1.05070098735548 * x, 1.05070098735548 * 1.67326324235438 * (np.exp(x) - 1))
+    return x
+
+
+def paper_q(layer, i, r):
+    """Q_ir [true, said], the paper's equation 1 with the annotator's and the task's tensors."""
+    shape = (K, K, layer.latent)
+    difficulty = network(layer._difficulty, features()[i]).reshape(shape)
+    if layer.annotator_features is None:
+        embedding = ops.convert_to_numpy(layer.embedding)[r]
+    else:
+        embedding = network(layer._embedding, layer.annotator_features[r])
+    competence = network(layer._competence, embedding).reshape(shape)
+    q = np.zeros((K, K))
+    for true in range(K):
+        for said in range(K):
+            if layer.form == "additive":
+                q[true, said] = sum(np.exp(difficulty[true, said, m] + competence[true, said, m])
+                                    for m in range(layer.latent))  # fmt: skip
+            else:
+                q[true, said] = np.exp(sum(difficulty[true, said, m] * competence[true, said, m]
+                                           for m in range(layer.latent)))  # fmt: skip
+        q[true] /= q[true].sum()
+    return q
+
+
+def paper_joint(layer, p):
+    """log p_i(k) + sum_r log Q_ir[k, y_ir], float64 [B, K]."""
+    joint = np.zeros((B, K))
+    for i in range(B):
+        for k in range(K):
+            joint[i, k] = np.log(p[i, k])
+            for m in range(IDS.shape[1]):
+                if LABELS[i, m] >= 0:
+                    joint[i, k] += np.log(paper_q(layer, i, IDS[i, m])[k, LABELS[i, m]])
+    return joint
+
+
+@FORMS
+def test_confusions_are_the_papers(form, latent, known):
+    layer = made(form, latent, known)
+    found = np.exp(ops.convert_to_numpy(layer.log_confusions(IDS, features())))
+    np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-5)
+    for i in range(B):
+        for m in range(IDS.shape[1]):
+            if IDS[i, m] >= 0:
+                np.testing.assert_allclose(found[i, m], paper_q(layer, i, IDS[i, m]), rtol=1e-4, atol=1e-6)
+
+
+@FORMS
+def test_answers_are_the_marginal_likelihood_of_a_label(form, latent, known):
+    layer, p = made(form, latent, known), bottleneck()
+    dense = ops.convert_to_numpy(layer(p, features=features()))
+    sparse = ops.convert_to_numpy(layer(p, annotators=IDS, features=features()))
+    assert dense.shape == (B, R, K)
+    for i in range(B):
+        for r in range(R):
+            q = paper_q(layer, i, r)
+            expected = [np.log(sum(p[i, k] * q[k, said] for k in range(K))) for said in range(K)]
+            np.testing.assert_allclose(dense[i, r], expected, rtol=1e-4, atol=1e-5)
+    for i, m in np.argwhere(IDS >= 0):
+        np.testing.assert_allclose(sparse[i, m], dense[i, IDS[i, m]], rtol=1e-5, atol=1e-6)
+
+
+def test_the_default_loss_is_the_papers_equation_9():
+    layer, p = made(), bottleneck()
+    costs = [
+        -np.log(p[i] @ paper_q(layer, i, IDS[i, m])[:, LABELS[i, m]]) for i, m in np.argwhere(LABELS >= 0)
+    ]  # fmt: skip
+    assert isinstance(layer.default_loss(), MaskedCrowdCrossentropy)
+    found = layer.default_loss()(LABELS, layer(p, annotators=IDS, features=features()))
+    np.testing.assert_allclose(ops.convert_to_numpy(found), np.mean(costs), rtol=1e-5)
+
+
+@FORMS
+def test_the_joint_and_so_the_e_step_are_the_papers(form, latent, known):
+    layer, p = made(form, latent, known), bottleneck()
+    found = ops.convert_to_numpy(layer.log_joint(p, IDS, LABELS, features()))
+    expected = paper_joint(layer, p)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    odds = np.exp(expected)
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(ops.softmax(found)), odds / odds.sum(axis=1, keepdims=True), rtol=1e-3, atol=1e-6
+    )
+    np.testing.assert_allclose(found[2], np.log(p[2]), rtol=1e-5)  # nobody labelled task 2
+
+
+def test_the_gradient_of_the_marginal_likelihood_equals_finite_differences():
+    layer, p, loss = made(), bottleneck(), MaskedCrowdCrossentropy()
+
+    def cost(embedding):
+        layer.embedding.assign(embedding)
+        return -np.mean([np.log(p[i] @ paper_q(layer, i, IDS[i, m])[:, LABELS[i, m]])
+                         for i, m in np.argwhere(LABELS >= 0)])  # fmt: skip
+
+    start = ops.convert_to_numpy(layer.embedding).astype("float64")
+    _, by_weights = gradients(layer, lambda said: loss(LABELS, said), p, annotators=IDS, features=features())
+    place = [variable.path for variable in layer.trainable_variables].index(layer.embedding.path)
+    for cell in np.ndindex(start.shape):
+        step = np.zeros_like(start)
+        step[cell] = 1e-2
+        slope = (cost(start + step) - cost(start - step)) / 2e-2
+        np.testing.assert_allclose(by_weights[place][cell], slope, rtol=2e-2, atol=2e-4)
+    np.testing.assert_array_equal(by_weights[place][4], 0)  # annotator 4 labelled nothing
+
+
+# === The battery ===
+
+
+@pytest.mark.parametrize("which", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+@FORMS
+def test_the_battery_passes(form, latent, known, check, which):
+    arguments = {
+        "num_annotators": R, "hidden": (2,), "annotator_embedding": 3, "latent": latent, "form": form,
+        "activation": "tanh", "annotator_features": known, "epochs_per_round": 4, "marginal_epochs": 2, "ridge": 0.5,
+    }  # fmt: skip
+    more = {"features": features()} | ({"annotators": IDS} if which == "sparse" else {})
+    check(LayerCase(LIA, arguments, bottleneck(), (B, 3 if which == "sparse" else R, K), more))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"form": "sum"}, "LIA: form must be one of additive, product, got 'sum'"),
+        ({"hidden": (4, 0)}, r"LIA: hidden units must be at least 1, got \[4, 0\]"),
+        ({"latent": 0}, "LIA: latent must be a whole number >= 1, got 0"),
+        ({"annotator_embedding": 1.5}, "LIA: annotator_embedding must be a whole number >= 1, got 1.5"),
+        ({"epochs_per_round": 0}, "LIA: epochs_per_round must be a whole number >= 1, got 0"),
+        ({"marginal_epochs": -1}, "LIA: marginal_epochs must be a whole number >= 0, got -1"),
+        ({"ridge": -1}, "LIA: ridge must be a finite number >= 0, got -1"),
+        ({"annotator_features": [[1.0]]}, r"LIA: annotator_features must be finite numbers \[6, features\], got shape"),
+        ({"annotator_features": [[np.nan]] * R}, "LIA: annotator_features must be finite"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LIA(**{"num_annotators": R, **arguments})
+
+
+def test_what_is_missing_is_said():
+    with pytest.raises(ValueError, match="no weights yet"):
+        LIA(R).annotator_confusions()
+    with pytest.raises(ValueError, match="features are needed"):
+        made()(bottleneck(), annotators=IDS)
+    with pytest.raises(ValueError, match="features must have shape"):
+        LIA(R).build((None, K), (None, None))
+    with pytest.raises(ValueError, match="made without annotator_features"):
+        made().confusions_of(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"annotator_features must be finite numbers \[annotators, 2\]"):
+        made(known=KNOWN).confusions_of(np.zeros((1, 3)))
+
+
+# === Training ===
+
+
+def base(num_features=D, classes=K, hidden=()):
+    layers = [keras.layers.Dense(units, activation="selu") for units in hidden]
+    return keras.Sequential([keras.Input((num_features,)), *layers, keras.layers.Dense(classes, activation="softmax")])
+
+
+def crowd(num_tasks=240, redundancy=4, classes=2, seed=0):
+    """Tasks with features that tell the class, and annotators: 0 always right, 1 always wrong, the others middling."""
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(classes, size=num_tasks)
+    x = rng.normal(size=(num_tasks, D)).astype("float32")
+    x[:, 0] += 2.0 * gold
+    skill = np.array([1, 0, 0.65, 0.75, 0.85, 0.7, 0.8, 0.9])
+    confusions = np.array(
+        [np.eye(classes) * each + (1 - np.eye(classes)) * (1 - each) / (classes - 1) for each in skill]
+    )
+    return x, gold, confusions, simulate_annotations(gold, confusions, redundancy, seed)
+
+
+def simulate_annotations(gold, confusions, redundancy, seed):
+    """As crowdzoo.datasets has it, whose package cannot be imported where there is no Numba."""
+    rng = np.random.default_rng(seed)
+    task = np.repeat(np.arange(len(gold)), redundancy)
+    annotator = np.concatenate([rng.permutation(len(confusions))[:redundancy] for _ in gold])
+    said = [rng.choice(confusions.shape[2], p=row) for row in confusions[annotator, gold[task]]]
+    return Annotations.from_arrays(
+        task, annotator, np.array(said), annotators=np.arange(len(confusions)), classes=np.arange(confusions.shape[2])
+    )
+
+
+def trained(x, annotations, epochs=40, seed=0, learning_rate=0.02, model_base=None, features=None, **arguments):
+    keras.utils.set_random_seed(seed)
+    arguments = {"hidden": (8,), "annotator_embedding": 4, "epochs_per_round": 10, "marginal_epochs": 5, **arguments}
+    classes = annotations.num_classes
+    own = base(classes=classes) if model_base is None else model_base
+    model = CrowdModel(own, LIA(annotations.num_annotators, **arguments), features=features)
+    # so small a model compiles longer than it trains
+    model.compile(keras.optimizers.Adam(learning_rate), jit_compile=False)
+    history = model.fit(x, annotations, epochs=epochs, batch_size=120, seed=seed, verbose=0)
+    return model, history
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    x, gold, confusions, annotations = crowd()
+    model, history = trained(x, annotations, ridge=0.02)
+    return model, history, x, gold, confusions, annotations
+
+
+def test_labels_and_confusions_are_recovered(learnt):
+    model, _, x, gold, confusions, annotations = learnt
+    # eight annotators of whom one is always wrong: .75 by votes
+    shares = np.array([np.bincount(row[row >= 0], minlength=2) for row in annotations.to_dense()])
+    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
+    assert np.mean(shares.argmax(axis=1) == gold) < 0.9
+    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) >= 0.8  # the features alone allow .84
+    found = confusion_recovery(confusions, model.annotator_confusions())
+    assert found.mean_absolute_error < 0.06
+    assert found.diagonal_correlation > 0.95
+
+
+def test_who_is_always_right_ranks_first_and_who_is_always_wrong_last(learnt):
+    model = learnt[0]
+    diagonal = np.trace(model.annotator_confusions(), axis1=1, axis2=2)
+    assert diagonal.argmax() == 0
+    assert diagonal.argmin() == 1
+
+
+def test_the_likelihood_rises_from_e_step_to_e_step(learnt):
+    likelihood = learnt[1].history["log_likelihood"]
+    assert len(likelihood) == 30  # 40 epochs, without the first round, which starts from votes
+    rounds = np.array(likelihood)[::10]
+    assert (np.diff(rounds) > 0).all()
+
+
+def test_the_history_is_that_of_both_phases(learnt):
+    history = learnt[1]
+    assert history.epoch == list(range(45))
+    assert len(history.history["loss"]) == 45
+    # the second phase's loss is per label, the first's per task with log p besides
+    assert history.history["loss"][40] < history.history["loss"][39]
+
+
+def test_em_from_votes_keeps_the_classes_where_the_marginal_likelihood_may_exchange_them():
+    # the start below says the opposite of everything; only votes can turn it
+    x, gold, _, annotations = crowd(redundancy=6)
+    for epochs, expected in ((40, 0.9), (0, 0.0)):
+        keras.utils.set_random_seed(0)
+        layer = LIA(8, hidden=(8,), annotator_embedding=4, epochs_per_round=10, marginal_epochs=0)
+        model = CrowdModel(base(classes=2), layer)
+        layer._competence[-1].bias.assign([-1.0, 1.0, 1.0, -1.0])
+        model.compile(keras.optimizers.Adam(0.02), jit_compile=False)
+        data = ArrayData(x, annotations)
+        if epochs:
+            model.fit(data, epochs=epochs, batch_size=120, verbose=0)
+        else:
+            model.fit_batches(data.batches(120, 0), epochs=40, verbose=0)
+        right = np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold)
+        assert right >= expected if epochs else right < 0.5
+
+
+def test_the_first_targets_are_vote_shares_and_the_next_the_posteriors():
+    x, _, _, annotations = crowd(num_tasks=30)
+    targets = []
+
+    class Seen(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            targets.append(data.targets.copy())
+
+    class Data(ArrayData):
+        def batches(self, *args, targets=None, **kwargs):
+            if targets is not None:
+                self.targets = targets
+            return super().batches(*args, targets=targets, **kwargs)
+
+    data = Data(x, annotations)
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,), epochs_per_round=2, marginal_epochs=0))
+    before = {}
+    step = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: before.update({epoch: model.posteriors(x, annotations)})
+    )
+    model.fit(data, epochs=4, batch_size=30, callbacks=[Seen(), step], verbose=0)
+    dense = annotations.to_dense()
+    shares = np.array([[np.mean(row[row >= 0] == k) for k in range(2)] for row in dense])
+    np.testing.assert_allclose(targets[0], shares, rtol=1e-6)
+    np.testing.assert_array_equal(targets[1], targets[0])  # one E-step a round
+    np.testing.assert_allclose(targets[2], before[2], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(targets[3], targets[2])
+
+
+def test_an_m_step_minimises_the_papers_objective():
+    # one step of plain gradient descent from a known point: the loss reported is the objective there
+    annotations = Annotations.from_arrays(
+        np.array([0, 0, 1, 3, 3, 3]), np.array([0, 2, 1, 3, 0, 5]), np.array([1, 1, 0, 2, 0, 2]),
+        tasks=np.arange(B), annotators=np.arange(R), classes=np.arange(K),
+    )  # fmt: skip
+    layer = made(marginal_epochs=0)
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(base(), layer)
+    model.compile(keras.optimizers.SGD(0.0), jit_compile=False)
+    joint = paper_joint(layer, model.predict(features(), verbose=0))
+    history = model.fit(features(), annotations, epochs=1, batch_size=4, verbose=0)
+    votes = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0], [1 / 3, 0, 2 / 3]])
+    labelled = [0, 1, 3]
+    expected = -np.mean([votes[i] @ joint[i] for i in labelled])
+    np.testing.assert_allclose(history.history["loss"], [expected], rtol=1e-5)
+
+
+def test_the_ridge_adds_up_to_one_penalty_for_each_annotator_and_task():
+    annotations = Annotations.from_arrays(
+        np.array([0, 0, 1, 3, 3, 3]), np.array([0, 2, 1, 3, 0, 5]), np.array([1, 1, 0, 2, 0, 2]),
+        tasks=np.arange(B), annotators=np.arange(R), classes=np.arange(K),
+    )  # fmt: skip
+    losses = {}
+    for ridge in (0.0, 0.3):
+        layer = made(marginal_epochs=1, ridge=ridge)
+        keras.utils.set_random_seed(0)
+        model = CrowdModel(base(), layer)
+        model.compile(keras.optimizers.SGD(0.0), jit_compile=False)
+        losses[ridge] = model.fit(features(), annotations, epochs=1, batch_size=4, verbose=0).history["loss"]
+    alpha = 0.3 * K**2
+    beta = alpha * (6 / 5) / (6 / 3)  # 6 labels, 5 annotators and 3 tasks that have any
+    shape = (K, K, 1)
+    competences = [network(layer._competence, ops.convert_to_numpy(layer.embedding)[r]) for r in (0, 1, 2, 3, 5)]
+    difficulties = [network(layer._difficulty, features()[i]).reshape(shape) for i in (0, 1, 3)]
+    penalty = alpha / 2 * np.sum(np.square(competences)) + beta / 2 * np.sum(np.square(difficulties))
+    found = np.array(losses[0.3]) - losses[0.0]
+    np.testing.assert_allclose(found, [penalty / 3, penalty / 6], rtol=1e-4)  # per task, then per label
+
+
+@keras.saving.register_keras_serializable("crowdzoo_tests")
+def confidence(labels, log_probabilities):
+    """A metric of the answers, which EM's log-joints have no axis for."""
+    return ops.mean(ops.exp(ops.max(log_probabilities, axis=2)))
+
+
+def test_the_models_own_settings_come_back_after_em():
+    x, _, _, annotations = crowd(num_tasks=30)
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,), epochs_per_round=2, marginal_epochs=2))
+    model.compile(
+        keras.optimizers.SGD(0.01),
+        loss=MaskedCrowdCrossentropy(name="mine"),
+        metrics=[confidence],
+        jit_compile=False,
+    )
+    optimizer = model.optimizer
+    history = model.fit(x, annotations, epochs=3, batch_size=8, validation_data=(x, annotations), verbose=0)
+    assert model.optimizer is optimizer
+    assert int(optimizer.iterations) == 5 * 4
+    assert len(history.history["confidence"]) == len(history.history["val_loss"]) == 2
+    assert model.loss.name == "mine"
+    found = model.evaluate(x, annotations, verbose=0, return_dict=True)
+    assert set(found) == {"loss", "confidence"}
+
+
+def test_a_callback_that_stops_em_stops_the_training():
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            self.model.stop_training = True
+
+    x, _, _, annotations = crowd(num_tasks=30)
+    model = CrowdModel(base(classes=2), LIA(8, hidden=(4,)))
+    history = model.fit(x, annotations, epochs=5, callbacks=[Stop()], verbose=0)
+    assert history.epoch == [0]
+
+
+def test_odd_crowds_give_no_nan():
+    # class 2 never said, annotator 3 and task 2 without labels, a tie, an annotator and a task with one label
+    annotations = Annotations.from_arrays(
+        np.array([0, 0, 1]), np.array([0, 1, 2]), np.array([0, 1, 1]),
+        tasks=np.arange(B), annotators=np.arange(4), classes=np.arange(K),
+    )  # fmt: skip
+    model, history = trained(features(), annotations, epochs=12, ridge=0.1)
+    assert np.isfinite(history.history["loss"]).all()
+    for found in (model.posteriors(features(), annotations), model.annotator_confusions()):
+        np.testing.assert_allclose(found.sum(axis=-1), 1, rtol=1e-5)
+        assert (found >= 0).all()
+    nobody = model({"instances": features(), "annotators": np.full((B, 2), -1, "int32")})
+    assert np.isfinite(ops.convert_to_numpy(nobody)).all()
+
+
+def test_typical_tasks_follow_the_posteriors(learnt):
+    model, _, x, _, _, annotations = learnt
+    posteriors = model.posteriors(x, annotations).astype("float64")
+    everybody = np.tile(np.arange(8, dtype="int32"), (len(x), 1))
+    q = np.exp(ops.convert_to_numpy(model.crowd.log_confusions(everybody, x)))
+    expected = np.einsum("ik,irkl->rkl", posteriors, q) / posteriors.sum(axis=0)[:, None]
+    # 64 tasks stand for about 120 of a class
+    np.testing.assert_allclose(model.annotator_confusions(), expected, atol=0.02)
+
+
+def test_a_trained_model_comes_back_from_a_file(learnt, tmp_path):
+    model, _, x, _, _, annotations = learnt
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.annotator_confusions(), model.annotator_confusions())
+    np.testing.assert_array_equal(loaded.posteriors(x, annotations), model.posteriors(x, annotations))
+    before, after = (each.evaluate(x, annotations, verbose=0) for each in (model, loaded))
+    np.testing.assert_allclose(after, before, rtol=1e-6)
+
+
+def test_two_runs_with_one_seed_agree():
+    x, _, _, annotations = crowd(num_tasks=60)
+    one, other = (trained(x, annotations, epochs=6, epochs_per_round=2, ridge=0.1) for _ in range(2))
+    assert one[1].history == other[1].history
+    for first, second in zip(one[0].get_weights(), other[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_task_numbers_under_an_embedding_do_without_features():
+    # the paper's LIA-E
+    _, gold, _, annotations = crowd(num_tasks=120, redundancy=6)
+    keras.utils.set_random_seed(0)
+    numbers = keras.Input((), dtype="int32")
+    embedded = keras.layers.Embedding(120, 8, name="task")(numbers)
+    own = keras.Model(numbers, keras.layers.Dense(2, activation="softmax")(embedded))
+    x = np.arange(120)
+    model, _ = trained(x, annotations, model_base=own, features="task", ridge=0.02, learning_rate=0.01)
+    assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
+
+
+def test_annotators_nobody_asked_are_known_by_their_features():
+    rng = np.random.default_rng(0)
+    skill = rng.uniform(0.5, 1, size=40)
+    known = np.stack([4 * (skill - 0.75), rng.normal(size=40)], axis=1)
+    gold = rng.integers(2, size=400)
+    x = rng.normal(size=(400, D)).astype("float32")
+    x[:, 0] += 2.0 * gold
+    confusions = np.stack([np.stack([skill, 1 - skill], -1), np.stack([1 - skill, skill], -1)], axis=1)
+    annotations = simulate_annotations(gold, confusions[:30], 5, 0)  # the last ten are never asked
+    model, _ = trained(x, annotations, annotator_features=known[:30].tolist(), ridge=0.01)
+    found = model.crowd.confusions_of(known)
+    np.testing.assert_allclose(found[:30], model.annotator_confusions(), rtol=1e-5)
+    unseen = confusion_recovery(confusions[30:], found[30:])
+    assert unseen.mean_absolute_error < 0.08
+    assert unseen.diagonal_correlation > 0.8
+
+
+def test_no_more_is_read_of_a_million_annotators_than_those_who_labelled():
+    ids = np.random.default_rng(0).integers(1_000_000, size=(64, 3)).astype("int32")
+    layer = LIA(1_000_000, hidden=(4,), annotator_embedding=2)
+    p, x = np.full((64, K), 1 / K, "float32"), np.zeros((64, D), "float32")
+    layer.build(p.shape, x.shape)
+    labels = np.zeros((64, 3), "int32")
+    loss = MaskedCrowdCrossentropy()
+    _, by_weights = gradients(layer, lambda said: loss(labels, said), p, annotators=ids, features=x)
+    by_embedding = next(gradient for gradient in by_weights if gradient.shape == (1_000_000, 2))
+    assert set(np.flatnonzero(np.abs(by_embedding).sum(axis=1))) == set(ids.ravel())
