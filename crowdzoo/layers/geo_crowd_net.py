@@ -1,0 +1,115 @@
+"""GeoCrowdNet: confusion matrices, held apart by the volume that predictions or annotators span."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+
+__all__ = ["GeoCrowdNet"]
+
+# Added to the Gram matrix' diagonal, where 1 is what certain and balanced predictions (right annotators) give: a class
+# that a batch lacks costs -log of this, and its gradient stays moderate. With 0.001 the first steps blow up whatever
+# differences an untrained base makes between instances, before the labels have given them a meaning.
+VOLUME_FLOOR = 0.1
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class GeoCrowdNet(ConfusionMatrices):
+    """Confusion matrices whose training rewards volume, so that truth and annotators can be told apart.
+
+    The likelihood is `ConfusionMatrices`'. Where no instance is of a certain class or no annotator is an expert, many
+    pairs of truth and annotators explain the labels; a penalty then prefers the pair of the largest volume:
+
+        | regularization | penalty                              | suits                                          |
+        |----------------|--------------------------------------|------------------------------------------------|
+        | "F"            | -strength log det(K F F^T / B + eI)  | many instances, no expert among the annotators |
+        | "W"            | -strength log det(W^T W / Q + eI)    | few instances, an expert for every class       |
+        | None           | none (CCEM)                          |                                                |
+
+    F `[K, B]` holds the base's predictions for the batch, W `[Q K, K]` the matrices `[said, true]` of the Q distinct
+    annotators of the batch, and e is 0.1. Both penalties are near 0 at best (certain and balanced predictions,
+    annotators who are always right), grow as the volume shrinks, and stay finite where a batch lacks classes.
+    They are means over the batch, so `strength` means the same for every batch size and number of annotators. (The
+    paper's sums differ by a constant from these; a batch that is not much larger than K spans less by chance.)
+    Padding, tasks that nobody labelled and an annotator's second task do not count.
+
+    Args:
+        num_annotators: R, number of annotators.
+        regularization: `"F"`, `"W"` or None.
+        strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. Too much of "F"
+            spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not.
+        diagonal: P(right label) that everybody starts with; see `ConfusionMatrices`.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody, and all tasks count.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong rank.
+
+    Source:
+        S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
+        Identifiability, and Regularization. ICLR 2023, section 4.
+    """
+
+    def __init__(
+        self,
+        num_annotators: int,
+        regularization: str | None = "F",
+        strength: float = 1e-3,
+        diagonal: float = 0.8,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, diagonal, **kwargs)
+        if regularization not in ("F", "W", None):
+            raise ValueError(f"GeoCrowdNet: regularization must be 'F', 'W' or None, got {regularization!r}")
+        if not 0 <= strength < float("inf"):
+            raise ValueError(f"GeoCrowdNet: strength must be a finite number >= 0, got {strength!r}")
+        self.regularization = regularization
+        self.strength = float(strength)
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Log-probabilities of the labels; see the class for shapes."""
+        answers = super().call(inputs, annotators)
+        if self.regularization is not None and self.strength > 0:
+            self.add_loss(self.strength * self._penalty(inputs, annotators))
+        return answers
+
+    def _penalty(self, inputs: Any, annotators: Any) -> Any:
+        """Minus the log-volume of a batch, about 0 to `-K log 0.1`; 0 where nobody labelled anything."""
+        if self.regularization == "F":
+            gram, count = self._gram_of_predictions(inputs, annotators)
+        else:
+            gram, count = self._gram_of_annotators(annotators)
+        gram = gram / ops.maximum(count, 1) + VOLUME_FLOOR * ops.eye(self._num_classes, dtype=gram.dtype)
+        # of a positive definite matrix the Cholesky factor's diagonal gives the determinant, and never its NaN sign
+        log_volume = 2 * ops.sum(ops.log(ops.diagonal(ops.cholesky(gram))))
+        return ops.where(count > 0, -log_volume, 0.0)
+
+    def _gram_of_predictions(self, inputs: Any, annotators: Any) -> tuple[Any, Any]:
+        """`K F F^T` `[K, K]` and the number of tasks in F."""
+        p = ops.cast(inputs, self._computing_dtype())
+        if annotators is None:
+            labelled = ops.ones_like(p[:, :1])
+        else:
+            labelled = ops.cast(ops.any(annotators >= 0, axis=1, keepdims=True), p.dtype)
+        return p.shape[-1] * ops.matmul(ops.transpose(p * labelled), p), ops.sum(labelled)
+
+    def _gram_of_annotators(self, annotators: Any) -> tuple[Any, Any]:
+        """`W^T W` `[K, K]`, the sum over distinct annotators of `pi_r pi_r^T`, and their number."""
+        if annotators is None:
+            annotators = ops.arange(self.num_annotators, dtype="int32")[:, None]
+        confusions = ops.exp(self.log_confusions(annotators))
+        once = self._distinct_weights(annotators)
+        gram = ops.einsum("bmkl,bmjl->kj", confusions * once[..., None, None], confusions)
+        return gram, ops.sum(once)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "regularization": self.regularization, "strength": self.strength}

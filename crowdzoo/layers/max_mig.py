@@ -1,0 +1,168 @@
+"""Max-MIG: the base and the crowd as two views of the truth, trained to say as much as they can of each other."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.crowd_layer import SMALLEST
+from crowdzoo.layers.expectation import annotation_columns, expected_counts, vote_shares
+from crowdzoo.losses import MaskedCrowdCrossentropy, _MaskedMean
+
+__all__ = ["MaxMIG", "MutualInformationGain"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MutualInformationGain(_MaskedMean):
+    """What `MaxMIG` minimises: minus a lower bound of the mutual information of instances and labels.
+
+    With `h(x)` the base's probabilities, `g(y)` those of the annotators' labels together and `prior` the classes',
+    `m_ij = sum_k h_k(x_i) g_k(y_j) / prior_k` and n tasks in the batch,
+
+        loss = -1/n sum_i (1 + log m_ii) + 1/(n (n - 1)) sum_(i != j) m_ij
+
+    The other tasks of the batch are what chance looks like; a batch of one task has none and costs 0. Tasks without
+    labels do not count.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: labels `[B, M]`, a negative number where there is none.
+        y_pred: `[B, 2 K]`, `log h(x)` and then `log (g(y) / prior)` (`MaxMIG.with_labels`). Or the annotators' answers
+            `[B, M, K]`, which is what validation data give: then the labels' cross-entropy is returned.
+        sample_weight: `[B]`; weights the tasks' costs, not their number.
+
+    Returns:
+        A scalar, in nats.
+
+    Source:
+        P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3,
+        for the Kullback-Leibler divergence.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `_MaskedMean.costs`; a cost is a task's."""
+        if len(y_pred.shape) == 3:
+            return MaskedCrowdCrossentropy().costs(y_true, y_pred)
+        log_h, log_ratio = ops.split(y_pred, 2, axis=-1)
+        labelled = ops.any(y_true >= 0, axis=-1)
+        counts = ops.cast(labelled, y_pred.dtype)
+        n = ops.sum(counts)
+        log_own = ops.logsumexp(log_h + log_ratio, axis=-1)
+        # h is multiplied with the sum over all tasks less the task's own: no pair is written down
+        everybody = ops.matmul(ops.exp(log_h), ops.sum(counts[:, None] * ops.exp(log_ratio), axis=0))
+        others = (everybody - ops.exp(log_own)) / ops.maximum(n - 1, 1)
+        some_others = ops.cast(n > 1, y_pred.dtype)
+        return counts * some_others * (others - 1 - log_own), labelled
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaxMIG(ConfusionMatrices):
+    """Two views of the truth, instances and labels, trained to agree on what only the truth can explain.
+
+    The annotators' view is `g(y) = softmax(log prior + sum_r W_r[:, y_r])` over the labels of a task, with a matrix
+    `W_r[true, said]` for every annotator (`kernel`). `MutualInformationGain` compares it with the base's `h(x)`;
+    annotators need not be independent given the truth. The posterior of the truth is `~ h(x) g(y) / prior`.
+
+    `fit` starts the matrices from the votes, `W_r = log(c_r + smoothing)` with `c_r` the confusion of annotator r
+    against the shares of the votes, and fixes the prior at their mean; every `fit` does so again. The loss needs
+    batches of some tens of tasks: the other tasks of a batch stand for chance. On validation data it is the
+    cross-entropy of the labels.
+
+    As `g` does not change when a number is added to all `W_r[:, l]`, training leaves it where it started, and
+    `annotator_confusions`, the softmax of W_r over labels, rests on that start.
+
+    Args:
+        num_annotators: R, number of annotators.
+        smoothing: added to the shares of the votes before their logarithm; above 0.
+        diagonal: P(right label) that everybody starts with before `fit`; see `ConfusionMatrices`.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+
+    Returns:
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong rank.
+
+    Source:
+        P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
+    """
+
+    def __init__(self, num_annotators: int, smoothing: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
+        super().__init__(num_annotators, diagonal, **kwargs)
+        if not 0 < smoothing < float("inf"):
+            raise ValueError(f"MaxMIG: smoothing must be a finite number above 0, got {smoothing!r}")
+        self.smoothing = float(smoothing)
+        self.prior: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """See `ConfusionMatrices.build`; the prior is no weight of the gradient descent."""
+        super().build(inputs_shape)
+        self.prior = self.add_weight(
+            shape=(self.num_classes,),
+            initializer=keras.initializers.Constant(1 / (self.num_classes or 1)),
+            trainable=False,
+            name="prior",
+            autocast=False,
+        )
+
+    def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """Logarithm of `h(x) g(y) / prior`, up to a number a task; see `CrowdLayer.log_joint`."""
+        return self._log_truth(inputs) + self._evidence(annotators, labels)
+
+    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """Both views, which the loss compares: `log h(x)`, then `log (g(y) / prior)`, `[B, 2 K]`."""
+        evidence = self._evidence(annotators, labels)
+        prior = ops.log(ops.cast(self.prior, evidence.dtype))
+        log_ratio = evidence - ops.logsumexp(evidence + prior, axis=-1, keepdims=True)
+        return ops.concatenate([self._log_truth(inputs), log_ratio], axis=-1)
+
+    def _log_truth(self, inputs: Any) -> Any:
+        """`log h(x)`, `[B, K]`."""
+        return ops.log(ops.maximum(ops.cast(inputs, self._computing_dtype()), SMALLEST))
+
+    def _evidence(self, annotators: Any, labels: Any) -> Any:
+        """`sum_r W_r[:, y_r]` over the labels of each task, `[B, K]`."""
+        kernel = self._of(self.kernel, annotators)
+        said = ops.one_hot(ops.cast(labels, "int32"), self._num_classes, dtype=kernel.dtype)  # a row of 0 for -1
+        return ops.einsum("bml,bmkl->bk", said, kernel)
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Minus the mutual information gain."""
+        return MutualInformationGain()
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """Starts from the votes, then descends; see `CrowdLayer.fit`."""
+        tasks, annotators, labels = annotation_columns(data)
+        shares = vote_shares(tasks, labels, data.num_tasks, self._num_classes or 1)
+        self.start_from(shares, expected_counts(shares, tasks, annotators, labels, self.num_annotators))
+        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"))
+        return model.fit_batches(batches, **kwargs)
+
+    def start_from(self, shares: np.ndarray, counts: np.ndarray) -> None:
+        """Sets the matrices and the prior.
+
+        Args:
+            shares: shares of the votes `[N, K]`, rows of zeros where nobody labelled.
+            counts: `[R, K, K]`, expected labels `[annotator, true, said]`; what an annotator says of a class that
+                they never met starts evenly.
+        """
+        total = counts.sum(axis=-1, keepdims=True)
+        confusions = np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[-1])
+        self.kernel.assign(np.log(confusions + self.smoothing).astype("float32"))
+        votes = shares.sum(axis=0, dtype="float64") + self.smoothing
+        self.prior.assign((votes / votes.sum()).astype("float32"))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "smoothing": self.smoothing}

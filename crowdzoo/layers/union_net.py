@@ -1,0 +1,97 @@
+"""UnionNet: all annotators as one source that says who labels, and what."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.crowd_layer import SMALLEST
+from crowdzoo.losses import _MaskedMean
+
+__all__ = ["MaskedNegativeLogLikelihood", "UnionNet"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedNegativeLogLikelihood(_MaskedMean):
+    """Minus the log-probabilities of the labels as they are given, averaged over the observed ones.
+
+    Unlike `crowdzoo.losses.MaskedCrowdCrossentropy` it does not make them sum to one over the labels: those of
+    `UnionNet` do so over all annotators and labels together.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: labels 0..K-1, a negative number where there is none: `[B, R]`, in the sparse form `[B, M]`.
+        y_pred: log-probabilities, `y_true`'s shape and K.
+        sample_weight: `[B]` or `y_true`'s shape; weights the labels' costs, not their number.
+
+    Returns:
+        A scalar, in nats a label. A label of K or more makes it NaN.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `_MaskedMean.costs`."""
+        if len(y_true.shape) != len(y_pred.shape) - 1:
+            raise ValueError(
+                "MaskedNegativeLogLikelihood: labels must have the log-probabilities' shape without the last axis "
+                f"(classes), got labels {tuple(y_true.shape)} and log-probabilities {tuple(y_pred.shape)}"
+            )
+        classes = y_pred.shape[-1]
+        labels = ops.cast(y_true, "int32")
+        picked = ops.one_hot(ops.minimum(labels, classes - 1), classes, dtype=y_pred.dtype)  # a row of 0 for -1
+        costs = -ops.sum(picked * y_pred, axis=-1)
+        return ops.where(labels >= classes, float("nan"), costs), labels >= 0
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class UnionNet(ConfusionMatrices):
+    """One matrix from the truth to all pairs of annotator and label, in which annotators compete.
+
+    `P(r, l | k) = exp(kernel[r, k, l]) / sum_(r', l') exp(kernel[r', k, l'])`: for each true class, one softmax over
+    the labels of all annotators, where `ConfusionMatrices` has one for each annotator. So the model also learns who
+    labels what. A label costs `-log sum_k p(k) P(r, l | k)`.
+
+    The sum below the line runs over all R K^2 weights: a step costs that much, whoever labelled. The rest of
+    the cost follows the annotations.
+
+    Args:
+        num_annotators: R, number of annotators.
+        diagonal: share of right labels that every annotator starts with; see `ConfusionMatrices`.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: class probabilities `[B, K]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+
+    Returns:
+        `log P(r, l | x)`, `[B, M, K]` (`[B, R, K]`): probabilities sum to one over all annotators and labels, so the
+        softmax over the last axis is what annotator r says if it is r who labels. `log_confusions` and
+        `annotator_confusions` are of that kind, too: given r, rows sum to one.
+
+    Raises:
+        ValueError: impossible sizes, or an input of the wrong rank.
+
+    Source:
+        H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
+    """
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Log-probabilities of annotators and labels; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        dtype = self._computing_dtype()
+        kernel = ops.cast(self.kernel, dtype)
+        # dividing p(k) by the softmax' denominator of class k spares the matrices it
+        top = ops.stop_gradient(ops.max(kernel, axis=(0, 2)))
+        total = ops.sum(ops.exp(kernel - top[:, None]), axis=(0, 2))
+        p = ops.cast(inputs, dtype) / total
+        own = ops.exp((kernel if annotators is None else self._of(self.kernel, annotators)) - top[:, None])
+        said = ops.einsum("bk,rkl->brl" if annotators is None else "bk,bmkl->bml", p, own)
+        return ops.log(ops.maximum(said, SMALLEST))
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Minus the log-probability of annotator and label."""
+        return MaskedNegativeLogLikelihood()

@@ -1,0 +1,276 @@
+"""ConfusionMatrices (CCEM) against the paper's likelihood, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+R, K, B = 5, 3, 4
+# annotator 4 labels nothing; task 2 nobody labelled
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
+DENSE = np.full((B, R), -1, "int32")
+for task, place in np.argwhere(IDS >= 0):
+    DENSE[task, IDS[task, place]] = LABELS[task, place]
+
+
+def bottleneck(seed=0):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=B).astype("float32")
+
+
+def some_kernel(seed=1):
+    return np.random.default_rng(seed).normal(size=(R, K, K))
+
+
+def made(kernel, **arguments):
+    layer = ConfusionMatrices(R, **arguments)
+    layer.build((None, K))
+    layer.set_weights([kernel])
+    return layer
+
+
+def probabilities(kernel):
+    """The paper's A_r, transposed to [annotator, true, said]: every row a softmax."""
+    found = np.zeros(kernel.shape)
+    for r in range(R):
+        for k in range(K):
+            odds = [np.exp(kernel[r, k, said]) for said in range(K)]
+            found[r, k] = np.array(odds) / sum(odds)
+    return found
+
+
+def paper_loss(p, kernel):
+    """Equation 4 of the paper: the mean over observed labels of -log (A_r f(x_i))[y_ir]."""
+    pi, costs = probabilities(kernel), []
+    for i, row in enumerate(IDS):
+        for m, r in enumerate(row):
+            if r >= 0:
+                costs.append(-np.log(sum(p[i, k] * pi[r, k, LABELS[i, m]] for k in range(K))))
+    return sum(costs) / len(costs)
+
+
+def by_finite_differences(function, array, step=1e-5):
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "diagonal": 0.7}
+    if form == "dense":
+        check(LayerCase(ConfusionMatrices, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(ConfusionMatrices, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+def test_answers_are_the_likelihood_of_every_label():
+    p, kernel = bottleneck(), some_kernel()
+    answers = np.exp(ops.convert_to_numpy(made(kernel)(p)))
+    pi = probabilities(kernel)
+    for i in range(B):
+        for r in range(R):
+            for said in range(K):
+                expected = sum(float(p[i, k]) * pi[r, k, said] for k in range(K))
+                np.testing.assert_allclose(answers[i, r, said], expected, rtol=1e-5)
+
+
+def test_sparse_answers_are_the_dense_ones_of_who_was_asked():
+    layer, p = made(some_kernel()), bottleneck()
+    dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
+    for i, m in np.argwhere(IDS >= 0):
+        np.testing.assert_allclose(sparse[i, m], dense[i, IDS[i, m]], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_loss_and_gradients_are_the_papers(form):
+    p, kernel, loss = bottleneck(), some_kernel(), MaskedCrowdCrossentropy()
+    layer = made(kernel)
+    more = {"annotators": IDS} if form == "sparse" else {}
+    labels = LABELS if form == "sparse" else DENSE
+    assert isinstance(layer.default_loss(), MaskedCrowdCrossentropy)
+    np.testing.assert_allclose(ops.convert_to_numpy(loss(labels, layer(p, **more))), paper_loss(p, kernel), rtol=1e-5)
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(labels, answers), p, **more)
+    # the loss' softmax takes away what moves a whole row of p, so directions within the simplex are compared
+    expected = by_finite_differences(lambda p: paper_loss(p / p.sum(axis=1, keepdims=True), kernel), p)
+    by_p = by_p - (by_p * p).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(by_p, expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        by_kernel, by_finite_differences(lambda x: paper_loss(p, x), kernel), rtol=1e-3, atol=1e-5
+    )
+
+
+def test_an_annotator_without_labels_gets_no_gradient_and_the_others_do():
+    loss = MaskedCrowdCrossentropy()
+    _, (by_kernel,) = gradients(
+        made(some_kernel()), lambda answers: loss(LABELS, answers), bottleneck(), annotators=IDS
+    )
+    np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
+    assert all(np.abs(by_kernel[r]).max() > 1e-3 for r in range(4))
+
+
+def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
+    loss, nobody = MaskedCrowdCrossentropy(), np.full_like(IDS, -1)
+    layer = made(some_kernel())
+    assert ops.convert_to_numpy(loss(nobody, layer(bottleneck(), annotators=nobody))) == 0
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(nobody, answers), bottleneck(), annotators=nobody)
+    np.testing.assert_array_equal(by_p, np.zeros_like(by_p))
+    np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
+
+
+def test_certain_predictions_and_impossible_labels_stay_finite():
+    layer, loss = made(np.zeros((R, K, K))), MaskedCrowdCrossentropy()
+    layer.set_weights([np.stack([200 * np.eye(K)] * R)])  # exactly the identity in float32
+    p = np.eye(K, dtype="float32")[[0, 0, 0, 2]]
+    answers = ops.convert_to_numpy(layer(p, annotators=IDS))
+    assert np.isfinite(answers).all()
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
+    assert np.isfinite(by_p).all()
+    assert np.isfinite(by_kernel).all()
+
+
+@pytest.mark.parametrize("diagonal", [0.2, 0.5, 0.95])
+def test_everybody_starts_with_the_diagonal_and_even_mistakes(diagonal):
+    layer = ConfusionMatrices(R, diagonal)
+    layer.build((None, K))
+    expected = np.where(np.eye(K, dtype=bool), diagonal, (1 - diagonal) / (K - 1))
+    np.testing.assert_allclose(layer.annotator_confusions(), np.stack([expected] * R), rtol=1e-5)
+
+
+def test_confusions_are_annotator_then_true_then_said():
+    # Annotator 1 calls class 0 class 2, and knows the rest; a transposed matrix would put class 2's answers at 0.
+    kernel = np.stack([np.eye(K)] * R) * 20
+    kernel[1, 0] = [0, 0, 20]
+    layer = made(kernel)
+    confusions = layer.annotator_confusions()
+    assert confusions.shape == (R, K, K)
+    assert confusions.dtype == np.float64
+    np.testing.assert_allclose(confusions[1], [[0, 0, 1], [0, 1, 0], [0, 0, 1]], atol=1e-6)
+    certain = np.eye(K, dtype="float32")
+    np.testing.assert_allclose(np.exp(ops.convert_to_numpy(layer(certain)))[0, 1], [0, 0, 1], atol=1e-6)
+
+
+def test_confusions_that_are_set_are_those_that_are_given_back():
+    given = np.random.default_rng(0).dirichlet(np.ones(K), size=(R, K))
+    given[2] = np.eye(K)
+    layer = made(some_kernel())
+    layer.set_confusions(given)
+    np.testing.assert_allclose(layer.annotator_confusions(), given, atol=3e-6)
+    assert np.isfinite(layer.get_weights()[0]).all()
+
+
+def test_confusions_of_another_shape_or_before_the_weights_are_refused():
+    with pytest.raises(ValueError, match=r"shape \(5, 3, 3\), got \(5, 3\)"):
+        made(some_kernel()).set_confusions(np.zeros((R, K)))
+    for ask in (lambda layer: layer.set_confusions(np.zeros((R, K, K))), lambda layer: layer.annotator_confusions()):
+        with pytest.raises(ValueError, match="ConfusionMatrices: no weights yet"):
+            ask(ConfusionMatrices(R))
+
+
+def test_the_log_joint_is_the_prior_times_the_likelihood_of_the_labels():
+    p, kernel = bottleneck(), some_kernel()
+    found = ops.convert_to_numpy(made(kernel).log_joint(p, IDS, LABELS))
+    pi = probabilities(kernel)
+    for i in range(B):
+        for k in range(K):
+            expected = np.log(p[i, k]) + sum(np.log(pi[r, k, LABELS[i, m]]) for m, r in enumerate(IDS[i]) if r >= 0)
+            np.testing.assert_allclose(found[i, k], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("diagonal", [0, 1, -0.5, 2, float("nan")])
+def test_an_impossible_diagonal_is_named(diagonal):
+    with pytest.raises(ValueError, match="ConfusionMatrices: diagonal must be above 0 and below 1, got"):
+        ConfusionMatrices(R, diagonal)
+
+
+def test_impossible_inputs_are_named():
+    with pytest.raises(ValueError, match=r"ConfusionMatrices: the input must have shape \[batch, classes\]"):
+        ConfusionMatrices(R).build((None, 2, K))
+    with pytest.raises(ValueError, match="built for 3 classes"):
+        made(some_kernel())(np.ones((B, K + 1), "float32"))
+    with pytest.raises(ValueError, match="annotators must have shape"):
+        made(some_kernel())(bottleneck(), annotators=IDS[:, 0])
+
+
+# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
+TRUE = np.array(
+    [
+        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
+        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
+        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
+        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
+        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
+    ]
+)
+
+
+def a_crowd(num_tasks=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(K, size=num_tasks)
+    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
+    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(len(TRUE))] for true in gold])
+    return x, gold, Annotations.from_dense(labels, classes=range(K))
+
+
+def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential(
+        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = CrowdModel(base, layer(len(TRUE), **arguments))
+    model.compile(keras.optimizers.Adam(0.05))
+    model.fit(x, annotations, epochs=epochs, batch_size=100, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize("diagonal", [0.6, 0.8])
+def test_simulated_annotators_are_recovered_from_ten_thousand_labels(diagonal):
+    x, gold, annotations = a_crowd()
+    assert len(annotations) == 10_000
+    model = trained(x, annotations, epochs=25, diagonal=diagonal)
+    recovery = confusion_recovery(TRUE, model.annotator_confusions())
+    assert recovery.mean_absolute_error < 0.03
+    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
+    x, _, annotations = a_crowd(200)
+    one, other = trained(x, annotations, 2), trained(x, annotations, 2)
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+
+
+def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labelled():
+    x, _, annotations = a_crowd(300)
+    model = trained(x, annotations, 3)
+    more = np.concatenate([x, x[:2]])
+    few = annotations.to_dense()
+    few = np.concatenate([few, np.full((2, few.shape[1]), -1)])
+    found = model.posteriors(more, few)
+    p, pi = model.predict(more, verbose=0), model.annotator_confusions()
+    joint = p.astype("float64")
+    for i, row in enumerate(few):
+        for r, said in enumerate(row):
+            if said >= 0:
+                joint[i] *= pi[r, :, said]
+    np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(found[300:], p[300:], rtol=1e-5)

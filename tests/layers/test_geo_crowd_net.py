@@ -1,0 +1,305 @@
+"""GeoCrowdNet's two volumes against the paper's, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+R, K, B = 5, 3, 4
+FLOOR = 0.1
+# annotator 4 labels nothing; task 2 nobody labelled; annotators 0 and 1 labelled two tasks
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+NOBODY = np.full_like(IDS, -1)
+
+each_penalty = pytest.mark.parametrize("regularization", ["F", "W"])
+
+
+class Penalty(GeoCrowdNet):
+    """The penalty as the layer's output, so that its gradients can be asked for."""
+
+    def call(self, inputs, annotators=None):
+        # both sides take part, so that no backend calls a gradient of 0 missing
+        return self._penalty(inputs, annotators) + 0 * (ops.sum(inputs) + ops.sum(self.kernel))
+
+
+def bottleneck(seed=0, tasks=B):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=tasks).astype("float32")
+
+
+def some_kernel(seed=1):
+    return np.random.default_rng(seed).normal(size=(R, K, K))
+
+
+def penalty_layer(regularization, kernel):
+    layer = Penalty(R, regularization)
+    layer.build((None, K))
+    layer.set_weights([kernel])
+    return layer
+
+
+def penalty(regularization, p, ids=None, kernel=None):
+    layer = penalty_layer(regularization, some_kernel() if kernel is None else kernel)
+    return float(ops.convert_to_numpy(layer(p) if ids is None else layer(p, annotators=ids)))
+
+
+def softmax(rows):
+    odds = np.exp(rows)
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+def paper_penalty(regularization, p, ids, kernel):
+    """-log det of the mean of f f^T (times K) over tasks, or of pi pi^T over the distinct annotators of the batch."""
+    gram = np.zeros((K, K))
+    if regularization == "F":
+        tasks = [i for i in range(len(p)) if any(r >= 0 for r in ids[i])]
+        for i in tasks:
+            for k in range(K):
+                for j in range(K):
+                    gram[k, j] += K * p[i, k] * p[i, j] / len(tasks)
+    else:
+        asked = {r for row in ids for r in row if r >= 0}
+        for r in asked:
+            w = softmax(kernel[r]).T  # the paper's A_r, [said, true]
+            gram += w.T @ w / len(asked)
+    return -np.log(np.linalg.det(gram + FLOOR * np.eye(K)))
+
+
+def by_finite_differences(function, array, step=1e-5):
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("regularization", ["F", "W", None])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, regularization, form):
+    arguments = {"num_annotators": R, "regularization": regularization, "strength": 0.02, "diagonal": 0.7}
+    if form == "dense":
+        check(LayerCase(GeoCrowdNet, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(GeoCrowdNet, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+@each_penalty
+def test_the_penalty_is_the_papers_volume(regularization):
+    p, kernel = bottleneck(), some_kernel()
+    expected = paper_penalty(regularization, p, IDS, kernel)
+    assert expected > 0.2
+    np.testing.assert_allclose(penalty(regularization, p, IDS), expected, rtol=1e-4)
+
+
+@each_penalty
+def test_the_dense_form_counts_all_annotators_and_tasks(regularization):
+    p, everybody = bottleneck(), np.tile(np.arange(R), (B, 1))
+    expected = paper_penalty(regularization, p, everybody, some_kernel())
+    np.testing.assert_allclose(penalty(regularization, p), expected, rtol=1e-4)
+
+
+def test_the_gradient_by_the_predictions_is_the_papers():
+    p, kernel = bottleneck(), some_kernel()
+    by_p, (by_kernel,) = gradients(penalty_layer("F", kernel), lambda value: value, p, annotators=IDS)
+    expected = by_finite_differences(lambda p: paper_penalty("F", p, IDS, kernel), p)
+    np.testing.assert_allclose(by_p, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(by_p[2], np.zeros(K))  # nobody labelled task 2
+    np.testing.assert_array_equal(by_kernel, np.zeros((R, K, K)))
+
+
+def test_the_gradient_by_the_matrices_is_the_papers_and_leaves_absent_annotators_alone():
+    p, kernel = bottleneck(), some_kernel()
+    by_p, (by_kernel,) = gradients(penalty_layer("W", kernel), lambda value: value, p, annotators=IDS)
+    expected = by_finite_differences(lambda kernel: paper_penalty("W", p, IDS, kernel), kernel)
+    np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
+    np.testing.assert_array_equal(by_p, np.zeros((B, K)))
+
+
+@each_penalty
+def test_padding_repeated_annotators_and_unlabelled_tasks_do_not_count(regularization):
+    p = bottleneck()
+    expected = penalty(regularization, p, IDS)
+    wider = np.concatenate([IDS, NOBODY], axis=1)
+    np.testing.assert_allclose(penalty(regularization, p, wider), expected, rtol=1e-5)
+    more_tasks = np.concatenate([p, bottleneck(seed=5)])
+    np.testing.assert_allclose(penalty(regularization, more_tasks, np.concatenate([IDS, NOBODY])), expected, rtol=1e-5)
+    twice = np.concatenate([IDS, IDS])
+    np.testing.assert_allclose(penalty(regularization, np.concatenate([p, p]), twice), expected, rtol=1e-5)
+
+
+@each_penalty
+def test_the_best_volume_costs_nothing(regularization):
+    p = np.eye(K, dtype="float32")
+    ids = np.array([[0], [1], [2]], "int32")
+    best = penalty(regularization, p, ids, kernel=np.stack([30 * np.eye(K)] * R))
+    np.testing.assert_allclose(best, -K * np.log(1 + FLOOR), rtol=1e-2)
+    worst = penalty(regularization, np.full((K, K), 1 / K, "float32"), ids, kernel=np.zeros((R, K, K)))
+    assert worst > 4
+
+
+@each_penalty
+def test_one_task_one_annotator_and_lost_classes_stay_finite(regularization):
+    alone, lost = bottleneck(tasks=1), np.tile(np.eye(K, dtype="float32")[:1], (B, 1))
+    one_sided = np.zeros((R, K, K))
+    one_sided[:, :, 0] = 60  # everybody always says class 0
+    for p, ids in ((alone, IDS[:1, :1]), (alone, IDS[:1]), (lost, IDS), (lost, NOBODY), (alone, NOBODY[:1])):
+        layer = penalty_layer(regularization, one_sided)
+        value = float(ops.convert_to_numpy(layer(p, annotators=ids)))
+        assert np.isfinite(value)
+        by_p, (by_kernel,) = gradients(layer, lambda value: value, p, annotators=ids)
+        assert np.isfinite(by_p).all()
+        assert np.isfinite(by_kernel).all()
+        if (ids < 0).all():
+            assert value == 0
+            assert not by_p.any()
+            assert not by_kernel.any()
+
+
+def test_a_batch_that_lost_a_class_is_led_back_to_it():
+    p = np.tile(np.array([[0.6, 0.39, 0.01]], "float32"), (B, 1))
+    p[1] = [0.3, 0.69, 0.01]
+    by_p = gradients(penalty_layer("F", some_kernel()), lambda value: value, p, annotators=np.zeros((B, 1), "int32"))[0]
+    assert (by_p[:, 2] < 0).all()  # more of class 2 lowers the penalty
+
+
+@each_penalty
+def test_batches_of_32_and_of_512_are_penalised_alike(regularization):
+    rng = np.random.default_rng(0)
+    corners = np.array([[8, 1, 1], [1, 8, 1], [1, 1, 8]])
+
+    def mean_penalty(tasks, batches):
+        layer, found = penalty_layer(regularization, some_kernel()), []
+        for _ in range(batches):
+            p = np.stack([rng.dirichlet(corners[k]) for k in rng.integers(K, size=tasks)]).astype("float32")
+            ids = rng.integers(R, size=(tasks, 2)).astype("int32")
+            found.append(float(ops.convert_to_numpy(layer(p, annotators=ids))))
+        return np.mean(found)
+
+    small, large = mean_penalty(32, 40), mean_penalty(512, 5)
+    # a sum in the mean's place would put K log 16 = 8.3 between them
+    np.testing.assert_allclose(small, large, atol=0.15)
+
+
+def one_layer_model(layer, jit_compile=False):
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential(
+        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = CrowdModel(base, layer)
+    model.compile(keras.optimizers.Adam(0.05), jit_compile=jit_compile)
+    return model
+
+
+# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
+TRUE = np.array(
+    [
+        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
+        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
+        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
+        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
+        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
+    ]
+)
+
+
+def a_crowd(num_tasks, seed=0):
+    rng = np.random.default_rng(seed)
+    gold = rng.integers(K, size=num_tasks)
+    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
+    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(len(TRUE))] for true in gold])
+    return x, gold, Annotations.from_dense(labels, classes=range(K))
+
+
+def test_the_penalty_is_added_to_the_loss_times_the_strength():
+    x, _, annotations = a_crowd(40)
+    for regularization in ("F", "W"):
+        losses = {}
+        for strength in (0, 0.5):
+            model = one_layer_model(GeoCrowdNet(R, regularization, strength))
+            losses[strength] = model.evaluate(x, annotations, batch_size=40, verbose=0)
+        everybody = np.tile(np.arange(R), (40, 1))
+        p = np.full((40, K), 1 / K)  # the base starts at zeros
+        expected = paper_penalty(regularization, p, everybody, model.crowd.get_weights()[0].astype("float64"))
+        np.testing.assert_allclose(losses[0.5] - losses[0], 0.5 * expected, rtol=1e-3)
+
+
+def test_strength_0_and_no_regularization_train_as_plain_confusion_matrices():
+    x, _, annotations = a_crowd(60)
+    weights = []
+    for layer in (ConfusionMatrices(R, 0.7), GeoCrowdNet(R, None, 1, 0.7), GeoCrowdNet(R, "W", 0, 0.7)):
+        model = one_layer_model(layer)
+        model.fit(x, annotations, epochs=2, verbose=0)
+        weights.append(np.concatenate([weight.ravel() for weight in model.get_weights()]))
+    np.testing.assert_array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[0], weights[2])
+
+
+def test_strength_buys_volume_of_the_annotators():
+    x, _, annotations = a_crowd(300)
+    volumes = []
+    for strength in (0, 0.2):
+        model = one_layer_model(GeoCrowdNet(R, "W", strength, diagonal=0.5))
+        model.fit(x, annotations, epochs=4, verbose=0)
+        everybody = np.tile(np.arange(R), (len(x), 1))
+        kernel = model.crowd.get_weights()[0].astype("float64")
+        volumes.append(-paper_penalty("W", x, everybody, kernel))
+    assert volumes[1] > volumes[0] + 0.5
+
+
+@each_penalty
+def test_simulated_annotators_are_recovered_from_ten_thousand_labels(regularization):
+    x, gold, annotations = a_crowd(2000)
+    assert len(annotations) == 10_000
+    model = one_layer_model(GeoCrowdNet(R, regularization))
+    model.fit(x, annotations, epochs=12, batch_size=100, verbose=0)
+    assert confusion_recovery(TRUE, model.annotator_confusions()).mean_absolute_error < 0.03
+    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
+    x, _, annotations = a_crowd(100)
+    one, other = one_layer_model(GeoCrowdNet(R, "W", 0.1)), one_layer_model(GeoCrowdNet(R, "W", 0.1))
+    for model in (one, other):
+        model.fit(x, annotations, epochs=2, verbose=0)
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+    assert loaded.evaluate(x, annotations, verbose=0) == one.evaluate(x, annotations, verbose=0)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
+@each_penalty
+def test_xla_gives_the_same_training(regularization, xla):
+    x, _, annotations = a_crowd(60)
+    losses = []
+    for jit_compile in (False, True):
+        model = one_layer_model(GeoCrowdNet(R, regularization, 0.1), jit_compile)
+        losses.append(model.fit(x, annotations, epochs=2, verbose=0).history["loss"])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
+def test_an_impossible_strength_is_named(strength):
+    with pytest.raises(ValueError, match="GeoCrowdNet: strength must be a finite number >= 0, got"):
+        GeoCrowdNet(R, strength=strength)
+
+
+def test_an_unknown_regularization_is_named():
+    with pytest.raises(ValueError, match="GeoCrowdNet: regularization must be 'F', 'W' or None, got 'f'"):
+        GeoCrowdNet(R, "f")

@@ -1,0 +1,257 @@
+"""MaxMIG against the paper's information gain, written out in NumPy with loops over pairs and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
+from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+R, K, B = 5, 3, 4
+# annotator 4 labels nothing; task 2 nobody labelled
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
+PRIOR = np.array([0.5, 0.3, 0.2])
+
+
+class Views(MaxMIG):
+    """What the loss sees as the layer's output, so that its gradients can be asked for."""
+
+    def call(self, inputs, annotators=None, labels=None):
+        return self.with_labels(inputs, annotators, labels)
+
+
+def bottleneck(tasks=B):
+    return np.random.default_rng(0).dirichlet(np.ones(K), size=tasks).astype("float32")
+
+
+def some_kernel():
+    return np.random.default_rng(1).normal(size=(R, K, K))
+
+
+def made(kernel, layer=MaxMIG):
+    layer = layer(R)
+    layer.build((None, K))
+    layer.set_weights([kernel, PRIOR])
+    return layer
+
+
+def aggregated(kernel, ids, labels):
+    """g(y): the softmax of the log prior and the sum of W_r[:, y_r]."""
+    logits = np.log(PRIOR)
+    for r, said in zip(ids, labels, strict=True):
+        if r >= 0:
+            logits = logits + kernel[r, :, said]
+    odds = np.exp(logits)
+    return odds / odds.sum()
+
+
+def paper_loss(p, kernel, ids=IDS, labels=LABELS):
+    """-mean_i (1 + log m_ii) + mean over pairs i != j of m_ij, over the tasks with labels."""
+    tasks = [i for i in range(len(ids)) if (ids[i] >= 0).any()]
+    g = {i: aggregated(kernel, ids[i], labels[i]) for i in tasks}
+    m = {(i, j): sum(p[i, k] * g[j][k] / PRIOR[k] for k in range(K)) for i in tasks for j in tasks}
+    own = np.mean([1 + np.log(m[i, i]) for i in tasks])
+    return -own + np.mean([m[i, j] for i in tasks for j in tasks if i != j])
+
+
+def by_finite_differences(function, array, step=1e-5):
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "smoothing": 0.1, "diagonal": 0.7}
+    if form == "dense":
+        check(LayerCase(MaxMIG, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(MaxMIG, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+def test_loss_and_gradients_are_the_papers():
+    p, kernel, loss = bottleneck(), some_kernel(), MutualInformationGain()
+    views = made(kernel, Views)
+    value = ops.convert_to_numpy(loss(LABELS, views(p, annotators=IDS, labels=LABELS)))
+    np.testing.assert_allclose(value, paper_loss(p, kernel), rtol=1e-4)
+    by_p, (by_kernel,) = gradients(views, lambda both: loss(LABELS, both), p, annotators=IDS, labels=LABELS)
+    np.testing.assert_allclose(by_p, by_finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-4)
+    expected = by_finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
+    np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
+    np.testing.assert_array_equal(by_p[2], np.zeros(K))
+
+
+@pytest.mark.parametrize("tasks", [[0], [2], [2, 2], [0, 2]])
+def test_fewer_than_two_labelled_tasks_cost_nothing_and_move_nothing(tasks):
+    p, ids, labels, loss = bottleneck()[tasks], IDS[tasks], LABELS[tasks], MutualInformationGain()
+    views = made(some_kernel(), Views)
+    assert ops.convert_to_numpy(loss(labels, views(p, annotators=ids, labels=labels))) == 0
+    by_p, (by_kernel,) = gradients(views, lambda both: loss(labels, both), p, annotators=ids, labels=labels)
+    np.testing.assert_array_equal(by_p, np.zeros_like(by_p))
+    np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
+
+
+def test_independent_views_gain_nothing_and_equal_ones_gain_the_entropy():
+    rng, loss, n = np.random.default_rng(0), MutualInformationGain(), 300
+    labels = np.zeros((n, 1), "int32")
+    truth = np.eye(K)[np.arange(n) % K]
+
+    def cost(h, g):
+        both = np.log(np.maximum(np.concatenate([h, g * K], axis=1), 1e-30)).astype("float32")
+        return float(ops.convert_to_numpy(loss(labels, both)))
+
+    # the base gives away nothing: m_ij = 1 for all pairs
+    np.testing.assert_allclose(cost(np.full((n, K), 1 / K), truth), 0, atol=1e-4)
+    np.testing.assert_allclose(cost(truth, truth), -np.log(K), atol=0.02)
+    assert cost(truth, rng.permutation(truth)) > 10  # certain and wrong
+
+
+def test_certain_views_stay_finite():
+    p, loss = np.eye(K, dtype="float32")[[0, 0, 1, 2]], MutualInformationGain()
+    views = made(30 * some_kernel(), Views)
+    assert np.isfinite(ops.convert_to_numpy(loss(LABELS, views(p, annotators=IDS, labels=LABELS))))
+    by_p, (by_kernel,) = gradients(views, lambda both: loss(LABELS, both), p, annotators=IDS, labels=LABELS)
+    assert np.isfinite(by_p).all()
+    assert np.isfinite(by_kernel).all()
+
+
+def test_the_posterior_is_the_product_of_both_views_over_the_prior():
+    p, kernel = bottleneck(), some_kernel()
+    layer = made(kernel)
+    joint = ops.convert_to_numpy(layer.log_joint(p, IDS, LABELS))
+    views = ops.convert_to_numpy(layer.with_labels(p, IDS, LABELS)).reshape(B, 2, K)
+    np.testing.assert_allclose(np.exp(views[:, 0]), p, rtol=1e-5)
+    for i in range(B):
+        g = aggregated(kernel, IDS[i], LABELS[i])
+        np.testing.assert_allclose(np.exp(views[i, 1]), g / PRIOR, rtol=1e-4)
+        expected = p[i] * g / PRIOR
+        odds = np.exp(joint[i] - joint[i].max())
+        np.testing.assert_allclose(odds / odds.sum(), expected / expected.sum(), rtol=1e-4)
+
+
+def test_matrices_start_at_the_logarithm_of_the_confusions_and_the_prior_at_the_votes():
+    layer = MaxMIG(2, smoothing=0.01)
+    layer.build((None, K))
+    shares = np.array([[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]])
+    counts = np.zeros((2, K, K))
+    counts[0] = [[3, 1, 0], [0, 2, 0], [0, 0, 0]]  # never met class 2; annotator 1 nothing at all
+    layer.start_from(shares, counts)
+    kernel, prior = layer.get_weights()
+    third = 1 / 3
+    np.testing.assert_allclose(kernel[0], np.log(np.array([[0.75, 0.25, 0], [0, 1, 0], [third] * 3]) + 0.01), rtol=1e-5)
+    np.testing.assert_allclose(kernel[1], np.log(np.full((K, K), third) + 0.01), rtol=1e-5)
+    np.testing.assert_allclose(prior, np.array([1.51, 0.51, 0.01]) / 2.03, rtol=1e-5)
+
+
+# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
+TRUE = np.array(
+    [
+        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
+        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
+        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
+        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
+        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
+    ]
+)
+
+
+def a_crowd(num_tasks):
+    rng = np.random.default_rng(0)
+    gold = rng.integers(K, size=num_tasks)
+    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
+    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
+    return x, gold, Annotations.from_dense(labels, classes=range(K))
+
+
+def one_layer_model(rate=0.02):
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential(
+        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = CrowdModel(base, MaxMIG(R))
+    model.compile(keras.optimizers.SGD(0.0) if rate == 0 else keras.optimizers.Adam(rate))
+    return model
+
+
+def test_fit_starts_from_the_votes():
+    x, _, annotations = a_crowd(50)
+    model = one_layer_model(rate=0)
+    model.fit(x, annotations, epochs=1, batch_size=25, verbose=0)
+    dense = annotations.to_dense()
+    shares = np.stack([(dense == k).mean(axis=1) for k in range(K)], axis=1)
+    confusions = np.array([[shares[dense[:, r] == said].sum(axis=0) for said in range(K)] for r in range(R)])
+    confusions = np.swapaxes(confusions, 1, 2)
+    confusions /= confusions.sum(axis=2, keepdims=True)
+    kernel, prior = model.crowd.get_weights()
+    np.testing.assert_allclose(kernel, np.log(confusions + 0.01), rtol=1e-4)
+    np.testing.assert_allclose(prior, shares.mean(axis=0), atol=1e-3)
+
+
+def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_classes():
+    x, gold, annotations = a_crowd(1001)  # the last batch has one task
+    model = one_layer_model()
+    history = model.fit(x, annotations, epochs=12, batch_size=50, verbose=0).history["loss"]
+    assert np.isfinite(history).all()
+    assert history[-1] < -0.9  # nearly the entropy, log 3 = 1.1
+    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
+    # the labels alone, the base knowing nothing
+    kernel = model.crowd.get_weights()[0]
+    crowd = sum(kernel[r][:, annotations.to_dense()[:, r]].T for r in range(R))
+    assert np.mean(crowd.argmax(axis=1) == gold) > 0.97
+    confusions = model.annotator_confusions()
+    np.testing.assert_allclose(confusions.sum(axis=2), 1, rtol=1e-6)
+    assert confusions[3, 0].argmax() == 1
+    assert confusions[3, 1].argmax() == 0
+
+
+def test_the_models_posteriors_are_the_product_of_its_views():
+    x, _, annotations = a_crowd(40)
+    model = one_layer_model()
+    model.fit(x, annotations, epochs=3, verbose=0)
+    ids, labels = np.tile(np.arange(R), (40, 1)), annotations.to_dense()
+    joint = ops.convert_to_numpy(model.crowd.log_joint(model.predict(x, verbose=0), ids, labels))
+    odds = np.exp(joint - joint.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.posteriors(x, annotations), odds / odds.sum(axis=1, keepdims=True), atol=1e-5)
+
+
+def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
+    x, _, annotations = a_crowd(60)
+    model = one_layer_model()
+    history = model.fit(x, annotations, validation_data=(x, annotations), epochs=2, verbose=0).history
+    answers = model.crowd(model.predict(x, verbose=0))
+    expected = MaskedCrowdCrossentropy()(annotations.to_dense(), answers)
+    np.testing.assert_allclose(history["val_loss"][-1], float(ops.convert_to_numpy(expected)), rtol=1e-4)
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
+    x, _, annotations = a_crowd(100)
+    one, other = one_layer_model(), one_layer_model()
+    for model in (one, other):
+        model.fit(x, annotations, epochs=2, verbose=0)
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.posteriors(x, annotations), one.posteriors(x, annotations))
+
+
+@pytest.mark.parametrize("smoothing", [0, -1, float("nan"), float("inf")])
+def test_an_impossible_smoothing_is_named(smoothing):
+    with pytest.raises(ValueError, match="MaxMIG: smoothing must be a finite number above 0, got"):
+        MaxMIG(R, smoothing)

@@ -1,0 +1,175 @@
+"""TraceRegularization against the paper's loss, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.trace_regularization import TraceRegularization
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+R, K, B = 5, 3, 4
+# annotator 4 labels nothing; task 2 nobody labelled; annotators 0 and 1 labelled two tasks
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+NOBODY = np.full_like(IDS, -1)
+
+
+class Penalty(TraceRegularization):
+    """The penalty as the layer's output, so that its gradients can be asked for."""
+
+    def call(self, inputs, annotators=None):
+        # the bottleneck takes part, so that no backend calls a gradient of 0 missing
+        return self._mean_trace(annotators) + 0 * ops.sum(inputs)
+
+
+def bottleneck(tasks=B):
+    return np.random.default_rng(0).dirichlet(np.ones(K), size=tasks).astype("float32")
+
+
+def some_kernel():
+    return np.random.default_rng(1).normal(size=(R, K, K))
+
+
+def penalty_layer():
+    layer = Penalty(R)
+    layer.build((None, K))
+    layer.set_weights([some_kernel()])
+    return layer
+
+
+def paper_penalty(asked, kernel):
+    """Mean over annotators of sum_k pi_r[k, k]."""
+    traces = []
+    for r in asked:
+        odds = np.exp(kernel[r])
+        traces.append(sum(odds[k, k] / odds[k].sum() for k in range(K)))
+    return sum(traces) / len(traces)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "strength": 0.02, "diagonal": 0.7}
+    if form == "dense":
+        check(LayerCase(TraceRegularization, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(TraceRegularization, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+def test_the_penalty_is_the_mean_trace_of_the_distinct_annotators():
+    layer, p = penalty_layer(), bottleneck()
+    sparse = float(ops.convert_to_numpy(layer(p, annotators=IDS)))
+    np.testing.assert_allclose(sparse, paper_penalty([0, 1, 2, 3], some_kernel()), rtol=1e-5)
+    dense = float(ops.convert_to_numpy(layer(p)))
+    np.testing.assert_allclose(dense, paper_penalty(range(R), some_kernel()), rtol=1e-5)
+
+
+def test_padding_and_a_second_task_of_an_annotator_do_not_count():
+    layer, p = penalty_layer(), bottleneck()
+    expected = float(ops.convert_to_numpy(layer(p, annotators=IDS)))
+    more = np.concatenate([np.concatenate([IDS, NOBODY]), np.tile(IDS[:, :1], (2, 1))], axis=1)
+    found = float(ops.convert_to_numpy(layer(np.concatenate([p, p]), annotators=more)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_gradient_is_the_papers_and_leaves_absent_annotators_alone():
+    kernel, step = some_kernel(), 1e-5
+    _, (by_kernel,) = gradients(penalty_layer(), lambda value: value, bottleneck(), annotators=IDS)
+    for cell in np.ndindex(kernel.shape):
+        above, below = kernel.copy(), kernel.copy()
+        above[cell] += step
+        below[cell] -= step
+        expected = (paper_penalty([0, 1, 2, 3], above) - paper_penalty([0, 1, 2, 3], below)) / (2 * step)
+        np.testing.assert_allclose(by_kernel[cell], expected, rtol=1e-3, atol=1e-6)
+    np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
+
+
+def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
+    layer, p = penalty_layer(), bottleneck()
+    assert float(ops.convert_to_numpy(layer(p, annotators=NOBODY))) == 0
+    _, (by_kernel,) = gradients(layer, lambda value: value, p, annotators=NOBODY)
+    np.testing.assert_array_equal(by_kernel, np.zeros((R, K, K)))
+
+
+# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
+TRUE = np.array(
+    [
+        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
+        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
+        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
+        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
+        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
+    ]
+)
+
+
+def a_crowd(num_tasks):
+    rng = np.random.default_rng(0)
+    gold = rng.integers(K, size=num_tasks)
+    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
+    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
+    return x, gold, Annotations.from_dense(labels, classes=range(K))
+
+
+def one_layer_model(layer):
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential(
+        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = CrowdModel(base, layer)
+    model.compile(keras.optimizers.Adam(0.05))
+    return model
+
+
+def test_the_penalty_is_added_to_the_loss_times_the_strength():
+    x, _, annotations = a_crowd(40)
+    plain, priced = one_layer_model(ConfusionMatrices(R, 0.7)), one_layer_model(TraceRegularization(R, 0.5, 0.7))
+    difference = priced.evaluate(x, annotations, verbose=0) - plain.evaluate(x, annotations, verbose=0)
+    np.testing.assert_allclose(difference, 0.5 * K * 0.7, rtol=1e-4)  # all matrices start at the same trace
+
+
+def test_strength_0_trains_as_plain_confusion_matrices():
+    x, _, annotations = a_crowd(60)
+    weights = []
+    for layer in (ConfusionMatrices(R, 0.7), TraceRegularization(R, 0, 0.7)):
+        model = one_layer_model(layer)
+        model.fit(x, annotations, epochs=2, verbose=0)
+        weights.append(np.concatenate([weight.ravel() for weight in model.get_weights()]))
+    np.testing.assert_array_equal(weights[0], weights[1])
+
+
+def test_annotators_recover_from_ten_thousand_labels_and_strength_makes_them_less_reliable():
+    x, gold, annotations = a_crowd(2000)
+    traces = []
+    for strength in (0.01, 0.2):
+        model = one_layer_model(TraceRegularization(R, strength))
+        model.fit(x, annotations, epochs=12, batch_size=100, verbose=0)
+        confusions = model.annotator_confusions()
+        traces.append(np.trace(confusions, axis1=1, axis2=2).mean())
+        if strength == 0.01:
+            assert confusion_recovery(TRUE, confusions).mean_absolute_error < 0.03
+            assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
+    assert traces[1] < traces[0] - 0.05
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
+    x, _, annotations = a_crowd(60)
+    one, other = one_layer_model(TraceRegularization(R)), one_layer_model(TraceRegularization(R))
+    for model in (one, other):
+        model.fit(x, annotations, epochs=2, verbose=0)
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+
+
+@pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
+def test_an_impossible_strength_is_named(strength):
+    with pytest.raises(ValueError, match="TraceRegularization: strength must be a finite number >= 0, got"):
+        TraceRegularization(R, strength)

@@ -1,0 +1,192 @@
+"""UnionNet against the paper's union of annotators, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers.union_net import MaskedNegativeLogLikelihood, UnionNet
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+
+R, K, B = 5, 3, 4
+# annotator 4 labels nothing; task 2 nobody labelled
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], "int32")
+LABELS = np.array([[2, 0, -1], [1, -1, -1], [-1, -1, -1], [0, 1, 1]], "int32")
+NOBODY = np.full_like(IDS, -1)
+
+
+def bottleneck():
+    return np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
+
+
+def some_kernel():
+    return np.random.default_rng(1).normal(size=(R, K, K))
+
+
+def made(kernel):
+    layer = UnionNet(R)
+    layer.build((None, K))
+    layer.set_weights([kernel])
+    return layer
+
+
+def union(kernel):
+    """The paper's matrix T of R K rows and K columns: every column, a true class, is one softmax over all rows."""
+    rows = np.array([[kernel[r, k, said] for k in range(K)] for r in range(R) for said in range(K)])
+    for k in range(K):
+        odds = np.exp(rows[:, k])
+        rows[:, k] = odds / odds.sum()
+    return rows
+
+
+def paper_loss(p, kernel):
+    """Mean over labels of -log (T f(x_i)) in the row of annotator and label."""
+    t = union(kernel)
+    costs = [
+        -np.log(t[IDS[i, m] * K + LABELS[i, m]] @ p[i]) for i in range(B) for m in range(IDS.shape[1]) if IDS[i, m] >= 0
+    ]
+    return sum(costs) / len(costs)
+
+
+def by_finite_differences(function, array, step=1e-5):
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "diagonal": 0.7}
+    if form == "dense":
+        check(LayerCase(UnionNet, arguments, bottleneck(), (B, R, K)))
+    else:
+        check(LayerCase(UnionNet, arguments, bottleneck(), (B, 3, K), {"annotators": IDS}))
+
+
+def test_answers_are_rows_of_the_union_and_sum_to_one_over_all_annotators():
+    p, kernel = bottleneck(), some_kernel()
+    answers = np.exp(ops.convert_to_numpy(made(kernel)(p)))
+    np.testing.assert_allclose(answers.reshape(B, R * K), p @ union(kernel).T, rtol=1e-4)
+    np.testing.assert_allclose(answers.sum(axis=(1, 2)), 1, rtol=1e-5)
+
+
+def test_sparse_answers_are_the_dense_ones_of_who_was_asked():
+    layer, p = made(some_kernel()), bottleneck()
+    dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
+    for i, m in np.argwhere(IDS >= 0):
+        np.testing.assert_allclose(sparse[i, m], dense[i, IDS[i, m]], rtol=1e-5, atol=1e-6)
+
+
+def test_loss_and_gradients_are_the_papers():
+    p, kernel = bottleneck(), some_kernel()
+    layer = made(kernel)
+    loss = layer.default_loss()
+    value = ops.convert_to_numpy(loss(LABELS, layer(p, annotators=IDS)))
+    np.testing.assert_allclose(value, paper_loss(p, kernel), rtol=1e-5)
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
+    np.testing.assert_allclose(by_p, by_finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-5)
+    expected = by_finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
+    np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-5)
+    assert np.abs(by_kernel[4]).max() > 1e-3  # annotators compete: who does not label becomes less likely
+
+
+def test_a_batch_of_padding_costs_nothing_and_moves_nothing():
+    layer, p = made(some_kernel()), bottleneck()
+    loss = layer.default_loss()
+    assert ops.convert_to_numpy(loss(NOBODY, layer(p, annotators=NOBODY))) == 0
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(NOBODY, answers), p, annotators=NOBODY)
+    np.testing.assert_array_equal(by_p, np.zeros_like(by_p))
+    np.testing.assert_array_equal(by_kernel, np.zeros_like(by_kernel))
+
+
+def test_large_weights_and_certain_predictions_stay_finite():
+    layer, p = made(300 * some_kernel()), np.eye(K, dtype="float32")[[0, 0, 1, 2]]
+    loss = layer.default_loss()
+    assert np.isfinite(ops.convert_to_numpy(layer(p, annotators=IDS))).all()
+    by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
+    assert np.isfinite(by_p).all()
+    assert np.isfinite(by_kernel).all()
+
+
+def test_confusions_are_what_an_annotator_says_given_that_they_label():
+    kernel = some_kernel()
+    kernel[1] += 3  # labels more often, of no other kind
+    confusions = made(kernel).annotator_confusions()
+    t = union(kernel).reshape(R, K, K)  # [annotator, said, true]
+    for r in range(R):
+        for k in range(K):
+            np.testing.assert_allclose(confusions[r, k], t[r, :, k] / t[r, :, k].sum(), rtol=1e-5)
+
+
+def test_the_loss_is_the_given_log_probability_of_the_observed_labels():
+    logs = np.log(np.array([[[0.1, 0.2], [0.3, 0.4]], [[0.5, 0.1], [0.2, 0.2]]]))
+    labels = np.array([[1, -1], [0, 1]])
+    expected = -np.log([0.2, 0.5, 0.2])
+    loss = MaskedNegativeLogLikelihood()
+    np.testing.assert_allclose(ops.convert_to_numpy(loss(labels, logs)), expected.mean(), rtol=1e-5)
+    weighted = ops.convert_to_numpy(loss(labels, logs, sample_weight=np.array([0.0, 3.0])))
+    np.testing.assert_allclose(weighted, 3 * expected[1:].sum() / 3, rtol=1e-5)
+    assert np.isnan(ops.convert_to_numpy(loss(np.array([[2, -1], [0, 1]]), logs)))
+    with pytest.raises(ValueError, match="labels must have the log-probabilities' shape"):
+        loss(labels[0], logs)
+
+
+# anchors: the classes lie apart; experts: annotators 0 and 1; annotator 3 has two classes the wrong way round
+TRUE = np.array(
+    [
+        [[0.97, 0.02, 0.01], [0.02, 0.97, 0.01], [0.01, 0.01, 0.98]],
+        [[0.9, 0.1, 0], [0, 0.95, 0.05], [0.1, 0, 0.9]],
+        [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.25, 0.15, 0.6]],
+        [[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]],
+        [[0.34, 0.33, 0.33], [0.33, 0.34, 0.33], [0.33, 0.33, 0.34]],
+    ]
+)
+
+
+def a_crowd(num_tasks):
+    rng = np.random.default_rng(0)
+    gold = rng.integers(K, size=num_tasks)
+    x = (np.eye(K)[gold] + rng.normal(scale=0.1, size=(num_tasks, K))).astype("float32")
+    labels = np.array([[rng.choice(K, p=TRUE[r, true]) for r in range(R)] for true in gold])
+    return x, gold, Annotations.from_dense(labels, classes=range(K))
+
+
+def trained(x, annotations, epochs):
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential(
+        [keras.Input((K,)), keras.layers.Dense(K, activation="softmax", kernel_initializer="zeros")]
+    )
+    model = CrowdModel(base, UnionNet(R))
+    model.compile(keras.optimizers.Adam(0.05))
+    model.fit(x, annotations, epochs=epochs, batch_size=100, verbose=0)
+    return model
+
+
+def test_simulated_annotators_are_recovered_from_ten_thousand_labels():
+    x, gold, annotations = a_crowd(2000)
+    model = trained(x, annotations, epochs=12)
+    assert confusion_recovery(TRUE, model.annotator_confusions()).mean_absolute_error < 0.03
+    assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
+    x, _, annotations = a_crowd(200)
+    one, other = trained(x, annotations, 2), trained(x, annotations, 2)
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_array_equal(first, second)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+    assert loaded.evaluate(x, annotations, verbose=0) == one.evaluate(x, annotations, verbose=0)
