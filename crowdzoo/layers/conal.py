@@ -43,7 +43,8 @@ class CoNAL(CrowdLayer):
         embedding_size: length of the embeddings.
         separation: weight of the distances between common and own kernels, per batch; 0 leaves them out.
         mixing: `"logits"` or `"probabilities"`.
-        scale: factor of the identity that all kernels start at.
+        scale: factor of the identity that all kernels start at; 2 in the authors' code. Where most annotators are
+            often wrong, 1 starts nearer to them.
         normalize_instances: whether the instances' embeddings have length one; if not, omega can reach 0 and 1
             (so the authors' code for music).
         instance_hidden: units of a further linear map, without a nonlinearity, before the instances' embedding
