@@ -62,7 +62,7 @@ class GeoCrowdNet(ConfusionMatrices):
         self,
         num_annotators: int,
         regularization: str | None = "F",
-        strength: float = 1e-3,
+        strength: float = 0.01,
         diagonal: float = 0.8,
         **kwargs: Any,
     ):
