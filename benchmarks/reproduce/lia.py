@@ -6,7 +6,7 @@
     python benchmarks/reproduce/lia.py --print                   # the tables of the saved results, no training
 
 Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Evaluation is transductive, as in
-the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations of every task;
+the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
 all rows see the same draws. For the rows with a network h there are two figures: "posterior" is the label given the
 task and its annotations, "h" is the network's own. At a redundancy that keeps all annotations only the start differs
 between draws.

@@ -1,5 +1,7 @@
 """LIA against the paper's equations, written out in NumPy with loops and float64."""
 
+from importlib.util import find_spec
+
 import keras
 import numpy as np
 import pytest
@@ -488,6 +490,23 @@ def test_annotators_nobody_asked_are_known_by_their_features():
     unseen = confusion_recovery(confusions[30:], found[30:])
     assert unseen.mean_absolute_error < 0.08
     assert unseen.diagonal_correlation > 0.8
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="crowdzoo.quality needs Numba")
+def test_the_next_question_goes_by_task_and_annotator(learnt):
+    model, _, x, _, _, annotations = learnt
+    from crowdzoo.quality.next_annotation import information_gain, next_annotations
+
+    posteriors = model.posteriors(x, annotations)
+
+    def confusions(tasks, annotators):
+        return np.exp(ops.convert_to_numpy(model.crowd.log_confusions(annotators, x[tasks])))
+
+    found = next_annotations(posteriors, confusions, 5, asked=annotations)
+    q = confusions(np.arange(len(x)), np.tile(np.arange(8), (len(x), 1)))
+    gains = information_gain(posteriors[:, None], q)
+    gains[annotations.task_ids, annotations.annotator_ids] = -1
+    np.testing.assert_allclose(found.gains, np.sort(gains.ravel())[::-1][:5], rtol=1e-4)
 
 
 def test_no_more_is_read_of_a_million_annotators_than_those_who_labelled():

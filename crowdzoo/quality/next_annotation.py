@@ -1,0 +1,171 @@
+"""next_annotations: whom to ask about which task, so that the answers tell most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.annotations import Annotations
+
+__all__ = ["NextAnnotations", "information_gain", "next_annotations"]
+
+CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
+
+Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
+
+
+@dataclass(frozen=True)
+class NextAnnotations:
+    """Questions to ask, the most telling first.
+
+    Attributes:
+        tasks: int64 [n], task codes.
+        annotators: int64 [n], annotator codes.
+        gains: float64 [n], what the answer is expected to tell, in nats.
+    """
+
+    tasks: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    gains: NDArray[np.float64]
+
+
+def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np.float64]:
+    """How much an answer is expected to tell about the truth.
+
+    The mutual information of truth and answer: entropy of the answer minus its mean entropy given the truth, which
+    equals the expected drop of the posterior's entropy (D. V. Lindley: On a measure of the information provided by an
+    experiment. Annals of Mathematical Statistics 27(4), 1956). It is 0 where the truth is certain, and for an annotator
+    whose answers do not depend on the truth.
+
+    Args:
+        posteriors: P(truth k), `[..., K]`, rows sum to one.
+        confusions: P(says l | truth k), `[..., K, L]`, `[true, said]`, rows sum to one; leading axes broadcast against
+            those of the posteriors.
+
+    Returns:
+        `[...]`, nats, from 0 to the smaller of log K and log L.
+    """
+    truth = np.asarray(posteriors, dtype=np.float64)
+    rows = np.asarray(confusions, dtype=np.float64)
+    said = np.einsum("...k,...kl->...l", truth, rows)
+    noise = np.einsum("...k,...k->...", truth, _entropy(rows))
+    return np.maximum(_entropy(said) - noise, 0.0)  # rounding may go below
+
+
+def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over the last axis, nats; 0 log 0 is 0."""
+    logs = np.log(np.where(probabilities > 0, probabilities, 1.0))
+    return -(probabilities * logs).sum(axis=-1)
+
+
+def next_annotations(
+    posteriors: ArrayLike,
+    confusions: ArrayLike | Confusions,
+    number: int = 10,
+    *,
+    annotators: ArrayLike | None = None,
+    asked: Annotations | None = None,
+    per_task: int | None = None,
+) -> NextAnnotations:
+    """The pairs of a task and an annotator whose answer is expected to tell most.
+
+    Each pair is weighed by itself: what a first answer tells is not taken off a second one for the same task. Ask for
+    few at a time, or set `per_task`.
+
+    Args:
+        posteriors: what is known of the tasks, `[N, K]`, rows sum to one: an aggregation's, or
+            `CrowdModel.posteriors`.
+        confusions: P(annotator says l | truth k): `[R, K, K]`, `[annotator, true, said]`, for annotators who treat all
+            tasks alike; or a function of task codes int64 `[B]` and annotator codes int64 `[B, M]` that gives
+            `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(layer.log_confusions(annotators, x[tasks]))` for
+            a crowd layer that looks at the instances.
+        number: n, how many pairs.
+        annotators: codes of who can be asked; None is everybody, for a function all annotators of `asked`.
+        asked: annotations there are already, of these tasks; nobody is asked twice.
+        per_task: at most so many annotators for a task; None sets no limit.
+
+    Returns:
+        At most n pairs, fewer where fewer are left. Ties go to the lower task, then to the earlier annotator.
+
+    Raises:
+        DataError: shapes that do not fit, or nothing that says who the annotators are.
+    """
+    truth = np.asarray(posteriors, dtype=np.float64)
+    if truth.ndim != 2:
+        raise DataError(f"next_annotations: posteriors have the shape [tasks, classes], got {truth.shape}")
+    for name, value in (("number", number), ("per_task", 1 if per_task is None else per_task)):
+        if value < 1:
+            raise DataError(f"next_annotations: {name} must be at least 1, got {value}")
+    ask, everybody = _asked_for(confusions, truth.shape[1])
+    if asked is not None and asked.num_tasks != len(truth):
+        raise DataError(f"next_annotations: posteriors of {len(truth)} tasks, but {asked.num_tasks} annotated ones")
+    if annotators is not None:
+        candidates = np.asarray(annotators, dtype=np.int64)
+    elif everybody is not None or asked is not None:
+        candidates = np.arange(asked.num_annotators if everybody is None else everybody)  # type: ignore[union-attr]
+    else:
+        raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
+
+    best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * truth.shape[1] ** 2))
+    for start in range(0, len(truth), step):
+        tasks = np.arange(start, min(start + step, len(truth)))
+        who = np.broadcast_to(candidates, (len(tasks), len(candidates)))
+        gains = information_gain(truth[tasks, None], ask(tasks, who))
+        if asked is not None:
+            gains[_already(asked, tasks, candidates)] = -np.inf
+        best = _best_of(best, gains, tasks, candidates, number, per_task)
+    return best
+
+
+def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
+    """A function of tasks and annotators, and the number of annotators where it is known."""
+    if callable(confusions):
+        return confusions, None
+    matrices = np.asarray(confusions, dtype=np.float64)
+    if matrices.ndim != 3 or matrices.shape[1] != num_classes:
+        raise DataError(
+            f"next_annotations: confusions have the shape [annotators, {num_classes}, said], got {matrices.shape}"
+        )
+    return lambda tasks, annotators: matrices[annotators], len(matrices)
+
+
+def _already(
+    asked: Annotations, tasks: NDArray[np.int64], candidates: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the pairs that have an annotation, for consecutive tasks."""
+    given = (asked.task_ids >= tasks[0]) & (asked.task_ids <= tasks[-1])
+    given &= np.isin(asked.annotator_ids, candidates)
+    order = np.argsort(candidates, kind="stable")
+    columns = order[np.searchsorted(candidates, asked.annotator_ids[given], sorter=order)]
+    return asked.task_ids[given] - tasks[0], columns
+
+
+def _best_of(
+    best: NextAnnotations,
+    gains: NDArray[np.float64],
+    tasks: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    number: int,
+    per_task: int | None,
+) -> NextAnnotations:
+    """The best pairs so far and those of further tasks, together."""
+    order = np.argsort(-gains, axis=1, kind="stable")[:, :per_task]
+    rows = np.repeat(np.arange(len(tasks)), order.shape[1])
+    columns = order.ravel()
+    possible = np.isfinite(gains[rows, columns])
+    rows, columns = rows[possible], columns[possible]
+    together = NextAnnotations(
+        np.concatenate([best.tasks, tasks[rows]]),
+        np.concatenate([best.annotators, candidates[columns]]),
+        np.concatenate([best.gains, gains[rows, columns]]),
+    )
+    first = np.argsort(-together.gains, kind="stable")[:number]
+    return NextAnnotations(together.tasks[first], together.annotators[first], together.gains[first])
