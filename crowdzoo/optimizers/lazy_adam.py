@@ -109,10 +109,9 @@ class LazyAdam(keras.optimizers.Adam):
         m = self.beta_1 * take_rows(momentum, rows) + (1 - self.beta_1) * change
         v = self.beta_2 * take_rows(velocity, rows) + (1 - self.beta_2) * ops.square(change)
         rate = ops.cast(learning_rate, dtype) * correction
-        new = take_rows(variable, rows) - rate * m / (ops.sqrt(v) + self.epsilon)
         _put_rows(momentum, rows, m)
         _put_rows(velocity, rows, v)
-        _put_rows(variable, rows, new)
+        _put_rows(variable, rows, rate * m / (ops.sqrt(v) + self.epsilon), subtract=True)
 
     def _clip_gradients(self, grads: list[Any]) -> list[Any]:
         """Clips what the rows change by, not label by label."""
@@ -152,12 +151,15 @@ def _of_rows(rows: Any, change: Any, gradient: Any) -> Any:
     return torch.sparse_coo_tensor(rows[None], change, gradient.shape, is_coalesced=True, check_invariants=False)
 
 
-def _put_rows(variable: Any, rows: Any, values: Any) -> None:
-    """Writes distinct rows of a variable in place."""
+def _put_rows(variable: Any, rows: Any, values: Any, subtract: bool = False) -> None:
+    """Writes distinct rows of a variable in place, or subtracts from them."""
     value = variable.value if isinstance(variable, keras.Variable) else variable
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        value.scatter_update(tf.IndexedSlices(values, rows))
+        slices = tf.IndexedSlices(values, rows)
+        value.scatter_sub(slices) if subtract else value.scatter_update(slices)
+    elif subtract:
+        value.data.index_add_(0, rows, values, alpha=-1)
     else:
         value.data.index_copy_(0, rows, values)
