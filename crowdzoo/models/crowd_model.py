@@ -89,7 +89,8 @@ class CrowdModel(keras.Model):
             try:
                 output = self.base.get_layer(self.features).output
                 # held by the function below only: the model must not count the base's layers twice
-                both = keras.Model(self.base.inputs, [self.base.outputs[0], output])
+                inputs = self.base.inputs
+                both = keras.Model(inputs[0] if len(inputs) == 1 else inputs, [self.base.outputs[0], output])
             except (ValueError, AttributeError) as error:
                 raise ValueError(
                     f"CrowdModel: features={self.features!r} must be the name of a layer of a functional or sequential "

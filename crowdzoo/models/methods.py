@@ -16,8 +16,17 @@ AGGREGATED = "aggregated"
 # name -> module and class of the crowd layer; read when first used, because Keras takes seconds to import
 _LAYERS = {
     "crowdsourced-layer": ("crowdsourced_layer", "CrowdsourcedLayer"),
-    "ccem": ("confusion_matrices", "ConfusionMatrices"),
     "deep-em": ("deep_em", "DeepEM"),
+    "ccem": ("confusion_matrices", "ConfusionMatrices"),
+    "geo-crowd-net": ("geo_crowd_net", "GeoCrowdNet"),
+    "trace-regularization": ("trace_regularization", "TraceRegularization"),
+    "pooled-confusions": ("pooled_confusions", "PooledConfusions"),
+    "conal": ("conal", "CoNAL"),
+    "union-net": ("union_net", "UnionNet"),
+    "max-mig": ("max_mig", "MaxMIG"),
+    "doctor-net": ("doctor_net", "DoctorNet"),
+    "lia": ("lia", "LIA"),
+    "waum": ("waum", "WAUM"),
 }
 METHODS = (*_LAYERS, AGGREGATED)
 
