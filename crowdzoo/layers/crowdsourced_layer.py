@@ -156,6 +156,9 @@ class CrowdsourcedLayer(CrowdLayer):
     def _class_answers(self, p: Any, kernel: Any, bias: Any, sparse: bool) -> Any:
         """Logits `[B, (T,) R or M, K]`; kernel and bias start with the axes `[R]` or `[B, M]`."""
         tokens = self.task == "sequence"
+        if self.connection == "MW" and sparse and not tokens:
+            # K products a number: einsum would take longer to set its matrices up
+            return ops.sum(p[:, None, :, None] * kernel, axis=-2)
         if self.connection == "MW":
             bottleneck = "btk" if tokens else "bk"
             weights = "bmkl" if sparse else "mkl"
