@@ -88,6 +88,7 @@ ROWS: dict[str, Row] = {
     "Max-MIG": layer("max-mig"),
     "UnionNet": layer("union-net"),
     "CCEM": layer("ccem"),
+    "Pooled": layer("pooled-confusions"),
     "GeoCrowdNet F": layer("geo-crowd-net", regularization="F"),
     "GeoCrowdNet W": layer("geo-crowd-net", regularization="W"),
     "CoNAL": layer("conal"),
@@ -214,8 +215,7 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
         order = np.random.default_rng([seed, 1]).permutation(len(data.x))
         held = round(HELD_OUT * len(order))
         selecting, _ = trained(row, data, np.sort(order[held:]), np.sort(order[:held]), seed)
-        agreement = np.convolve(np.pad(selecting["agreement"], 2, mode="edge"), np.full(5, 0.2), mode="valid")
-        epoch = int(np.argmax(agreement))
+        epoch, likeliest = (int(np.argmax(running_mean(selecting[key]))) for key in ("agreement", "held_out"))
         runs.append(
             {
                 "seed": seed,
@@ -224,6 +224,8 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
                 "ece": curve["ece"],
                 "chosen": selecting["test"][epoch],
                 "chosen_epoch": epoch + 1,
+                "chosen_by_likelihood": selecting["test"][likeliest],
+                "chosen_by_likelihood_epoch": likeliest + 1,
                 "held_out_likelihood": selecting["held_out"][-1],
                 "last_of_nine_tenths": selecting["test"][-1],
             }
@@ -282,6 +284,11 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
     )
     model = train(settings, data.x[used], callbacks=[Watch()], **labels)
     return curve, model
+
+
+def running_mean(values: list[float]) -> np.ndarray:
+    """Mean of five neighbours; the first and the last value stand for those beyond."""
+    return np.convolve(np.pad(values, 2, mode="edge"), np.full(5, 0.2), mode="valid")
 
 
 def held_out_likelihood(model: Any, x: np.ndarray, annotations: Annotations) -> float:
@@ -357,6 +364,7 @@ def main() -> None:
                     continue
                 one = run(name, row, args.seeds)
                 if one is not None:
+                    saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
                     saved.setdefault(name, {})[row] = one
                     args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     saved = json.loads(args.out.read_text())

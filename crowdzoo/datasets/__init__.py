@@ -2,6 +2,8 @@
 
 import difflib
 
+from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
+from crowdzoo.datasets.common_confusions import CommonConfusions, simulate_common_confusions
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.datasets.labelme import load_labelme
@@ -9,7 +11,20 @@ from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import DataError
 
-__all__ = ["CrowdDataset", "data_folder", "load", "load_labelme", "names", "simulate_annotations", "write_files"]
+__all__ = [
+    "CommonConfusions",
+    "CrowdDataset",
+    "ask_annotators",
+    "data_folder",
+    "load",
+    "load_labelme",
+    "make_circles",
+    "names",
+    "neighbour_annotators",
+    "simulate_annotations",
+    "simulate_common_confusions",
+    "write_files",
+]
 
 _LOADERS = {"labelme": load_labelme}
 

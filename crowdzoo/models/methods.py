@@ -32,7 +32,7 @@ METHODS = (*_LAYERS, AGGREGATED)
 
 # What the data decide, not the user
 _FROM_DATA = ("num_annotators", "num_classes")
-_KERAS = ("name", "dtype", "trainable", "kwargs")
+_KERAS = ("self", "name", "dtype", "trainable", "kwargs")
 
 
 def crowd_layer_class(method: str) -> Any:
@@ -81,7 +81,7 @@ def create_crowd_layer(
     if layer is None:
         return None
     sizes = {"num_annotators": num_annotators, "num_classes": num_classes}
-    parameters = inspect.signature(layer).parameters
+    parameters = inspect.signature(layer.__init__).parameters
     given = {name: value for name, value in sizes.items() if name in parameters}
     try:
         return layer(**given, **arguments, name="crowd")
@@ -98,7 +98,8 @@ def check_method(method: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _hyperparameters(layer: Any) -> list[str]:
-    return [name for name in inspect.signature(layer).parameters if name not in (*_FROM_DATA, *_KERAS)]
+    # of the constructor: a class that inherits it has Keras' own signature
+    return [name for name in inspect.signature(layer.__init__).parameters if name not in (*_FROM_DATA, *_KERAS)]
 
 
 def _nearest(name: str, known: Any) -> str:
