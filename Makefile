@@ -4,7 +4,7 @@ BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-backends lint types format check build lock clean
+.PHONY: help setup demo reproduce test test-backends lint types format check build lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ setup: ## install everything from the lock into .venv
 
 demo: setup ## main job on real data: LabelMe's crowd labels to a served model, with the accuracy table
 	@$(BIN)/crowdzoo demo
+
+reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
+	@for table in deep_methods lia waum; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
 test: setup ## every test, on TensorFlow, and the layers on JAX and PyTorch as well
 	@$(BIN)/python -m pytest $(ARGS)
