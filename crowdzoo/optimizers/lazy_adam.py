@@ -26,7 +26,7 @@ class LazyAdam(keras.optimizers.Adam):
 
     How it differs from Adam: there, the momentum of a row goes on moving it for some ten steps after its last label,
     and its moments fade between labels. Where every annotator is in every batch the two are the same; an annotator
-    who is seen once in hundreds of steps moves by 3 to 30 learning rates a label with Adam, and by 1 to 6 here.
+    who is seen once in a hundred steps or more moves by 10 to 30 learning rates a label with Adam, and by 2 to 6 here.
 
     | backend | cost of a step |
     |---|---|
