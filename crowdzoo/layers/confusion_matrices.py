@@ -19,11 +19,14 @@ class ConfusionMatrices(CrowdLayer):
     and none after the matrix, so that, unlike `CrowdsourcedLayer`, this is a likelihood. Trained as it
     stands, on the coupled cross-entropy of the labels (CCEM).
 
-    The matrices start at `diagonal` for right labels and share the rest among wrong ones.
+    The matrices start at `diagonal` for right labels and share the rest among wrong ones. Without a `diagonal` the
+    kernels start at the identity, as in the authors' code, which is a cautious `e / (e + K - 1)`, .28 with eight
+    classes: the base learns more from annotators who start with little credit (docs/methods.md), while a `diagonal`
+    near what annotators really are gives better confusion matrices.
 
     Args:
         num_annotators: R, number of annotators.
-        diagonal: P(right label) that everybody starts with, above 0 and below 1.
+        diagonal: P(right label) that everybody starts with, above 0 and below 1; or None.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -42,11 +45,11 @@ class ConfusionMatrices(CrowdLayer):
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
     """
 
-    def __init__(self, num_annotators: int, diagonal: float = 0.8, **kwargs: Any):
+    def __init__(self, num_annotators: int, diagonal: float | None = None, **kwargs: Any):
         super().__init__(num_annotators, **kwargs)
-        if not 0 < diagonal < 1:
+        if diagonal is not None and not 0 < diagonal < 1:
             raise ValueError(f"{type(self).__name__}: diagonal must be above 0 and below 1, got {diagonal!r}")
-        self.diagonal = float(diagonal)
+        self.diagonal = None if diagonal is None else float(diagonal)
         self.kernel: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
@@ -65,7 +68,9 @@ class ConfusionMatrices(CrowdLayer):
     def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
         """Logits of matrices with `diagonal` on the diagonal and the rest spread evenly."""
         classes = shape[-1]
-        advantage = np.log(self.diagonal) - np.log((1 - self.diagonal) / max(classes - 1, 1))
+        advantage = 1.0
+        if self.diagonal is not None:
+            advantage = np.log(self.diagonal) - np.log((1 - self.diagonal) / max(classes - 1, 1))
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(advantage * ops.eye(classes, dtype=dtype)[None], (shape[0], 1, 1))
 

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
 __all__ = ["SMALLEST", "CrowdLayer"]
@@ -170,17 +171,21 @@ class CrowdLayer(keras.layers.Layer):
         return keras.backend.result_type(self.variable_dtype, "float32")
 
     def _codes(self, annotators: Any) -> Any:
-        """Codes to gather with; padding (-1) borrows annotator 0's weights, and the loss masks what comes of it."""
+        """Codes to gather with; padding (-1) borrows an annotator of the task, and the loss masks what comes of it.
+
+        Not annotator 0: an optimizer that updates the rows of the batch would move them with every batch.
+        """
         if len(annotators.shape) != 2:
             raise ValueError(
                 f"{type(self).__name__}: annotators must have shape [batch, most annotations of a task], "
                 f"got {tuple(annotators.shape)}"
             )
-        return ops.maximum(ops.cast(annotators, "int32"), 0)
+        codes = ops.cast(annotators, "int32")
+        return ops.where(codes < 0, ops.max(codes, axis=1, keepdims=True, initial=0), codes)
 
     def _of(self, weight: Any, annotators: Any) -> Any:
         """The annotators' own rows of a weight `[R, ...]`, in the computing dtype: `[B, M, ...]`."""
-        return ops.cast(ops.take(weight, self._codes(annotators), axis=0), self._computing_dtype())
+        return ops.cast(take_rows(weight, self._codes(annotators)), self._computing_dtype())
 
     def _everybody(self, inputs: Any) -> Any:
         """Codes of all annotators for every task, int32 `[B, R]`: the dense form as a case of the sparse one."""

@@ -63,7 +63,7 @@ class GeoCrowdNet(ConfusionMatrices):
         num_annotators: int,
         regularization: str | None = "F",
         strength: float = 0.01,
-        diagonal: float = 0.8,
+        diagonal: float | None = None,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **kwargs)

@@ -21,7 +21,7 @@ class TraceRegularization(ConfusionMatrices):
     The paper adds the traces of all annotators to a cross-entropy that is summed over a task's labels. Where everybody
     labels every task, that is this loss times R, and `strength` is the paper's; a mean means the same for every
     batch size and number of annotators, too. Its matrices start at a near-identity through a softplus; here they go
-    through a softmax, which hardly moves from there (6 I - 5 freezes it), hence the softer `diagonal`.
+    through a softmax, which hardly moves from there (6 I - 5 freezes it), hence the softer start.
 
     Args:
         num_annotators: R, number of annotators.
@@ -44,7 +44,7 @@ class TraceRegularization(ConfusionMatrices):
         section 3.
     """
 
-    def __init__(self, num_annotators: int, strength: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
+    def __init__(self, num_annotators: int, strength: float = 0.01, diagonal: float | None = None, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
         if not 0 <= strength < float("inf"):
             raise ValueError(f"TraceRegularization: strength must be a finite number >= 0, got {strength!r}")

@@ -192,6 +192,13 @@ def test_the_log_joint_is_the_prior_times_the_likelihood_of_the_labels():
             np.testing.assert_allclose(found[i, k], expected, rtol=1e-5, atol=1e-5)
 
 
+def test_without_a_diagonal_the_kernels_are_identities():
+    layer = ConfusionMatrices(R)
+    layer.build((None, K))
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer.kernel), np.tile(np.eye(K), (R, 1, 1)))
+    np.testing.assert_allclose(layer.annotator_confusions()[0, 0, 0], np.e / (np.e + K - 1), rtol=1e-6)
+
+
 @pytest.mark.parametrize("diagonal", [0, 1, -0.5, 2, float("nan")])
 def test_an_impossible_diagonal_is_named(diagonal):
     with pytest.raises(ValueError, match="ConfusionMatrices: diagonal must be above 0 and below 1, got"):
@@ -238,7 +245,7 @@ def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):
     return model
 
 
-@pytest.mark.parametrize("diagonal", [0.6, 0.8])
+@pytest.mark.parametrize("diagonal", [None, 0.6, 0.8])
 def test_simulated_annotators_are_recovered_from_ten_thousand_labels(diagonal):
     x, gold, annotations = a_crowd()
     assert len(annotations) == 10_000

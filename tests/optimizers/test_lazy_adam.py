@@ -225,3 +225,14 @@ def test_take_rows_takes_rows():
     np.testing.assert_array_equal(numpy(take_rows(variable, codes)), numpy(variable)[codes])
     variable.sparse_gradient = True
     np.testing.assert_array_equal(numpy(take_rows(variable, ops.convert_to_tensor(codes))), numpy(variable)[codes])
+
+
+@has_sparse_gradients
+def test_padding_moves_nobody():
+    model = crowd_model(LazyAdam(0.01))
+    model.train_on_batch(*crowd_batch([[0, 1]]))  # annotator 0 has momentum from here on
+    start = numpy(model.crowd.kernel)
+    x, y = crowd_batch([[3, 4], [3, -1]])
+    y[1, 1] = -1
+    model.train_on_batch(x, y)
+    assert np.flatnonzero((numpy(model.crowd.kernel) != start).any(axis=(1, 2))).tolist() == [3, 4]
