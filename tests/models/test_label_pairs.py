@@ -61,14 +61,14 @@ def test_one_model_learns_labels_of_different_kinds_together():
     pair = keras.layers.Concatenate(name="pair")([instance, keras.layers.Embedding(num_labels, 4)(label)])
     hidden = keras.layers.Dense(16, activation="selu")(pair)
     base = keras.Model({"instance": instance, "label": label}, keras.layers.Dense(2, activation="softmax")(hidden))
-    layer = LIA(6, hidden=(8,), annotator_embedding=4, epochs_per_round=15, marginal_epochs=5)
+    layer = LIA(6, hidden=(8,), annotator_embedding=4, epochs_per_round=10, marginal_epochs=5)
     model = CrowdModel(base, layer, features="pair")
     model.compile(keras.optimizers.Adam(0.02), jit_compile=False)
     pairs = pair_instances(x, num_labels)
-    model.fit(pairs, annotations, epochs=60, batch_size=200, verbose=0)
+    model.fit(pairs, annotations, epochs=60, batch_size=50, verbose=0)
 
     found = model.posteriors(pairs, annotations).reshape(num_tasks, num_labels, 2).argmax(axis=2)
     votes = np.array([[said[task == i, j].mean() > 0.5 for j in range(num_labels)] for i in range(num_tasks)])
-    assert (found == gold)[:, 0].mean() > 0.95
-    assert (found == gold)[:, 1].mean() > 0.8
-    assert (votes == gold)[:, 1].mean() < 0.75  # half of the yes are missing
+    by_model, by_votes = (found == gold).mean(axis=0), (votes == gold).mean(axis=0)
+    assert by_model[0] > by_votes[0] + 0.02
+    assert by_model[1] > by_votes[1] + 0.08  # where half of the yes are missing
