@@ -370,7 +370,7 @@ class LIA(CrowdLayer):
             place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
             here = np.array([[task in place for task in row] for row in chosen.tolist()])
             if here.any():
-                features = model._base_and_features(x["instances"])[1]
+                features = model.features_of(x["instances"])
                 difficulties = ops.convert_to_numpy(self.difficulties(features))
                 row, truth = np.nonzero(here)
                 found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]

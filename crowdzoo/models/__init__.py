@@ -12,6 +12,8 @@ _NAMES = {
     "TrainingData": "crowdzoo.models.training_data",
     "TrainingSettings": "crowdzoo.models.training",
     "build_model": "crowdzoo.models.training",
+    "label_pairs": "crowdzoo.models.label_pairs",
+    "pair_instances": "crowdzoo.models.label_pairs",
     "train": "crowdzoo.models.training",
 }
 

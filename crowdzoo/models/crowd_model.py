@@ -396,6 +396,42 @@ class CrowdModel(keras.Model):
         """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one."""
         return self._crowd().annotator_confusions()
 
+    def log_confusions(self, x: Any, annotators: np.ndarray) -> np.ndarray:
+        """Log-probabilities of what annotators would say of tasks, for every possible truth.
+
+        Methods that look at the instances (CoNAL, LIA) differ from task to task.
+
+        Args:
+            x: instances `[B, ...]`.
+            annotators: int `[B, M]`, annotator codes.
+
+        Returns:
+            float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
+
+        Raises:
+            ValueError: there is no crowd layer, or it does not say how labels depend on the truth.
+        """
+        crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
+        if not crowd.uses_features:
+            return ops.convert_to_numpy(crowd.log_confusions(codes))
+        return ops.convert_to_numpy(crowd.log_confusions(codes, self.features_of(x)))
+
+    def features_of(self, x: Any) -> Any:
+        """What a crowd layer that looks at the instances sees of them.
+
+        Args:
+            x: instances `[B, ...]`.
+
+        Returns:
+            A tensor `[B, D]`, float32 or wider.
+
+        Raises:
+            ValueError: the crowd layer does not look at the instances.
+        """
+        if self._base_and_features is None:
+            raise ValueError(f"{type(self._crowd()).__name__} does not look at the instances, so it has no features")
+        return self._base_and_features(x)[1]
+
     def annotator_scales(self) -> np.ndarray:
         """Factor of every annotator of a regression, float64 `[R]`."""
         return self._crowd().annotator_scales()

@@ -4,6 +4,7 @@ from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.aum import Waum, area_under_margin, waum
 from crowdzoo.quality.kappa import cohen_kappa, cohen_kappas, fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
+from crowdzoo.quality.next_annotation import NextAnnotations, information_gain, next_annotations
 from crowdzoo.quality.report import QualityReport, quality_report
 from crowdzoo.quality.spam_free import spam_free_dawid_skene
 from crowdzoo.quality.spammers import spammer_scores
@@ -12,6 +13,7 @@ from crowdzoo.quality.tasks import task_table
 
 __all__ = [
     "Alpha",
+    "NextAnnotations",
     "QualityReport",
     "Redundancy",
     "Spread",
@@ -23,7 +25,9 @@ __all__ = [
     "coincidence_matrix",
     "fleiss_kappa",
     "gini",
+    "information_gain",
     "krippendorff_alpha",
+    "next_annotations",
     "quality_report",
     "raw_agreement",
     "redundancy",

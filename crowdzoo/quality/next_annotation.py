@@ -84,8 +84,8 @@ def next_annotations(
             `CrowdModel.posteriors`.
         confusions: P(annotator says l | truth k): `[R, K, K]`, `[annotator, true, said]`, for annotators who treat all
             tasks alike; or a function of task codes int64 `[B]` and annotator codes int64 `[B, M]` that gives
-            `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(layer.log_confusions(annotators, x[tasks]))` for
-            a crowd layer that looks at the instances.
+            `[B, M, K, K]`, such as `lambda tasks, annotators: np.exp(model.log_confusions(x[tasks], annotators))` for
+            a `CrowdModel` whose crowd layer looks at the instances.
         number: n, how many pairs.
         annotators: codes of who can be asked; None is everybody, for a function all annotators of `asked`.
         asked: annotations there are already, of these tasks; nobody is asked twice.

@@ -5,7 +5,7 @@ from keras import ops
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.layers import CrowdLayer, CrowdsourcedLayer
+from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
 
@@ -410,3 +410,22 @@ def test_a_layer_that_looks_at_instances_gets_the_features_named(features, tmp_p
 def test_features_that_the_base_has_not_are_named():
     with pytest.raises(ValueError, match="features='hidden' must be the name of a layer"):
         CrowdModel(two_layers(), Watcher(R), features="hidden")
+
+
+def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
+    rng = np.random.default_rng(0)
+    x, ids = rng.normal(size=(6, T, D)).astype("float32"), rng.integers(0, R, (6, 2)).astype("int32")
+    plain = CrowdModel(two_layers(), CrowdsourcedLayer(R))
+    logs = plain.log_confusions(x, ids)
+    np.testing.assert_allclose(np.exp(logs), plain.annotator_confusions()[ids], rtol=1e-5)
+    with pytest.raises(ValueError, match="CrowdsourcedLayer does not look at the instances"):
+        plain.features_of(x)
+    looking = CrowdModel(two_layers(), CoNAL(R), features="seen")
+    looking.crowd.set_weights([rng.normal(size=weight.shape) for weight in looking.crowd.get_weights()])
+    logs = looking.log_confusions(x, ids)
+    assert logs.shape == (6, 2, K, K)
+    np.testing.assert_allclose(np.exp(logs).sum(axis=-1), 1, rtol=1e-5)
+    alone = looking.log_confusions(x[3:4], ids[3:4])
+    np.testing.assert_allclose(alone, logs[3:4], rtol=1e-4, atol=1e-5)
+    elsewhere = looking.log_confusions(x[4:5], ids[3:4])
+    assert np.abs(elsewhere - alone).max() > 1e-3
