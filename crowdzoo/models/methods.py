@@ -1,7 +1,6 @@
 """The deep methods by the names that configurations and the command line use."""
 
 import difflib
-import importlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -13,20 +12,20 @@ __all__ = ["AGGREGATED", "METHODS", "check_method", "create_crowd_layer", "crowd
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"
 
-# name -> module and class of the crowd layer; read when first used, because Keras takes seconds to import
+# name -> class of the crowd layer; read when first used, because Keras takes seconds to import
 _LAYERS = {
-    "crowdsourced-layer": ("crowdsourced_layer", "CrowdsourcedLayer"),
-    "deep-em": ("deep_em", "DeepEM"),
-    "ccem": ("confusion_matrices", "ConfusionMatrices"),
-    "geo-crowd-net": ("geo_crowd_net", "GeoCrowdNet"),
-    "trace-regularization": ("trace_regularization", "TraceRegularization"),
-    "pooled-confusions": ("pooled_confusions", "PooledConfusions"),
-    "conal": ("conal", "CoNAL"),
-    "union-net": ("union_net", "UnionNet"),
-    "max-mig": ("max_mig", "MaxMIG"),
-    "doctor-net": ("doctor_net", "DoctorNet"),
-    "lia": ("lia", "LIA"),
-    "waum": ("waum", "WAUM"),
+    "crowdsourced-layer": "CrowdsourcedLayer",
+    "deep-em": "DeepEM",
+    "ccem": "ConfusionMatrices",
+    "geo-crowd-net": "GeoCrowdNet",
+    "trace-regularization": "TraceRegularization",
+    "pooled-confusions": "PooledConfusions",
+    "conal": "CoNAL",
+    "union-net": "UnionNet",
+    "max-mig": "MaxMIG",
+    "doctor-net": "DoctorNet",
+    "lia": "LIA",
+    "waum": "WAUM",
 }
 METHODS = (*_LAYERS, AGGREGATED)
 
@@ -51,8 +50,9 @@ def crowd_layer_class(method: str) -> Any:
         return None
     if method not in _LAYERS:
         raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}.{_nearest(method, METHODS)}")
-    module, name = _LAYERS[method]
-    return getattr(importlib.import_module(f"crowdzoo.layers.{module}"), name)
+    from crowdzoo import layers
+
+    return getattr(layers, _LAYERS[method])
 
 
 def create_crowd_layer(
