@@ -18,22 +18,19 @@ demo: setup ## main job on real data: LabelMe's crowd labels to a served model, 
 reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
 	@for table in deep_methods lia waum; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
-test: setup ## every test, on TensorFlow, and the layers on JAX and PyTorch as well
-	@$(BIN)/python -m pytest $(ARGS)
-	@$(MAKE) --no-print-directory test-backends
+test: setup ## every test, on TensorFlow, and beside it the layers on JAX and PyTorch as well
+	@$(MAKE) --no-print-directory test-backends > .venv/backends.log 2>&1 & backends=$$!; \
+	$(BIN)/python -m pytest $(ARGS); failed=$$?; \
+	wait $$backends || failed=1; cat .venv/backends.log; exit $$failed
 
-test-backends: ## the layers, losses and models on JAX and PyTorch, beside each other
+test-backends: ## the layers, losses and models on JAX and PyTorch
 	@$(PYTHON) bootstrap.py --backends
 	@for backend in jax torch; do \
 	  if .venv-backends/bin/python -c "import $$backend" 2>/dev/null; then \
+	    echo "== layers on $$backend"; \
 	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
-	      tests/layers tests/models tests/optimizers tests/test_losses.py > .venv-backends/$$backend.log 2>&1 & \
-	    running="$$running $$backend:$$!"; \
-	  else echo "== $$backend is not there: its run is left out"; fi; done; \
-	for one in $$running; do \
-	  wait $${one#*:}; code=$$?; echo "== layers on $${one%:*}"; \
-	  if [ $$code -eq 0 ]; then tail -n 1 .venv-backends/$${one%:*}.log; else cat .venv-backends/$${one%:*}.log; failed=1; fi; \
-	done; [ -z "$$failed" ]
+	      -p no:warnings tests/layers tests/models tests/optimizers tests/test_losses.py || exit 1; \
+	  else echo "== $$backend is not there: its run is left out"; fi; done
 
 lint: setup ## style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
