@@ -120,7 +120,7 @@ class CrowdModel(keras.Model):
             bottleneck, more["features"] = self._base_and_features(instances, training=training)
         if "labels" in inputs:
             return self.crowd.with_labels(bottleneck, annotators, inputs["labels"], **more)
-        return self.crowd(bottleneck, annotators=annotators, **more)
+        return self.crowd(bottleneck, annotators=annotators, training=training, **more)
 
     def compile(self, optimizer: Any = None, loss: Any = None, **kwargs: Any) -> None:
         """Sets up training.
