@@ -221,7 +221,7 @@ def peak_bytes() -> int:
 
 def cell(form: str, features: int, annotators: int) -> dict[str, float]:
     """Time and peak memory of one form beside the base alone; memory first, while nothing else is there."""
-    import keras  # noqa: F401
+    import keras  # noqa: F401  loaded first, so that its own memory is not counted
 
     before = peak_bytes()
     model, batch = make(form, features, annotators)

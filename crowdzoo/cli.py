@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import difflib
 import json
 import os
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo import __version__
-from crowdzoo.errors import ConfigError, CrowdzooError, DataError
+from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean
 
 __all__ = ["COMMANDS", "main"]
 
@@ -334,8 +333,7 @@ def _train(arguments: argparse.Namespace) -> None:
     hyperparameters = dict(map(_setting, arguments.settings))
     if not learned and arguments.method not in aggregation.METHODS:
         names = [*(name for name in METHODS if name != AGGREGATED), *aggregation.METHODS]
-        near = difflib.get_close_matches(arguments.method, names, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(arguments.method, names)
         raise ConfigError(
             f"--method {arguments.method}: there is no such method; choose one of {', '.join(names)}.{hint}"
         )

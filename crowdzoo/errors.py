@@ -1,8 +1,9 @@
 """Errors that a user can mend: the command line prints them without a traceback."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
-__all__ = ["BadRow", "ConfigError", "CrowdzooError", "DataError", "PipelineError", "ServingError"]
+__all__ = ["BadRow", "ConfigError", "CrowdzooError", "DataError", "PipelineError", "ServingError", "did_you_mean"]
 
 SHOWN = 10
 
@@ -84,3 +85,17 @@ class ServingError(CrowdzooError, RuntimeError):
     """A model that cannot be served, or a server that answered with an error."""
 
     exit_code = 6
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The way out of a misspelt name, to stand at the end of a message.
+
+    Args:
+        name: as it was given.
+        known: names that there are.
+
+    Returns:
+        " Did you mean 'nearest'?", or nothing where none is near.
+    """
+    near = difflib.get_close_matches(str(name), list(known), 1)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, did_you_mean
 from crowdzoo.models.methods import check_method
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _data_problems(data: DataConfig) -> list[str]:
         if data.dataset in datasets.names():
             return []
         known = datasets.names()
-        return [f"data.dataset: {data.dataset!r} is not one of {', '.join(known)}.{_did_you_mean(data.dataset, known)}"]
+        return [f"data.dataset: {data.dataset!r} is not one of {', '.join(known)}.{did_you_mean(data.dataset, known)}"]
     problems = []
     for key, path, suffixes, needed in (
         ("data.annotations", data.annotations, _ANNOTATION_SUFFIXES, ("task", "annotator", "label")),
@@ -85,7 +85,7 @@ def _file_problem(path: Path, suffixes: tuple[str, ...]) -> str | None:
     if not path.exists():
         near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         where = "" if path.parent.is_dir() else f" Nor is there a folder {path.parent}."
-        return f"does not exist.{where}{_did_you_mean(path.name, near)}"
+        return f"does not exist.{where}{did_you_mean(path.name, near)}"
     if not path.name.endswith(suffixes):
         return f"has an ending that is not known; use one of {', '.join(suffixes)}."
     if path.stat().st_size == 0:
@@ -118,8 +118,3 @@ def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:
     ]
     wanted = " and ".join(f"'{name}'" for name in missing)
     return f"has no column {wanted} among {', '.join(repr(name) for name in columns[:10])}.{''.join(hints)}"
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" Did you mean {near[0]!r}?" if near else ""

@@ -42,10 +42,10 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.datasets import data_folder
 from crowdzoo.report.tables import print_table
 
-# As `crowdzoo.datasets.data_folder`, whose package needs Numba: an environment for JAX alone has none
-DATA = Path(os.environ.get("CROWDZOO_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+DATA = data_folder()
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_lia.json"
 DRAWS = 5
 REDUNDANCIES = {"bluebirds": (2, 5, 10, 20, 39), "wordsim": (2, 5, 10), "rte": (2, 5, 10)}

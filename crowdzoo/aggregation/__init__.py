@@ -3,7 +3,6 @@
 `crowdzoo.aggregation.beam` runs the same algorithms on Apache Beam; it is not imported here.
 """
 
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
@@ -24,7 +23,7 @@ from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.wawa import Wawa
 from crowdzoo.aggregation.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, did_you_mean
 
 __all__ = [
     "BWA",
@@ -86,6 +85,5 @@ def create(method: str, **settings: Any) -> Any:
 
 def _check_known(what: str, name: str, known: list[str]) -> None:
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, known)
         raise ConfigError(f"{name!r} is no {what}; there are {', '.join(map(repr, known))}.{hint}")

@@ -8,7 +8,6 @@ import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
 from crowdzoo.aggregation.threads import in_threads, num_threads
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -390,8 +389,7 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Refuses a setting that is not one of `choices`."""
     if value not in choices:
-        near = get_close_matches(str(value), choices, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(value, choices)
         raise ConfigError(f"{name} is one of {', '.join(map(repr, choices))}. Received: {name}={value!r}.{hint}")
 
 

@@ -1,7 +1,5 @@
 """Loaders of real crowd sets, and simulated annotators."""
 
-import difflib
-
 from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
 from crowdzoo.datasets.common_confusions import CommonConfusions, simulate_common_confusions
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
@@ -9,7 +7,7 @@ from crowdzoo.datasets.folder import data_folder
 from crowdzoo.datasets.labelme import load_labelme
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, did_you_mean
 
 __all__ = [
     "CommonConfusions",
@@ -44,7 +42,6 @@ def load(name: str) -> CrowdDataset:
         DataError: there is no data set of that name.
     """
     if name not in _LOADERS:
-        near = difflib.get_close_matches(name, _LOADERS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, _LOADERS)
         raise DataError(f"there is no data set {name!r}; crowdzoo ships {', '.join(_LOADERS)}.{hint}")
     return _LOADERS[name]()

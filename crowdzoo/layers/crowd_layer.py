@@ -68,6 +68,9 @@ class CrowdLayer(keras.layers.Layer):
 
         Returns:
             `[B, M, K, K]`, `[i, m, k, l]` = log P(annotator m of task i says l | truth k).
+
+        Raises:
+            NotImplementedError: the method does not say how labels depend on the truth.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
 
@@ -85,7 +88,7 @@ class CrowdLayer(keras.layers.Layer):
         Returns:
             `[B, K]`.
         """
-        logs = self.log_confusions(annotators, features) if self.uses_features else self.log_confusions(annotators)
+        logs = self.log_confusions(annotators, features)
         said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
         return prior + ops.einsum("bml,bmkl->bk", said, logs)
@@ -214,7 +217,6 @@ class CrowdLayer(keras.layers.Layer):
         """
         codes = ops.reshape(ops.cast(annotators, "int32"), (-1,))
         order = ops.sort(codes)
-        # computed in float32 and on whole numbers below 2^24 only: batches are far smaller
         times = ops.searchsorted(order, codes, side="right") - ops.searchsorted(order, codes, side="left")
         dtype = self._computing_dtype()
         weights = ops.cast(codes >= 0, dtype) / ops.cast(ops.maximum(times, 1), dtype)

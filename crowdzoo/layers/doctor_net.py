@@ -11,6 +11,7 @@ from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns
+from crowdzoo.layers.phases import compiled_with, joined
 
 __all__ = ["DoctorNet", "VoteShareCrossentropy"]
 
@@ -279,30 +280,23 @@ class DoctorNet(CrowdLayer):
         with self._weights_alone(model, optimizer):
             settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
             second = super().fit(model, data, **order, **settings)
-        for name, values in second.history.items():
-            history.history.setdefault(name, []).extend(values)
-        history.epoch.extend(second.epoch)
-        model.history = history
-        return history
+        return joined(model, history, second)
 
     @contextmanager
     def _weights_alone(self, model: Any, optimizer: Any) -> Iterator[None]:
         """The model compiled for the second phase; afterwards it is as it was, optimizer and frozen layers included."""
-        settings = keras.saving.deserialize_keras_object(model.get_compile_config())
-        settings["optimizer"] = model.optimizer  # it goes on where it stands
         # parents before their layers before the variables: a layer hands its flag down
         parts = [*model.base._flatten_layers(), *model.base.variables, self.kernel, self.bias, self.log_weight]
         flags = [part.trainable for part in parts]
-        try:
-            model.base.trainable = False
-            self.kernel.trainable = self.bias.trainable = False
-            self.log_weight.trainable = True
-            model.compile(**{**settings, "optimizer": optimizer, "loss": VoteShareCrossentropy()})
-            yield
-        finally:
-            for part, flag in zip(parts, flags, strict=True):
-                part.trainable = flag
-            model.compile(**settings)
+        model.base.trainable = False
+        self.kernel.trainable = self.bias.trainable = False
+        self.log_weight.trainable = True
+        with compiled_with(model, optimizer=optimizer, loss=VoteShareCrossentropy()):
+            try:
+                yield
+            finally:  # before the model is compiled again, which looks at what is to be trained
+                for part, flag in zip(parts, flags, strict=True):
+                    part.trainable = flag
 
     # === Keras and helpers ===
 

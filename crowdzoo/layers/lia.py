@@ -9,6 +9,7 @@ from keras import ops
 
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.expectation import ExpectationStep, ExpectedLogLikelihood, annotation_columns, vote_shares
+from crowdzoo.layers.phases import compiled_with, joined
 
 __all__ = ["LIA"]
 
@@ -322,18 +323,13 @@ class LIA(CrowdLayer):
         posteriors = vote_shares(tasks, labels, data.num_tasks, self._tensor[0])
         e_step = ExpectationStep(data, posteriors, every=self.epochs_per_round)
         batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
-        settings = keras.saving.deserialize_keras_object(model.get_compile_config())
-        settings["optimizer"] = model.optimizer  # it goes on where it stands
         # none, not None: that would keep the metrics there are
         no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
-        model.compile(**{**settings, "loss": ExpectedLogLikelihood(), **no_metrics})
-        try:
+        with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
             history = model.fit_batches(
                 batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
             )
-        finally:
             stopped = model.stop_training
-            model.compile(**settings)
         if self.marginal_epochs and not stopped:
             more = model.fit_batches(
                 data.batches(batch_size, seed, shuffle=shuffle),
@@ -343,10 +339,7 @@ class LIA(CrowdLayer):
                 callbacks=callbacks,
                 **kwargs,
             )
-            history.epoch.extend(more.epoch)
-            for name, values in more.history.items():
-                history.history.setdefault(name, []).extend(values)
-            model.history = history
+            history = joined(model, history, more)
         self._keep_typical_tasks(model, data, batch_size)
         return history
 

@@ -9,12 +9,84 @@ import numpy as np
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 
-__all__ = ["CrowdBatches"]
+__all__ = ["CrowdBatches", "TargetBatches"]
 
 INPUTS = ("annotators", "labels", "tasks")
 
 
-class CrowdBatches(keras.utils.PyDataset):
+class _Shuffled(keras.utils.PyDataset):
+    """Batches in an order that hangs on the seed and the epoch only.
+
+    Args:
+        rows: what is put in order, int `[n]`.
+        batch_size: rows in a batch.
+        seed: of the shuffling.
+        shuffle: False keeps the order of `rows`.
+    """
+
+    def __init__(self, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool):
+        super().__init__()
+        self.rows = rows
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self._epoch = -1
+        self._order = self._drawn(0)  # Keras may look at the first batch before the epoch begins
+
+    @property
+    def num_batches(self) -> int:
+        """Batches in an epoch, the last one maybe smaller."""
+        return -(-len(self.rows) // self.batch_size)
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def on_epoch_begin(self) -> None:
+        """Draws the order of the next epoch."""
+        self._epoch += 1
+        self._order = self._drawn(self._epoch)
+
+    def _drawn(self, epoch: int) -> np.ndarray:
+        """The order of an epoch."""
+        return np.random.default_rng([self.seed, epoch]).permutation(self.rows) if self.shuffle else self.rows
+
+    def _batch(self, index: int) -> np.ndarray:
+        """Rows of a batch."""
+        return self._order[index * self.batch_size : (index + 1) * self.batch_size]
+
+
+class TargetBatches(_Shuffled):
+    """Batches `(x, y)` of two arrays.
+
+    Args:
+        x: `[n, ...]`, or a structure of such arrays.
+        y: `[n, ...]`.
+        batch_size: rows in a batch.
+        seed: of the shuffling.
+        shuffle: False keeps the rows' order.
+
+    Raises:
+        DataError: different numbers of rows.
+    """
+
+    def __init__(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool):
+        self.x = keras.tree.map_structure(np.asarray, x)
+        self.y = np.asarray(y)
+        rows = min(len(array) for array in keras.tree.flatten(self.x))
+        if rows != len(self.y):
+            raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
+        super().__init__(np.arange(rows), batch_size, seed, shuffle)
+
+    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
+        rows = self._batch(index)
+        return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
+
+    def as_tf_dataset(self) -> Any:
+        """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
+        return tf_dataset(self, (keras.tree.map_structure(tensor_spec, self.x), tensor_spec(self.y)))
+
+
+class CrowdBatches(_Shuffled):
     """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations.
 
     Only tasks that somebody labelled appear. The annotations of a batch are padded to its own most annotated
@@ -53,7 +125,6 @@ class CrowdBatches(keras.utils.PyDataset):
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
     ):
-        super().__init__()
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         if unknown := [name for name in inputs if name not in INPUTS]:
@@ -68,8 +139,8 @@ class CrowdBatches(keras.utils.PyDataset):
                 f"the annotations are about {annotations.num_tasks:,} tasks, but there are only {rows:,} instances: "
                 "row i of the instances must be task code i (see annotations.tasks)"
             )
-        self.tasks = np.flatnonzero(annotations.redundancy > 0)
-        if len(self.tasks) == 0:
+        tasks = np.flatnonzero(annotations.redundancy > 0)
+        if len(tasks) == 0:
             raise DataError("there is no annotation to learn from")
         if annotations.kind == "sequence":
             self._length = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
@@ -79,31 +150,13 @@ class CrowdBatches(keras.utils.PyDataset):
                     f"but the instances have {self._length} tokens (their second axis; positions count from 0)"
                 )
         self.annotations = annotations
-        self.batch_size = batch_size
-        self.seed = seed
-        self.shuffle = shuffle
         self.inputs = tuple(inputs)
         self.targets = targets
         self._most = int(annotations.redundancy.max())
-        self._epoch = -1
-        self._order = self.tasks
-
-    @property
-    def num_batches(self) -> int:
-        """Batches in an epoch, the last one maybe smaller."""
-        return -(-len(self.tasks) // self.batch_size)
-
-    def __len__(self) -> int:
-        return self.num_batches
-
-    def on_epoch_begin(self) -> None:
-        """Draws the order of the next epoch."""
-        self._epoch += 1
-        if self.shuffle:
-            self._order = np.random.default_rng([self.seed, self._epoch]).permutation(self.tasks)
+        super().__init__(tasks, batch_size, seed, shuffle)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
-        tasks = self._order[index * self.batch_size : (index + 1) * self.batch_size]
+        tasks = self._batch(index)
         instances = keras.tree.map_structure(lambda array: array[tasks], self.x)
         x: dict[str, Any] = {"instances": instances}
         y = None if self.targets is None else self.targets[tasks]

@@ -11,7 +11,7 @@ from keras import ops
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.models.crowd_batches import tensor_spec, tf_dataset
+from crowdzoo.models.crowd_batches import TargetBatches
 from crowdzoo.models.training_data import ArrayData, TrainingData
 
 __all__ = ["CrowdModel"]
@@ -84,7 +84,10 @@ class CrowdModel(keras.Model):
     def _with_features(self) -> Callable[..., Any]:
         """From instances to the bottleneck and the features `[B, D]`, in one pass through the base."""
         if self.features is None:
-            both = lambda instances, training=False: (self.base(instances, training=training), instances)  # noqa: E731
+
+            def both(instances: Any, training: bool = False) -> Any:
+                return self.base(instances, training=training), instances
+
         else:
             try:
                 output = self.base.get_layer(self.features).output
@@ -281,7 +284,8 @@ class CrowdModel(keras.Model):
             float32 `[N, K]`, rows sum to one; where nobody labelled a task, the estimate from its instance.
 
         Raises:
-            ValueError: there is no crowd layer, or it does not say how labels depend on the truth.
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
         """
         self._crowd()
         if isinstance(x, TrainingData):
@@ -325,7 +329,7 @@ class CrowdModel(keras.Model):
                 raise DataError(
                     "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
                 )
-            targets = _TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+            targets = TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
             return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
         data = self._array_data(x, y)
         return data.batches(batch_size, seed, shuffle=shuffle)
@@ -409,7 +413,8 @@ class CrowdModel(keras.Model):
             float32 `[B, M, K, K]`, `[task, annotator, true, said]`.
 
         Raises:
-            ValueError: there is no crowd layer, or it does not say how labels depend on the truth.
+            ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
+            NotImplementedError: a crowd layer of your own that does not say how labels depend on the truth.
         """
         crowd, codes = self._crowd(), ops.convert_to_tensor(np.asarray(annotators, dtype="int32"))
         if not crowd.uses_features:
@@ -450,39 +455,6 @@ class CrowdModel(keras.Model):
         from crowdzoo.export import export_model
 
         return export_model(self, path, **kwargs)
-
-
-class _TargetBatches(keras.utils.PyDataset):
-    """Batches `(x, y)` of two arrays, in an order that hangs on the seed and the epoch only."""
-
-    def __init__(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool):
-        super().__init__()
-        self.x = keras.tree.map_structure(np.asarray, x)
-        self.y = np.asarray(y)
-        rows = min(len(array) for array in keras.tree.flatten(self.x))
-        if rows != len(self.y):
-            raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
-        self.batch_size = batch_size
-        self.seed = seed
-        self.shuffle = shuffle
-        self._epoch = -1
-        self._order = np.arange(rows)
-
-    @property
-    def num_batches(self) -> int:
-        return -(-len(self._order) // self.batch_size)
-
-    def on_epoch_begin(self) -> None:
-        self._epoch += 1
-        if self.shuffle:
-            self._order = np.random.default_rng([self.seed, self._epoch]).permutation(len(self.y))
-
-    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
-        rows = self._order[index * self.batch_size : (index + 1) * self.batch_size]
-        return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
-
-    def as_tf_dataset(self) -> Any:
-        return tf_dataset(self, (keras.tree.map_structure(tensor_spec, self.x), tensor_spec(self.y)))
 
 
 def _symbols(shape: Any) -> Any:

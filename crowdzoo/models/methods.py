@@ -1,11 +1,10 @@
 """The deep methods by the names that configurations and the command line use."""
 
-import difflib
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, did_you_mean
 
 __all__ = ["AGGREGATED", "METHODS", "check_method", "create_crowd_layer", "crowd_layer_class"]
 
@@ -49,7 +48,9 @@ def crowd_layer_class(method: str) -> Any:
     if method == AGGREGATED:
         return None
     if method not in _LAYERS:
-        raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}.{_nearest(method, METHODS)}")
+        raise ConfigError(
+            f"unknown method {method!r}; choose one of {', '.join(METHODS)}.{did_you_mean(method, METHODS)}"
+        )
     from crowdzoo import layers
 
     return getattr(layers, _LAYERS[method])
@@ -77,7 +78,7 @@ def create_crowd_layer(
     for name in arguments:
         if name not in known:
             there_are = f"there are {', '.join(known)}" if known else "it has none"
-            raise ConfigError(f"method {method} has no setting {name!r}; {there_are}.{_nearest(name, known)}")
+            raise ConfigError(f"method {method} has no setting {name!r}; {there_are}.{did_you_mean(name, known)}")
     if layer is None:
         return None
     sizes = {"num_annotators": num_annotators, "num_classes": num_classes}
@@ -100,8 +101,3 @@ def check_method(method: str, arguments: Mapping[str, Any]) -> None:
 def _hyperparameters(layer: Any) -> list[str]:
     # of the constructor: a class that inherits it has Keras' own signature
     return [name for name in inspect.signature(layer.__init__).parameters if name not in (*_FROM_DATA, *_KERAS)]
-
-
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" Did you mean {near[0]!r}?" if near else ""

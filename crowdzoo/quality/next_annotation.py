@@ -108,8 +108,10 @@ def next_annotations(
         raise DataError(f"next_annotations: posteriors of {len(truth)} tasks, but {asked.num_tasks} annotated ones")
     if annotators is not None:
         candidates = np.asarray(annotators, dtype=np.int64)
-    elif everybody is not None or asked is not None:
-        candidates = np.arange(asked.num_annotators if everybody is None else everybody)  # type: ignore[union-attr]
+    elif everybody is not None:
+        candidates = np.arange(everybody)
+    elif asked is not None:
+        candidates = np.arange(asked.num_annotators)
     else:
         raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
 

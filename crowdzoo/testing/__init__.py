@@ -9,6 +9,7 @@ _NAMES = {
     "LayerCase": "crowdzoo.testing.layers",
     "check_aggregator": "crowdzoo.testing.aggregators",
     "check_layer": "crowdzoo.testing.layers",
+    "finite_differences": "crowdzoo.testing.layers",
     "gradients": "crowdzoo.testing.layers",
     "simulated_crowd": "crowdzoo.testing.aggregators",
 }

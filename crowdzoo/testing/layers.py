@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-__all__ = ["LAYER_CHECKS", "LayerCase", "check_layer", "gradients"]
+__all__ = ["LAYER_CHECKS", "LayerCase", "check_layer", "finite_differences", "gradients"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,29 @@ def gradients(
         found = torch.autograd.grad(value, [x, *(variable.value for variable in variables)])
         arrays = [gradient.detach().cpu().numpy() for gradient in found]
     return arrays[0], arrays[1:]
+
+
+def finite_differences(function: Callable[[np.ndarray], Any], array: Any, step: float = 1e-5) -> np.ndarray:
+    """The gradient of a function written out in NumPy, to hold `gradients` against.
+
+    Args:
+        function: from an array to a number.
+        array: where; any shape.
+        step: to either side, in the array's unit.
+
+    Returns:
+        float64, the array's shape: central differences.
+    """
+    array = np.asarray(array, dtype="float64").copy()
+    result = np.zeros_like(array)
+    for cell in np.ndindex(array.shape):
+        value = array[cell]
+        array[cell] = value + step
+        above = function(array)
+        array[cell] = value - step
+        result[cell] = (above - function(array)) / (2 * step)
+        array[cell] = value
+    return result
 
 
 def _output(case: LayerCase, layer: keras.layers.Layer) -> np.ndarray:

@@ -79,8 +79,8 @@ def paper_embedding(layer, x):
 def paper_answer(layer, p, omega, r):
     """Annotator r's label distribution for one task; kernels are [true, said], so the paper's W p is p W here."""
     common, own = array(layer.common), array(layer.kernel)[r]
-    said_common = [sum(p[k] * common[k, l] for k in range(K)) for l in range(K)]  # noqa: E741
-    said_own = [sum(p[k] * own[k, l] for k in range(K)) for l in range(K)]  # noqa: E741
+    said_common = [sum(p[k] * common[k, label] for k in range(K)) for label in range(K)]
+    said_own = [sum(p[k] * own[k, label] for k in range(K)) for label in range(K)]
     said_common, said_own = np.array(said_common), np.array(said_own)
     if layer.mixing == "logits":
         return softmax(omega * said_common + (1 - omega) * said_own)
@@ -223,7 +223,10 @@ def penalty_gradients(layer):
     """Gradients of the penalty alone, by the trainable weights."""
     p, x = inputs()
     if keras.backend.backend() != "jax":
-        cost = lambda said: 0 * ops.sum(said) + sum(layer.losses)  # noqa: E731
+
+        def cost(said):  # the answers take part, so that no backend calls a gradient of 0 missing
+            return 0 * ops.sum(said) + sum(layer.losses)
+
         return gradients(layer, cost, p, annotators=IDS, features=x)[1]
     import jax
 

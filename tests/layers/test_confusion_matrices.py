@@ -10,7 +10,7 @@ from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -56,19 +56,6 @@ def paper_loss(p, kernel):
     return sum(costs) / len(costs)
 
 
-def by_finite_differences(function, array, step=1e-5):
-    array = np.asarray(array, dtype="float64").copy()
-    result = np.zeros_like(array)
-    for cell in np.ndindex(array.shape):
-        value = array[cell]
-        array[cell] = value + step
-        above = function(array)
-        array[cell] = value - step
-        result[cell] = (above - function(array)) / (2 * step)
-        array[cell] = value
-    return result
-
-
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
@@ -107,12 +94,10 @@ def test_loss_and_gradients_are_the_papers(form):
     np.testing.assert_allclose(ops.convert_to_numpy(loss(labels, layer(p, **more))), paper_loss(p, kernel), rtol=1e-5)
     by_p, (by_kernel,) = gradients(layer, lambda answers: loss(labels, answers), p, **more)
     # the loss' softmax takes away what moves a whole row of p, so directions within the simplex are compared
-    expected = by_finite_differences(lambda p: paper_loss(p / p.sum(axis=1, keepdims=True), kernel), p)
+    expected = finite_differences(lambda p: paper_loss(p / p.sum(axis=1, keepdims=True), kernel), p)
     by_p = by_p - (by_p * p).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(by_p, expected, rtol=1e-3, atol=1e-5)
-    np.testing.assert_allclose(
-        by_kernel, by_finite_differences(lambda x: paper_loss(p, x), kernel), rtol=1e-3, atol=1e-5
-    )
+    np.testing.assert_allclose(by_kernel, finite_differences(lambda x: paper_loss(p, x), kernel), rtol=1e-3, atol=1e-5)
 
 
 def test_an_annotator_without_labels_gets_no_gradient_and_the_others_do():

@@ -7,7 +7,7 @@ from keras import ops
 
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, check_layer, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, check_layer, finite_differences, gradients
 
 R, K, B, T = 5, 3, 4, 2
 CONNECTIONS = [
@@ -107,19 +107,6 @@ def loss_of(task):
     return MaskedCrowdMeanSquaredError() if task == "regression" else MaskedCrowdCrossentropy()
 
 
-def by_finite_differences(function, array, step=1e-5):
-    array = np.asarray(array, dtype="float64").copy()
-    result = np.zeros_like(array)
-    for cell in np.ndindex(array.shape):
-        value = array[cell]
-        array[cell] = value + step
-        above = function(array)
-        array[cell] = value - step
-        result[cell] = (above - function(array)) / (2 * step)
-        array[cell] = value
-    return result
-
-
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @each_connection
@@ -180,11 +167,11 @@ def test_gradients_through_the_loss_equal_finite_differences(task, connection):
     value = ops.convert_to_numpy(loss(sparse_labels, layer(p, annotators=IDS)))
     np.testing.assert_allclose(value, cost(p, kernel, bias), rtol=1e-5)
     by_p, by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
-    expected = [by_finite_differences(lambda x: cost(x, kernel, bias), p)]
+    expected = [finite_differences(lambda x: cost(x, kernel, bias), p)]
     if kernel is not None:
-        expected.append(by_finite_differences(lambda x: cost(p, x, bias), kernel))
+        expected.append(finite_differences(lambda x: cost(p, x, bias), kernel))
     if bias is not None:
-        expected.append(by_finite_differences(lambda x: cost(p, kernel, x), bias))
+        expected.append(finite_differences(lambda x: cost(p, kernel, x), bias))
     for found, wanted in zip([by_p, *by_weights], expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
 

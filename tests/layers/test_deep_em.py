@@ -56,7 +56,7 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1):
     tasks = [i for i in range(len(dense)) if max(dense[i]) >= 0]
     labels = {i: [(r, label) for r, label in enumerate(dense[i]) if label >= 0] for i in tasks}
     q = {i: np.array([sum(label == k for _, label in labels[i]) / len(labels[i]) for k in range(K)]) for i in tasks}
-    losses, likelihoods = [], []
+    losses, likelihoods, confusions = [], [], None
 
     def estimate(i):
         odds = np.exp(x[i] @ kernel + bias)
@@ -69,7 +69,7 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1):
                 for i in tasks:
                     odds = estimate(i)
                     for r, label in labels[i]:
-                        odds = odds * confusions[r, :, label]  # noqa: F821 (set in the round before)
+                        odds = odds * confusions[r, :, label]  # of the round before
                     q[i] = odds / odds.sum()
                     likelihood += np.log(odds.sum())
                 likelihoods += [likelihood] * every

@@ -10,7 +10,7 @@ from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4
 FLOOR = 0.1
@@ -71,19 +71,6 @@ def paper_penalty(regularization, p, ids, kernel):
     return -np.log(np.linalg.det(gram + FLOOR * np.eye(K)))
 
 
-def by_finite_differences(function, array, step=1e-5):
-    array = np.asarray(array, dtype="float64").copy()
-    result = np.zeros_like(array)
-    for cell in np.ndindex(array.shape):
-        value = array[cell]
-        array[cell] = value + step
-        above = function(array)
-        array[cell] = value - step
-        result[cell] = (above - function(array)) / (2 * step)
-        array[cell] = value
-    return result
-
-
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("regularization", ["F", "W", None])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
@@ -113,7 +100,7 @@ def test_the_dense_form_counts_all_annotators_and_tasks(regularization):
 def test_the_gradient_by_the_predictions_is_the_papers():
     p, kernel = bottleneck(), some_kernel()
     by_p, (by_kernel,) = gradients(penalty_layer("F", kernel), lambda value: value, p, annotators=IDS)
-    expected = by_finite_differences(lambda p: paper_penalty("F", p, IDS, kernel), p)
+    expected = finite_differences(lambda p: paper_penalty("F", p, IDS, kernel), p)
     np.testing.assert_allclose(by_p, expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(by_p[2], np.zeros(K))  # nobody labelled task 2
     np.testing.assert_array_equal(by_kernel, np.zeros((R, K, K)))
@@ -122,7 +109,7 @@ def test_the_gradient_by_the_predictions_is_the_papers():
 def test_the_gradient_by_the_matrices_is_the_papers_and_leaves_absent_annotators_alone():
     p, kernel = bottleneck(), some_kernel()
     by_p, (by_kernel,) = gradients(penalty_layer("W", kernel), lambda value: value, p, annotators=IDS)
-    expected = by_finite_differences(lambda kernel: paper_penalty("W", p, IDS, kernel), kernel)
+    expected = finite_differences(lambda kernel: paper_penalty("W", p, IDS, kernel), kernel)
     np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
     np.testing.assert_array_equal(by_p, np.zeros((B, K)))

@@ -1,7 +1,5 @@
 """LIA against the paper's equations, written out in NumPy with loops and float64."""
 
-from importlib.util import find_spec
-
 import keras
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
 from crowdzoo.models.training_data import ArrayData
+from crowdzoo.quality.next_annotation import information_gain, next_annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
 
 B, K, D, R = 4, 3, 5, 6
@@ -487,11 +486,8 @@ def test_annotators_nobody_asked_are_known_by_their_features():
     assert unseen.diagonal_correlation > 0.8
 
 
-@pytest.mark.skipif(find_spec("numba") is None, reason="crowdzoo.quality needs Numba")
 def test_the_next_question_goes_by_task_and_annotator(learnt):
     model, _, x, _, _, annotations = learnt
-    from crowdzoo.quality.next_annotation import information_gain, next_annotations
-
     posteriors = model.posteriors(x, annotations)
 
     def confusions(tasks, annotators):

@@ -9,7 +9,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.layers.max_mig import MaxMIG, MutualInformationGain
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -59,19 +59,6 @@ def paper_loss(p, kernel, ids=IDS, labels=LABELS):
     return -own + np.mean([m[i, j] for i in tasks for j in tasks if i != j])
 
 
-def by_finite_differences(function, array, step=1e-5):
-    array = np.asarray(array, dtype="float64").copy()
-    result = np.zeros_like(array)
-    for cell in np.ndindex(array.shape):
-        value = array[cell]
-        array[cell] = value + step
-        above = function(array)
-        array[cell] = value - step
-        result[cell] = (above - function(array)) / (2 * step)
-        array[cell] = value
-    return result
-
-
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
@@ -88,8 +75,8 @@ def test_loss_and_gradients_are_the_papers():
     value = ops.convert_to_numpy(loss(LABELS, views(p, annotators=IDS, labels=LABELS)))
     np.testing.assert_allclose(value, paper_loss(p, kernel), rtol=1e-4)
     by_p, (by_kernel,) = gradients(views, lambda both: loss(LABELS, both), p, annotators=IDS, labels=LABELS)
-    np.testing.assert_allclose(by_p, by_finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-4)
-    expected = by_finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
+    np.testing.assert_allclose(by_p, finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-4)
+    expected = finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
     np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(by_kernel[4], np.zeros((K, K)))
     np.testing.assert_array_equal(by_p[2], np.zeros(K))

@@ -9,7 +9,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.layers.union_net import MaskedNegativeLogLikelihood, UnionNet
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -51,19 +51,6 @@ def paper_loss(p, kernel):
     return sum(costs) / len(costs)
 
 
-def by_finite_differences(function, array, step=1e-5):
-    array = np.asarray(array, dtype="float64").copy()
-    result = np.zeros_like(array)
-    for cell in np.ndindex(array.shape):
-        value = array[cell]
-        array[cell] = value + step
-        above = function(array)
-        array[cell] = value - step
-        result[cell] = (above - function(array)) / (2 * step)
-        array[cell] = value
-    return result
-
-
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 def test_the_battery_passes(check, form):
@@ -95,8 +82,8 @@ def test_loss_and_gradients_are_the_papers():
     value = ops.convert_to_numpy(loss(LABELS, layer(p, annotators=IDS)))
     np.testing.assert_allclose(value, paper_loss(p, kernel), rtol=1e-5)
     by_p, (by_kernel,) = gradients(layer, lambda answers: loss(LABELS, answers), p, annotators=IDS)
-    np.testing.assert_allclose(by_p, by_finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-5)
-    expected = by_finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
+    np.testing.assert_allclose(by_p, finite_differences(lambda p: paper_loss(p, kernel), p), rtol=1e-3, atol=1e-5)
+    expected = finite_differences(lambda kernel: paper_loss(p, kernel), kernel)
     np.testing.assert_allclose(by_kernel, expected, rtol=1e-3, atol=1e-5)
     assert np.abs(by_kernel[4]).max() > 1e-3  # annotators compete: who does not label becomes less likely
 
