@@ -2,6 +2,7 @@
 
 from crowdzoo.layers.conal import CoNAL
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.cross_fitted_em import CrossFittedEM
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.crowdsourced_layer import CrowdsourcedLayer
 from crowdzoo.layers.deep_em import DeepEM
@@ -20,6 +21,7 @@ __all__ = [
     "WAUM",
     "CoNAL",
     "ConfusionMatrices",
+    "CrossFittedEM",
     "CrowdLayer",
     "CrowdsourcedLayer",
     "DeepEM",

@@ -83,16 +83,30 @@ class DeepEM(ConfusionMatrices):
         self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
     ) -> keras.callbacks.History:
         """EM; see `CrowdLayer.fit`. The history holds `log_likelihood`, of all labels before the round, in nats."""
-        tasks, annotators, labels = annotation_columns(data)
-        posteriors = vote_shares(tasks, labels, data.num_tasks, self._num_classes or 1)
-
-        def maximise(posteriors: np.ndarray) -> None:
-            self.update(expected_counts(posteriors, tasks, annotators, labels, self.num_annotators))
-
-        step = ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
+        columns = annotation_columns(data)
+        posteriors = vote_shares(columns[0], columns[2], data.num_tasks, self._num_classes or 1)
+        step = self._rounds(model, data, columns, posteriors, batch_size=batch_size, seed=seed, shuffle=shuffle)
         callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
         batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
         return model.fit_batches(batches, callbacks=callbacks, **kwargs)
+
+    def _rounds(
+        self,
+        model: Any,
+        data: Any,
+        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
+        posteriors: np.ndarray,
+        *,
+        batch_size: int,
+        seed: int,
+        shuffle: bool,
+    ) -> ExpectationStep:
+        """What happens between epochs; `columns` are tasks, annotators and labels, int `[A]` each."""
+
+        def maximise(posteriors: np.ndarray) -> None:
+            self.update(expected_counts(posteriors, *columns, self.num_annotators))
+
+        return ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
 
     def update(self, counts: np.ndarray) -> None:
         """The M-step of the matrices.

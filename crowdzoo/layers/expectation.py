@@ -9,7 +9,14 @@ from keras import ops
 
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["ExpectationStep", "ExpectedLogLikelihood", "annotation_columns", "expected_counts", "vote_shares"]
+__all__ = [
+    "ExpectationStep",
+    "ExpectedLogLikelihood",
+    "annotation_columns",
+    "expected_counts",
+    "posteriors_given_labels",
+    "vote_shares",
+]
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -50,7 +57,8 @@ class ExpectationStep(keras.callbacks.Callback):
         every: epochs in a round.
         after: called with the posteriors after each E-step and before the first epoch, such as for a closed-form
             M-step of the annotators; or None.
-        batch_size: tasks in a batch of the E-step.
+        e_step: gives posteriors `[N, K]` and the log-likelihood of all labels; None asks the model for them.
+        batch_size: tasks in a batch when the model is asked.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class ExpectationStep(keras.callbacks.Callback):
         *,
         every: int = 1,
         after: Callable[[np.ndarray], None] | None = None,
+        e_step: Callable[[], tuple[np.ndarray, float]] | None = None,
         batch_size: int = 256,
     ):
         super().__init__()
@@ -67,6 +76,7 @@ class ExpectationStep(keras.callbacks.Callback):
         self.posteriors = posteriors
         self.every = every
         self.after = after
+        self.e_step = e_step
         self.batch_size = batch_size
         self.log_likelihood = float("nan")
         self._epochs = 0
@@ -74,7 +84,10 @@ class ExpectationStep(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """The E-step, every `every` epochs."""
         if self._epochs and self._epochs % self.every == 0:
-            self.posteriors[:], self.log_likelihood = self.model.e_step(self.data, batch_size=self.batch_size)
+            if self.e_step is not None:
+                self.posteriors[:], self.log_likelihood = self.e_step()
+            else:
+                self.posteriors[:], self.log_likelihood = self.model.e_step(self.data, batch_size=self.batch_size)
         if self.after is not None and self._epochs % self.every == 0:
             self.after(self.posteriors)
         self._epochs += 1
@@ -141,3 +154,29 @@ def expected_counts(
     size = num_annotators * num_classes
     counts = [np.bincount(cells, weights=posteriors[tasks, k], minlength=size) for k in range(num_classes)]
     return np.stack([count.reshape(num_annotators, num_classes) for count in counts], axis=1)
+
+
+def posteriors_given_labels(
+    log_prior: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, labels: np.ndarray, confusions: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """An E-step outside of a model: `q_i(k) ~ prior_i(k) prod_r confusion[r, k, y_ir]`, in log-space.
+
+    Args:
+        log_prior: `[N, K]`, what is known of the tasks without their labels.
+        tasks: int `[A]`.
+        annotators: int `[A]`.
+        labels: int `[A]`.
+        confusions: `[R, K, K]`, `[annotator, true, said]`, all above 0.
+
+    Returns:
+        q float32 `[N, K]`, rows sum to one; zeros where nobody labelled. And the log-likelihood of all labels, in nats.
+    """
+    joint = np.array(log_prior, dtype="float64")
+    for k in range(joint.shape[1]):
+        joint[:, k] += np.bincount(tasks, np.log(confusions[annotators, k, labels]), minlength=len(joint))
+    labelled = np.bincount(tasks, minlength=len(joint)) > 0
+    top = joint.max(axis=1, keepdims=True)
+    odds = np.exp(joint - top) * labelled[:, None]
+    total = odds.sum(axis=1, keepdims=True)
+    total[~labelled] = 1
+    return (odds / total).astype("float32"), float((top + np.log(total))[labelled].sum())

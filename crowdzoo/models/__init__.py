@@ -12,8 +12,8 @@ _NAMES = {
     "TrainingData": "crowdzoo.models.training_data",
     "TrainingSettings": "crowdzoo.models.training",
     "build_model": "crowdzoo.models.training",
-    "label_pairs": "crowdzoo.models.label_pairs",
-    "pair_instances": "crowdzoo.models.label_pairs",
+    "label_pairs": "crowdzoo.models.multi_label",
+    "pair_instances": "crowdzoo.models.multi_label",
     "train": "crowdzoo.models.training",
 }
 

@@ -311,7 +311,8 @@ class CrowdModel(keras.Model):
         """
         posteriors, likelihood = np.zeros((data.num_tasks, self._crowd().num_classes or 1), "float32"), 0.0
         for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
-            parts = np.asarray(self.predict_on_batch(x), dtype="float64")
+            # under `tf.distribute` every replica answers the whole batch, one below the other
+            parts = np.asarray(self.predict_on_batch(x)[: len(x["tasks"])], dtype="float64")
             joint = parts.reshape(len(parts), -1, posteriors.shape[1]).sum(axis=1)
             top = joint.max(axis=1, keepdims=True)
             odds = np.exp(joint - top)

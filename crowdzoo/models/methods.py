@@ -15,6 +15,7 @@ AGGREGATED = "aggregated"
 _LAYERS = {
     "crowdsourced-layer": "CrowdsourcedLayer",
     "deep-em": "DeepEM",
+    "cross-fitted-em": "CrossFittedEM",
     "ccem": "ConfusionMatrices",
     "geo-crowd-net": "GeoCrowdNet",
     "trace-regularization": "TraceRegularization",

@@ -12,7 +12,13 @@ import pytest
 BACKEND = keras.backend.backend()
 pytestmark = pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
 R, K, D, TASKS, BATCH = 7, 3, 5, 32, 16
-RUNS = [("sgd", "crowdsourced"), ("lazy", "crowdsourced"), ("adam", "pooled")]
+RUNS = [
+    ("sgd", "crowdsourced"),
+    ("lazy", "crowdsourced"),
+    ("adam", "pooled"),
+    ("sgd", "deep-em"),
+    ("sgd", "cross-fitted"),
+]
 
 
 def two_devices():
@@ -30,7 +36,7 @@ def two_devices():
 def train(optimizer, layer):
     """A few steps on batches whose first half has three labels a task and whose second half has one."""
     from crowdzoo import Annotations
-    from crowdzoo.layers import CrowdsourcedLayer
+    from crowdzoo.layers import CrossFittedEM, CrowdsourcedLayer, DeepEM
     from crowdzoo.layers.pooled_confusions import PooledConfusions
     from crowdzoo.models import CrowdModel
     from crowdzoo.optimizers import LazyAdam
@@ -40,9 +46,12 @@ def train(optimizer, layer):
     pairs = [(i, r) for i in range(TASKS) for r in rng.choice(R, 3 if i % BATCH < BATCH // 2 else 1, replace=False)]
     names = {"tasks": np.arange(TASKS), "annotators": np.arange(R), "classes": np.arange(K)}
     annotations = Annotations.from_arrays(*np.array(pairs).T, rng.integers(K, size=len(pairs)), **names)
-    crowd = CrowdsourcedLayer(R) if layer == "crowdsourced" else PooledConfusions(R, ridge=0.0)
+    crowds = {
+        "crowdsourced": CrowdsourcedLayer(R), "deep-em": DeepEM(R), "cross-fitted": CrossFittedEM(R, folds=2),
+        "pooled": PooledConfusions(R, ridge=0.0),
+    }  # fmt: skip
     base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, crowd)
+    model = CrowdModel(base, crowds[layer])
     rules = {"adam": keras.optimizers.Adam(0.05), "lazy": LazyAdam(0.05), "sgd": keras.optimizers.SGD(1.0)}
     model.compile(rules[optimizer])
     x = rng.normal(size=(TASKS, D)).astype("float32")

@@ -1,0 +1,171 @@
+"""CrossFittedEM against its equations, written out in NumPy with loops and float64."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers import CrossFittedEM, DeepEM
+from crowdzoo.metrics import confusion_recovery
+from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+B, D, K, R = 4, 4, 3, 5
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
+# Task 1 is a tie, task 3 has no label; one label of annotator 3, none of annotator 4. Class 2 nobody says.
+DENSE = np.array(
+    [[0, 0, 1, -1, -1], [0, 1, -1, -1, -1], [1, 1, 0, 1, -1], [-1] * 5, [1, -1, 1, -1, -1], [0, -1, -1, -1, -1]]
+)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {"num_annotators": R, "prior": 0.5, "diagonal": 0.7, "epochs_per_round": 3, "folds": 3}
+    p = np.random.default_rng(0).dirichlet(np.ones(K), size=B).astype("float32")
+    ids = {"annotators": IDS} if form == "sparse" else {}
+    check(LayerCase(CrossFittedEM, arguments, p, (B, 3 if ids else R, K), ids))
+
+
+@pytest.mark.parametrize("folds", [1, 0, 2.5, True])
+def test_a_wrong_number_of_folds_is_refused(folds):
+    with pytest.raises(ValueError, match=f"CrossFittedEM: folds must be a whole number >= 2, got {folds}"):
+        CrossFittedEM(R, folds=folds)
+
+
+def test_fewer_tasks_than_folds_are_refused():
+    model = CrowdModel(FeatureClassifier(D, K), CrossFittedEM(R, folds=5))
+    annotations = Annotations.from_dense(DENSE[:4], classes=np.arange(K))
+    with pytest.raises(ValueError, match="5 folds need as many tasks, there are 4; set folds lower, or use DeepEM"):
+        model.fit(np.zeros((4, D), "float32"), annotations, verbose=0)
+
+
+# === The equations ===
+
+
+def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every, fold_of):
+    """Epochs of the EM; base and copies are softmax regressions that take a step of gradient descent an epoch."""
+    tasks = [i for i in range(len(dense)) if max(dense[i]) >= 0]
+    labels = {i: [(r, label) for r, label in enumerate(dense[i]) if label >= 0] for i in tasks}
+    q = {i: np.array([sum(label == k for _, label in labels[i]) / len(labels[i]) for k in range(K)]) for i in tasks}
+    folds = max(fold_of) + 1
+    # the last one is the base, which leaves nobody out
+    networks = [[np.array(kernel, "float64"), np.array(bias, "float64")] for _ in range(folds + 1)]
+    likelihoods, confusions = [], None
+
+    def estimate(network, i):
+        odds = np.exp(np.float64(x[i]) @ network[0] + network[1])
+        return odds / odds.sum()
+
+    def step(network, own, scale):
+        errors = {i: (estimate(network, i) - q[i]) * scale / len(tasks) for i in own}
+        network[0] -= rate * sum(np.outer(x[i], errors[i]) for i in own)
+        network[1] -= rate * sum(errors[i] for i in own)
+
+    for epoch in range(epochs):
+        if epoch % every == 0:
+            if epoch > 0:
+                likelihood = 0.0
+                for i in tasks:
+                    odds = estimate(networks[fold_of[i]], i)
+                    for r, label in labels[i]:
+                        odds = odds * confusions[r, :, label]
+                    q[i] = odds / odds.sum()
+                    likelihood += np.log(odds.sum())
+                likelihoods += [likelihood] * every
+            confusions = np.full((R, K, K), prior * (1 - diagonal) / (K - 1))
+            confusions[:, np.arange(K), np.arange(K)] = prior * diagonal
+            for i in tasks:
+                for r, label in labels[i]:
+                    confusions[r, :, label] += q[i]
+            confusions /= confusions.sum(axis=2, keepdims=True)
+            for _ in range(every):
+                for fold, network in enumerate(networks[:-1]):
+                    step(network, [i for i in tasks if fold_of[i] != fold], folds / (folds - 1))
+        step(networks[-1], tasks, 1)
+    return {"base": networks[-1], "confusions": confusions, "log_likelihood": likelihoods, "posteriors": q}
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_whole_rounds_are_the_equations(every):
+    settings = {"prior": 0.7, "diagonal": 0.6}
+    x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, CrossFittedEM(R, epochs_per_round=every, folds=3, **settings))
+    model.compile(keras.optimizers.SGD(0.5))
+    fold_of = np.random.default_rng([7, 3]).permutation(len(DENSE)) % 3
+    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, every=every, fold_of=fold_of, **settings)
+    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    history = model.fit(x, annotations, epochs=4, batch_size=32, seed=7, verbose=0).history
+    np.testing.assert_allclose(history["log_likelihood"], expected["log_likelihood"], rtol=1e-4)
+    np.testing.assert_allclose(model.annotator_confusions(), expected["confusions"], rtol=1e-3, atol=1e-5)
+    for weight, wanted in zip(base.get_weights(), expected["base"], strict=True):
+        np.testing.assert_allclose(weight, wanted, rtol=1e-3, atol=1e-5)
+    for i, wanted in expected["posteriors"].items():
+        np.testing.assert_allclose(model.crowd.task_posteriors[i], wanted, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(model.crowd.task_posteriors[3], np.zeros(K))  # nobody labelled it
+
+
+# === Training ===
+
+
+def a_crowd(tasks=600, features=D, redundancy=3, right=0.7, seed=0):
+    """Features, truth, confusions of six annotators who are right in `right` of all cases and more, and labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(tasks, features)).astype("float32")
+    truth = x[:, :K].argmax(axis=1)
+    confusions = np.array([rng.dirichlet(np.ones(K), K) * (1 - right) + right * np.eye(K) for _ in range(6)])
+    dense = np.full((tasks, 6), -1)
+    for i, k in enumerate(truth):
+        for r in rng.permutation(6)[:redundancy]:
+            dense[i, r] = rng.choice(K, p=confusions[r][k])
+    return x, truth, confusions, Annotations.from_dense(dense, classes=np.arange(K))
+
+
+def trained(layer, crowd, epochs=15):
+    x, _, _, annotations = crowd
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(FeatureClassifier(x.shape[1], K, hidden=(64,), dropout=0.0), layer)
+    model.compile(keras.optimizers.Adam(0.01))
+    model.fit(x, annotations, epochs=epochs, batch_size=32, verbose=0)
+    return model
+
+
+def test_confusions_of_simulated_annotators_are_recovered():
+    crowd = a_crowd()
+    model = trained(CrossFittedEM(6), crowd)
+    recovery = confusion_recovery(crowd[2], model.annotator_confusions())
+    assert recovery.mean_absolute_error < 0.03
+    assert (model.predict(crowd[0], verbose=0).argmax(axis=1) == crowd[1]).mean() > 0.93
+
+
+def test_a_base_that_learns_by_heart_does_not_confirm_itself():
+    # few tasks of ten features and two labels each, from annotators who are often wrong: the base fits any labels
+    crowd = a_crowd(tasks=300, features=10, redundancy=2, right=0.4)
+    truth = crowd[1]
+    crossed, plain = (trained(layer, crowd, epochs=30) for layer in (CrossFittedEM(6), DeepEM(6)))
+    by_heart = plain.posteriors(crowd[0], crowd[3])
+    assert by_heart.max(axis=1).mean() > 0.95  # sure of itself
+    right = {"crossed": crossed.crowd.task_posteriors, "plain": by_heart}
+    right = {name: (q.argmax(axis=1) == truth).mean() for name, q in right.items()}
+    assert right["crossed"] > right["plain"] + 0.03
+
+
+class Unregistered(keras.Model):
+    """A base whose class Keras cannot make again."""
+
+    def __init__(self, units):
+        super().__init__()
+        self.dense = keras.layers.Dense(units, activation="softmax")
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def test_a_base_that_cannot_be_copied_is_named():
+    x, _, _, annotations = a_crowd(tasks=40)
+    model = CrowdModel(Unregistered(K), CrossFittedEM(6))
+    model.build((None, D))
+    with pytest.raises(ValueError, match="cannot be made again from its configuration"):
+        model.fit(x, annotations, verbose=0)
