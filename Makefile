@@ -23,9 +23,14 @@ test: setup ## every test, on TensorFlow, and beside it the layers on JAX and Py
 	$(BIN)/python -m pytest $(ARGS); failed=$$?; \
 	wait $$backends || failed=1; cat .venv/backends.log; exit $$failed
 
+# JAX spends most of the tests' time compiling small programs, many of them equal: no optimizing, and each only once
+test-backends: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
+test-backends: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
+test-backends: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
 test-backends: ## the layers, losses and models on JAX and PyTorch
 	@$(PYTHON) bootstrap.py --backends
-	@for backend in jax torch; do \
+	@export JAX_COMPILATION_CACHE_DIR=$$(mktemp -d); trap 'rm -r "$$JAX_COMPILATION_CACHE_DIR"' EXIT; \
+	for backend in jax torch; do \
 	  if .venv-backends/bin/python -c "import $$backend" 2>/dev/null; then \
 	    echo "== layers on $$backend"; \
 	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
