@@ -4,7 +4,7 @@ BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo reproduce test test-backends lint types format check build lock clean
+.PHONY: help setup demo reproduce test test-beside test-backends lint types format check build lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,9 +19,14 @@ reproduce: setup ## tables of the five papers beside ours, from the saved result
 	@for table in deep_methods lia waum; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
 test: setup ## every test, on TensorFlow, and beside it the layers on JAX and PyTorch as well
-	@$(MAKE) --no-print-directory test-backends > .venv/backends.log 2>&1 & backends=$$!; \
-	$(BIN)/python -m pytest $(ARGS); failed=$$?; \
-	wait $$backends || failed=1; cat .venv/backends.log; exit $$failed
+	@$(MAKE) --no-print-directory test-beside > .venv/beside.log 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest $(or $(ARGS),--ignore=tests/aggregation); failed=$$?; \
+	wait $$beside || failed=1; cat .venv/beside.log; exit $$failed
+
+# What a second core does in the meantime; aggregation is here for the balance
+test-beside:
+	@$(MAKE) --no-print-directory test-backends; failed=$$?; \
+	$(if $(ARGS),,echo "== aggregation"; $(BIN)/python -m pytest -q tests/aggregation || failed=1;) exit $$failed
 
 # JAX spends most of the tests' time compiling small programs, many of them equal: no optimizing, and each only once
 test-backends: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
