@@ -52,6 +52,7 @@ BARS = {
     "step with the layer over base alone, 59 annotators, labelme head": ("<=", 1.15),
     "step with the layer over base alone, 59 annotators, small head": ("<=", 1.15),
     "one-hot over sparse, 10,000 annotators, small head": (">=", 20.0),
+    "one-hot over sparse, 10,000 annotators, bare head": (">=", 20.0),
 }
 
 # === Models ===
@@ -256,8 +257,10 @@ def bars() -> dict[str, float]:
         note(f"layer's share, a million annotators over 59, {head} head", many / few)
         note(f"microseconds of the layer, 59 annotators, {head} head", 1e6 * few)
         note(f"microseconds of the layer, 1e6 annotators, {head} head", 1e6 * many)
-    rounds = in_turns({form: make(form, FEATURES["small"], 10_000) for form in ("sparse", "one-hot")})
-    note("one-hot over sparse, 10,000 annotators, small head", np.median(rounds["one-hot"] / rounds["sparse"], axis=0))
+    for head, features in (("small", FEATURES["small"]), ("bare", BARE)):
+        rounds = in_turns({form: make(form, features, 10_000) for form in ("sparse", "one-hot")})
+        ratio = np.median(rounds["one-hot"] / rounds["sparse"], axis=0)
+        note(f"one-hot over sparse, 10,000 annotators, {head} head", ratio)
     return found
 
 

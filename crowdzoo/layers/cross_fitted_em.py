@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.deep_em import DeepEM
 from crowdzoo.layers.expectation import (
@@ -57,7 +58,9 @@ class CrossFittedEM(DeepEM):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
 
     Raises:
-        ValueError: impossible values, an input of the wrong rank, or (`fit`) fewer tasks than folds.
+        ValueError: impossible values, an input of the wrong rank, or (`fit`) a base that cannot be made again from its
+            configuration.
+        DataError: (`fit`) fewer tasks than folds.
 
     Source:
         Deep EM: see `DeepEM`. Estimates of nuisance parts on other rows than those they are used for: V. Chernozhukov
@@ -93,7 +96,7 @@ class CrossFittedEM(DeepEM):
         shuffle: bool,
     ) -> ExpectationStep:
         if data.num_tasks < self.folds:
-            raise ValueError(
+            raise DataError(
                 f"CrossFittedEM: {self.folds} folds need as many tasks, there are {data.num_tasks}; set folds lower, "
                 "or use DeepEM"
             )
@@ -107,7 +110,6 @@ class CrossFittedEM(DeepEM):
             base.set_weights(model.base.get_weights())
         optimizer = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model.optimizer))
         copies.compile(optimizer, loss=_LearningTasks(), jit_compile=model.jit_compile, run_eagerly=model.run_eagerly)
-        # another order than the base's, as two readers of one dataset would share its epochs
         learning = data.batches(batch_size, seed + 1, shuffle=shuffle, inputs=("tasks",), targets=posteriors)
 
         def maximise(posteriors: np.ndarray) -> None:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
@@ -36,7 +37,7 @@ def test_a_wrong_number_of_folds_is_refused(folds):
 def test_fewer_tasks_than_folds_are_refused():
     model = CrowdModel(FeatureClassifier(D, K), CrossFittedEM(R, folds=5))
     annotations = Annotations.from_dense(DENSE[:4], classes=np.arange(K))
-    with pytest.raises(ValueError, match="5 folds need as many tasks, there are 4; set folds lower, or use DeepEM"):
+    with pytest.raises(DataError, match="5 folds need as many tasks, there are 4; set folds lower, or use DeepEM"):
         model.fit(np.zeros((4, D), "float32"), annotations, verbose=0)
 
 
