@@ -4,6 +4,8 @@
     python benchmarks/reproduce/deep_methods.py --data music --rows "CL MW" CoNAL --again
     python benchmarks/reproduce/deep_methods.py --print                # the tables of the saved results, no training
 
+Fifths of the annotated tasks and simulated crowds have "last" and "best" only.
+
 For each training three accuracies on the test tasks are kept, and none is chosen by another's gold:
 
 - last: after the last epoch, whose number was fixed beforehand;
@@ -44,6 +46,7 @@ from crowdzoo.report.tables import print_table
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_deep.json"
 SEEDS = 5
 RECIPE = "cross-fitted EM"
+FOLDS = 5  # parts of the annotated tasks
 HELD_OUT = 0.1  # of the training tasks, for "chosen"
 
 # === Rows ===
@@ -97,11 +100,11 @@ ROWS: dict[str, Row] = {
     "Pooled": layer("pooled-confusions"),
     "GeoCrowdNet F": layer("geo-crowd-net", regularization="F"),
     "GeoCrowdNet W": layer("geo-crowd-net", regularization="W"),
-    "CoNAL": layer("conal"),
+    "CoNAL": layer("conal", scale=2.0),
     "CoNAL, scale 1": layer("conal", scale=1.0),
-    "CoNAL 0": layer("conal", separation=0.0),
-    "CoNAL 1e-4": layer("conal", separation=1e-4),
-    "CoNAL 1e-6": layer("conal", separation=1e-6),
+    "CoNAL 0": layer("conal", scale=2.0, separation=0.0),
+    "CoNAL 1e-4": layer("conal", scale=2.0, separation=1e-4),
+    "CoNAL 1e-6": layer("conal", scale=2.0, separation=1e-6),
     "LIA": layer("lia"),
     "WAUM": layer("waum"),
 }
@@ -166,11 +169,8 @@ def labelme() -> Data:
     )  # fmt: skip
 
 
-FOLDS = 5
-
-
 def one_fold(data: Data, seed: int) -> Data:
-    """Trains on four fifths of the annotated tasks and tests on the fifth; seeds 0 to 4 are a permutation's fifths."""
+    """Trains on four fifths of the annotated tasks and tests on one; seeds 0 to 4 are the fifths of one permutation."""
     x, gold, annotations = data.x, data.gold, data.annotations
     order = np.random.default_rng(seed // FOLDS).permutation(len(x))
     test = np.sort(order[seed % FOLDS :: FOLDS])

@@ -5,6 +5,8 @@
     python benchmarks/reproduce/lia.py --again                   # everything anew
     python benchmarks/reproduce/lia.py --print                   # the tables of the saved results, no training
 
+Faster on JAX: KERAS_BACKEND=jax PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python benchmarks/reproduce/lia.py
+
 Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Evaluation is transductive, as in
 the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
 all rows see the same draws. For the rows with a network h there are two figures: "posterior" is the label given the

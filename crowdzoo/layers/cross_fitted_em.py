@@ -15,6 +15,7 @@ from crowdzoo.layers.expectation import (
     expected_counts,
     posteriors_given_labels,
 )
+from crowdzoo.layers.phases import answers_of_batch
 
 __all__ = ["CrossFittedEM"]
 
@@ -120,8 +121,7 @@ class CrossFittedEM(DeepEM):
             log_prior = np.zeros(posteriors.shape)
             for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
                 tasks = np.asarray(x["tasks"])
-                # under `tf.distribute` every replica answers the whole batch, one below the other
-                log_prior[tasks] = copies.predict_on_batch(x)[: len(tasks), 1]
+                log_prior[tasks] = answers_of_batch(copies, x, len(tasks))[:, 1]
             return posteriors_given_labels(log_prior, *columns, self.annotator_confusions())
 
         return ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise, e_step=estimate)

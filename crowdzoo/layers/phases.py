@@ -1,12 +1,13 @@
-"""For methods that train in two phases: another loss for a while, and one history of both."""
+"""For methods that train in phases: another loss for a while, one history of all, and answers in between."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import keras
+import numpy as np
 
-__all__ = ["compiled_with", "joined"]
+__all__ = ["answers_of_batch", "compiled_with", "joined"]
 
 
 @contextmanager
@@ -44,3 +45,19 @@ def joined(model: Any, first: keras.callbacks.History, second: keras.callbacks.H
         first.history.setdefault(name, []).extend(values)
     model.history = first
     return first
+
+
+def answers_of_batch(model: Any, x: Any, rows: int) -> np.ndarray:
+    """What a model answers to a batch, one row an instance on any number of devices.
+
+    Under `tf.distribute` every replica answers the whole batch of `predict_on_batch`, one below the other.
+
+    Args:
+        model: a built model.
+        x: a batch of its inputs.
+        rows: B, instances in the batch.
+
+    Returns:
+        `[B, ...]`.
+    """
+    return np.asarray(model.predict_on_batch(x))[:rows]

@@ -12,6 +12,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expectation import annotation_columns
+from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.quality.aum import DENOMINATORS, MARGINS, Waum, label_margins, label_trust, trusted_votes
 
@@ -251,7 +252,8 @@ class MarginRecorder(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Asks the base about every task."""
         for x, _ in self.batches:
-            self.probabilities[np.asarray(x["tasks"])] = self.model.predict_on_batch(x["instances"])
+            tasks = np.asarray(x["tasks"])
+            self.probabilities[tasks] = answers_of_batch(self.model, x["instances"], len(tasks))
         rows = self.annotations
         self._total += label_margins(self.probabilities, rows.labels, rows.task_ids, self.margin)
         self._epochs += 1

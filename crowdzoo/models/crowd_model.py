@@ -11,6 +11,7 @@ from keras import ops
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.models.crowd_batches import TargetBatches
 from crowdzoo.models.training_data import ArrayData, TrainingData
 
@@ -311,8 +312,7 @@ class CrowdModel(keras.Model):
         """
         posteriors, likelihood = np.zeros((data.num_tasks, self._crowd().num_classes or 1), "float32"), 0.0
         for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
-            # under `tf.distribute` every replica answers the whole batch, one below the other
-            parts = np.asarray(self.predict_on_batch(x)[: len(x["tasks"])], dtype="float64")
+            parts = answers_of_batch(self, x, len(x["tasks"])).astype("float64")
             joint = parts.reshape(len(parts), -1, posteriors.shape[1]).sum(axis=1)
             top = joint.max(axis=1, keepdims=True)
             odds = np.exp(joint - top)

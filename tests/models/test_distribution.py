@@ -18,6 +18,7 @@ RUNS = [
     ("adam", "pooled"),
     ("sgd", "deep-em"),
     ("sgd", "cross-fitted"),
+    ("sgd", "lia"),
 ]
 
 
@@ -36,7 +37,7 @@ def two_devices():
 def train(optimizer, layer):
     """A few steps on batches whose first half has three labels a task and whose second half has one."""
     from crowdzoo import Annotations
-    from crowdzoo.layers import CrossFittedEM, CrowdsourcedLayer, DeepEM
+    from crowdzoo.layers import LIA, CrossFittedEM, CrowdsourcedLayer, DeepEM
     from crowdzoo.layers.pooled_confusions import PooledConfusions
     from crowdzoo.models import CrowdModel
     from crowdzoo.optimizers import LazyAdam
@@ -49,6 +50,7 @@ def train(optimizer, layer):
     crowds = {
         "crowdsourced": CrowdsourcedLayer(R), "deep-em": DeepEM(R), "cross-fitted": CrossFittedEM(R, folds=2),
         "pooled": PooledConfusions(R, ridge=0.0),
+        "lia": LIA(R, hidden=(4,), annotator_embedding=2, epochs_per_round=1, marginal_epochs=1),
     }  # fmt: skip
     base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
     model = CrowdModel(base, crowds[layer])
