@@ -18,7 +18,7 @@ _NAMES = {
 }
 _MODULES = (
     "aggregation", "annotations", "components", "datasets", "errors", "export", "layers", "losses",
-    "metrics", "models", "optimizers", "pipelines", "quality", "report", "serving", "testing",
+    "metrics", "models", "optimizers", "pipelines", "quality", "report", "sequences", "serving", "testing",
 )  # fmt: skip
 
 __all__ = ["__version__", *_MODULES, *_NAMES]  # pyright: ignore

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.sequences.scores import span_scores
 
 __all__ = [
     "ConfusionRecovery",
     "accuracy",
+    "annotator_biases_from_gold",
     "annotator_confusions_from_gold",
+    "bias_correlation",
     "confusion_recovery",
     "expected_calibration_error",
     "mean_absolute_error",
     "r2_score",
     "root_mean_squared_error",
+    "span_scores",
 ]
 
 
@@ -140,6 +144,60 @@ def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -
     counts = counted.sum(axis=2)
     confusions = np.where(counts[..., None] > 0, counted / np.maximum(counts, 1)[..., None], 1 / shape[2])
     return confusions, counts
+
+
+def annotator_biases_from_gold(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every annotator's true bias: the mean of what their ratings lie above known truths.
+
+    Args:
+        annotations: ratings of N tasks by R annotators.
+        gold: true ratings `[N]`, NaN where unknown.
+
+    Returns:
+        biases: float64 `[R]`, in the labels' unit; 0 where an annotator rated no task of known truth.
+        counts: int64 `[R]`, how many such tasks there are: what `bias_correlation` takes.
+
+    Raises:
+        ValueError: not ratings, or gold of another shape.
+    """
+    if annotations.kind != "regression":
+        raise ValueError(f"annotator_biases_from_gold: only ratings have biases, got kind {annotations.kind!r}")
+    gold = np.asarray(gold, dtype="float64")
+    if gold.shape != (annotations.num_tasks,):
+        raise ValueError(
+            f"annotator_biases_from_gold: gold must have shape ({annotations.num_tasks},), one number a task, got "
+            f"{gold.shape}"
+        )
+    truth = gold[annotations.task_ids]
+    known = ~np.isnan(truth)
+    annotators = annotations.annotator_ids[known]
+    counts = np.bincount(annotators, minlength=annotations.num_annotators)
+    sums = np.bincount(annotators, (annotations.labels - truth)[known], annotations.num_annotators)
+    return sums / np.maximum(counts, 1), counts
+
+
+def bias_correlation(true: np.ndarray, learned: np.ndarray, counts: np.ndarray, at_least: int = 20) -> float:
+    """Pearson correlation of learnt with true biases, of annotators who rated enough for the latter to mean something.
+
+    Args:
+        true: `[R]`, such as of `annotator_biases_from_gold`.
+        learned: `[R]`, such as of `CrowdModel.annotator_biases`. A constant added to all changes nothing.
+        counts: int `[R]`, ratings behind the true biases.
+        at_least: annotators with fewer are left out.
+
+    Returns:
+        -1 to 1; 0 where one side does not vary.
+
+    Raises:
+        ValueError: shapes differ, or fewer than two annotators are left.
+    """
+    true, learned = _pair(np.asarray(true, dtype="float64"), np.asarray(learned, dtype="float64"))
+    enough = np.asarray(counts) >= at_least
+    if enough.shape != true.shape or true.ndim != 1:
+        raise ValueError(f"bias_correlation: all must have shape [annotators], got {true.shape} and {enough.shape}")
+    if enough.sum() < 2:
+        raise ValueError(f"bias_correlation: {enough.sum()} annotators have {at_least} ratings or more; it takes two")
+    return _correlation(true[enough], learned[enough], np.full(enough.sum(), 1 / enough.sum()))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from inspect import signature
 from typing import Any
 
 from crowdzoo.aggregation.base import Aggregation, ConvergenceWarning
+from crowdzoo.aggregation.bayesian_sequence_combination import BayesianSequenceCombination
 from crowdzoo.aggregation.block import Block
 from crowdzoo.aggregation.bwa import BWA
 from crowdzoo.aggregation.dawid_skene import DawidSkene
 from crowdzoo.aggregation.ebcc import EBCC
 from crowdzoo.aggregation.glad import GLAD
+from crowdzoo.aggregation.hmm_crowd import HMMCrowd
 from crowdzoo.aggregation.ibcc import IBCC
 from crowdzoo.aggregation.kos import KOS
 from crowdzoo.aggregation.label_model import LabelModel
@@ -20,6 +22,14 @@ from crowdzoo.aggregation.majority_vote import MajorityVote
 from crowdzoo.aggregation.mmce import MMCE
 from crowdzoo.aggregation.mmsr import MMSR
 from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.ordinal_thresholds import OrdinalThresholds
+from crowdzoo.aggregation.rating_aggregation import RatingAggregation
+from crowdzoo.aggregation.rating_em import RatingEM
+from crowdzoo.aggregation.rating_mean import RatingMean
+from crowdzoo.aggregation.rating_median import RatingMedian
+from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.span_majority_vote import SpanMajorityVote
+from crowdzoo.aggregation.token_aggregation import TokenAggregation
 from crowdzoo.aggregation.wawa import Wawa
 from crowdzoo.aggregation.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
@@ -35,13 +45,25 @@ __all__ = [
     "METHODS",
     "MMCE",
     "MMSR",
+    "RATING_METHODS",
+    "SEQUENCE_METHODS",
     "Aggregation",
+    "BayesianSequenceCombination",
     "Block",
     "ConvergenceWarning",
     "DawidSkene",
+    "HMMCrowd",
     "LabelModel",
     "MajorityVote",
     "OneCoinDawidSkene",
+    "OrdinalThresholds",
+    "RatingAggregation",
+    "RatingEM",
+    "RatingMean",
+    "RatingMedian",
+    "SequenceAggregation",
+    "SpanMajorityVote",
+    "TokenAggregation",
     "Wawa",
     "WorkerClustering",
     "ZeroBasedSkill",
@@ -66,21 +88,51 @@ METHODS: dict[str, type] = {
     "label-model": LabelModel,
 }
 
+RATING_METHODS: dict[str, type] = {
+    "mean": RatingMean,
+    "median": RatingMedian,
+    "rating-em": RatingEM,
+    "ordinal": OrdinalThresholds,
+}
 
-def create(method: str, **settings: Any) -> Any:
+# For tagged sentences: methods of their own, and each of those for classes with every token as a task
+SEQUENCE_METHODS: dict[str, type] = {
+    **dict.fromkeys(METHODS, TokenAggregation),
+    "span-majority-vote": SpanMajorityVote,
+    "hmm-crowd": HMMCrowd,
+    "bsc-seq": BayesianSequenceCombination,
+}
+
+# By kind of annotations
+_METHODS_OF = {"classification": METHODS, "regression": RATING_METHODS, "sequence": SEQUENCE_METHODS}
+
+
+def create(method: str, *, kind: str = "classification", **settings: Any) -> Any:
     """An aggregator by its name, as configurations and the command line spell it.
 
     Args:
-        method: a key of `METHODS`.
-        **settings: arguments of that class.
+        method: a key of `METHODS`, or of what `kind` says.
+        kind: of the annotations: "classification", "regression" (`RATING_METHODS`) or "sequence"
+            (`SEQUENCE_METHODS`).
+        **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
+            `TokenAggregation` (decoding, scheme).
 
     Raises:
-        ConfigError: an unknown method or setting (with the nearest known one), or a value out of range.
+        ConfigError: an unknown method, kind or setting (with the nearest known one), or a value out of range.
     """
-    _check_known("aggregation method", method, list(METHODS))
+    _check_known("kind of annotations", kind, list(_METHODS_OF))
+    methods = _METHODS_OF[kind]
+    _check_known("aggregation method", method, list(methods))
+    chosen = methods[method]
+    by_token = chosen is TokenAggregation
+    of_token = ["decoding", "scheme"] if by_token else []
     for name in settings:
-        _check_known(f"setting of {method}", name, list(signature(METHODS[method]).parameters))
-    return METHODS[method](**settings)
+        known = list(signature(METHODS[method] if by_token else chosen).parameters)
+        _check_known(f"setting of {method}", name, known + of_token)
+    if not by_token:
+        return chosen(**settings)
+    own = {name: settings.pop(name) for name in of_token if name in settings}
+    return TokenAggregation(method, settings=settings, **own)
 
 
 def _check_known(what: str, name: str, known: list[str]) -> None:

@@ -18,7 +18,7 @@ class CrowdDataset:
         name: as in `crowdzoo.datasets.load`.
         annotations: of all N tasks.
         instances: features, float32 [N, D].
-        gold: true class codes, int64 [N].
+        gold: true class codes, int64 [N]; of ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
         licence: of the data.
         citation: whom to name.
@@ -35,7 +35,11 @@ class CrowdDataset:
     description: str
 
     def majority_accuracy(self) -> float:
-        """Share of the tasks that a majority vote of their annotations gets right, expected over random ties."""
+        """Share of the tasks that a majority vote of their annotations gets right, expected over random ties.
+
+        Raises:
+            DataError: ratings, which have no majority.
+        """
         return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
 
     def __repr__(self) -> str:

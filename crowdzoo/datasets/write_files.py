@@ -9,29 +9,35 @@ import pyarrow.parquet
 
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
+from crowdzoo.sequences import CrowdSequences, write_spans
 
 __all__ = ["write_files"]
 
 
-def write_files(dataset: CrowdDataset, folder: str | Path) -> tuple[Path, Path]:
-    """Writes a data set as the two files that the pipeline reads.
+def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> tuple[Path, ...]:
+    """Writes a data set as the files that the pipeline reads.
 
-    `annotations.csv` has the columns task, annotator, label (names); `instances.parquet` has task, features (list of
-    float32), gold (class name) and split, one row a task.
+    `annotations.csv` has the columns task, annotator, label (names; ratings as numbers); `instances.parquet` has task,
+    features (list of float32), gold (class name, or true rating) and split, one row a task. Sentences are one file,
+    `spans.jsonl`, gold inside.
 
     Args:
         dataset: what to write.
         folder: is made where it is missing. Files of these names there are replaced.
 
     Returns:
-        Paths of annotations.csv and instances.parquet.
+        Paths of annotations.csv and instances.parquet; of sentences the path of spans.jsonl.
 
     Raises:
-        DataError: the annotations are not of kind "classification".
+        DataError: the annotations of a `CrowdDataset` are of kind "sequence".
     """
+    if isinstance(dataset, CrowdSequences):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return (write_spans(dataset, Path(folder) / "spans.jsonl"),)
     annotations = dataset.annotations
-    if annotations.kind != "classification" or annotations.classes is None:
-        raise DataError(f"write_files takes annotations of kind 'classification'. Received: kind {annotations.kind!r}.")
+    if annotations.kind == "sequence":
+        raise DataError("write_files takes sentences as CrowdSequences. Received: annotations of kind 'sequence'.")
+    classes = annotations.classes
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -39,7 +45,7 @@ def write_files(dataset: CrowdDataset, folder: str | Path) -> tuple[Path, Path]:
     columns = (
         annotations.tasks[annotations.task_ids],
         annotations.annotators[annotations.annotator_ids],
-        annotations.classes[annotations.labels],
+        annotations.labels if classes is None else classes[annotations.labels],
     )
     with open(table_path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -53,7 +59,7 @@ def write_files(dataset: CrowdDataset, folder: str | Path) -> tuple[Path, Path]:
         {
             "task": pa.array(annotations.tasks.tolist()),
             "features": pa.ListArray.from_arrays(offsets, values),
-            "gold": pa.array([str(name) for name in annotations.classes[dataset.gold]]),
+            "gold": pa.array(dataset.gold if classes is None else [str(name) for name in classes[dataset.gold]]),
             "split": pa.array(dataset.split.tolist()),
         }
     )

@@ -1,0 +1,296 @@
+"""Invitations, reports and notes made up from templates, with named entities and annotators who err."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, split_tokens, tags_of
+
+__all__ = ["generated_ner"]
+
+TYPES = ("DATE", "LOC", "ORG", "PER")
+
+# === What sentences are made of; all of it was written for this file ===
+
+
+def _names(text: str) -> list[str]:
+    """Words of a list; _ stands for a space within one."""
+    return [name.replace("_", " ") for name in text.split()]
+
+
+GIVEN = _names(
+    "Anna Bruno Carla Dario Elif Farid Greta Hugo Ines Jakob Kofi Lena Marek Nadia Oskar Priya Rosa Samir Tilda Yusuf "
+    "Zoë José Łukasz Aïcha Søren"
+)
+# given names that are places or months elsewhere: only the sentence tells
+GIVEN_OR_PLACE = _names("Paris Florence Jordan Sydney Chelsea Austin Victoria Georgia Lincoln Brooklyn")
+GIVEN_OR_MONTH = _names("April May June August")
+FAMILY = _names(
+    "Abara Bell Castillo Dupont Eriksen Fischer Gallo Hartley Ivanova Jansen Kowalski Lindqvist Moreau Novak Okafor "
+    "Petrov Quinn Rossi Sato Tanaka Ueda Vargas Weber Yilmaz Zhang O'Neill"
+)
+PLACES = _names(
+    "Lisbon Oslo Nairobi Kyoto Lima Dublin Krakow Tunis Bergen Porto Leeds Ghent Malmö São_Paulo New_Ashford "
+    "Lake_Orrin Port_Vellan Upper_Marsh San_Telmo Stratton-on-Sea"
+)
+FIRMS = _names("Northwind Lumora Blue_Kettle Halden Tessera Quillwort Orbis Marlowe")
+LEGAL = ["Ltd.", "Inc.", "Group", "Foundation", "Press"]
+MONTHS = _names("January February March April May June July August September October November December")
+DAYS = _names("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+
+TEMPLATES = (
+    "Dear {PER}, the dinner with {ORG} is on {DATE} in {LOC}.",
+    "Hi {FIRST}! Can you come to {LOC} on {DATE}?",
+    "{FULL} of {ORG} will speak in {LOC} on {DATE}.",
+    "{TEAM} beat {TEAM} 3-1 in {LOC}.",
+    "{TEAM} signed {FULL} from {TEAM}, the club said on {DAY}.",
+    "Fans of {TEAM} travelled to {LOC} by train.",
+    "{ORG} opens an office in {LOC} (its second after {LOC}).",
+    "We met {FIRST} and {FIRST} near the station in {LOC}.",
+    "{FIRST} told {FULL}: \"I will be in {LOC} until {DATE}.\"",
+    "The flight from {LOC} to {LOC} leaves on {DATE} at 9:40.",
+    "{DATE} is too late for {FIRST}, so we asked {ORG}.",
+    "Please send the invoice to {ORG}, {LOC}, before {DATE}.",
+    "After years in {LOC}, {FULL} moved to {LOC} with {FIRST}.",
+    "{ORG} and {ORG} agreed on a price; shares rose 4% in {LOC}.",
+    "No one at {ORG} knew {FULL}.",
+    "Thanks, {FIRST} \N{PARTY POPPER} See you on {DAY}!",
+    "The meeting is cancelled.",
+    "Minutes of {DATE}: {FIRST} (chair), {FULL}, {FULL}.",
+    "It rained in {LOC} for the whole of {MONTH}.",
+    "In {MONTH}, {FIRST} leaves {ORG}.",
+    "Is {FIRST} still with {ORG} in {LOC}?",
+    "{LOC}, {DATE} - {ORG} named {FULL} as its director.",
+    "Bring your own cups, said {FIRST}; the kitchen at {ORG} has none.",
+    "A letter by {FULL} was found in {LOC} last {MONTH}.",
+)  # fmt: skip
+
+
+class _Writer:
+    """Draws what stands in a slot, and its type."""
+
+    def __init__(self, rng: np.random.Generator):
+        self.rng = rng
+
+    def one(self, names: list[str] | tuple[str, ...]) -> str:
+        return names[int(self.rng.integers(len(names)))]
+
+    def first(self) -> str:
+        draw = self.rng.random()
+        return self.one(GIVEN if draw < 0.6 else GIVEN_OR_PLACE if draw < 0.85 else GIVEN_OR_MONTH)
+
+    def full(self) -> str:
+        return f"{self.first()} {self.one(FAMILY)}"
+
+    def person(self) -> str:
+        return self.full() if self.rng.random() < 0.4 else self.first()
+
+    def place(self) -> str:
+        return self.one(PLACES if self.rng.random() < 0.6 else GIVEN_OR_PLACE)
+
+    def team(self) -> str:
+        return f"{self.place()} United" if self.rng.random() < 0.3 else self.place()
+
+    def firm(self) -> str:
+        forms: list[Callable[[], str]] = [
+            lambda: self.one(FIRMS),
+            lambda: f"{self.one(FIRMS)} {self.one(LEGAL)}",
+            lambda: f"{self.one(FAMILY)} & Sons",
+            lambda: f"{self.one(FAMILY)}, {self.one(FAMILY)} & Co.",
+            lambda: f"University of {self.place()}",
+            lambda: f"Bank of {self.place()}",
+            lambda: f"{self.place()} {self.one(LEGAL)}",
+        ]
+        return forms[int(self.rng.integers(len(forms)))]()
+
+    def day(self) -> str:
+        return self.one(DAYS)
+
+    def month(self) -> str:
+        return self.one(MONTHS)
+
+    def date(self) -> str:
+        day, year = int(self.rng.integers(1, 29)), int(self.rng.integers(2019, 2027))
+        forms: list[Callable[[], str]] = [
+            self.day,
+            lambda: f"{day} {self.month()}",
+            lambda: f"{self.month()} {day}, {year}",
+            lambda: f"{day:02}/{int(self.rng.integers(1, 13)):02}/{year}",
+            lambda: f"{self.day()}, {day} {self.month()}",
+        ]
+        return forms[int(self.rng.integers(len(forms)))]()
+
+    def sentence(self) -> tuple[str, list[tuple[str, int, int]]]:
+        """A text and its entities: type, first character and the one after the last."""
+        slots = {
+            "PER": ("PER", self.person),
+            "FIRST": ("PER", self.first),
+            "FULL": ("PER", self.full),
+            "LOC": ("LOC", self.place),
+            "ORG": ("ORG", self.firm),
+            "TEAM": ("ORG", self.team),
+            "DATE": ("DATE", self.date),
+            "DAY": ("DATE", self.day),
+            "MONTH": ("DATE", self.month),
+        }
+        text, spans = "", []
+        for literal, slot in re.findall(r"([^{]*)(?:\{(\w+)\})?", self.one(TEMPLATES)):
+            text += literal
+            if slot:
+                type_, write = slots[slot]
+                word = write()
+                spans.append((type_, len(text), len(text) + len(word)))
+                text += word
+        # "Ltd." at the end of a sentence needs no second full stop
+        if text.endswith(".."):
+            text = text[:-1]
+        return text, spans
+
+
+# === Those who mark them ===
+
+
+@dataclass(frozen=True, eq=False)
+class _Annotator:
+    """How somebody errs.
+
+    Attributes:
+        miss: chance of passing over an entity of each type, [4].
+        wrong_type: chance of a type that is not the true one.
+        instead: which one that is, for each type, int [4].
+        wrong_edge: chance of one token too few or too many at one end.
+        invents: chance of an entity, in a sentence, where there is none.
+        spams: marks whatever comes, without reading.
+    """
+
+    miss: NDArray[np.float64]
+    wrong_type: float
+    instead: NDArray[np.int64]
+    wrong_edge: float
+    invents: float
+    spams: bool = False
+
+    def marks(
+        self, spans: list[tuple[int, int, int]], length: int, rng: np.random.Generator
+    ) -> list[tuple[int, int, int]]:
+        """The spans (type, start, end) that the annotator marks in a sentence of so many tokens."""
+        if self.spams:
+            return _random_spans(int(rng.integers(0, 3)), [], length, rng)
+        found: list[tuple[int, int, int]] = []
+        for number, (type_, start, end) in enumerate(spans):
+            if rng.random() < self.miss[type_]:
+                continue
+            if rng.random() < self.wrong_type:
+                type_ = int(self.instead[type_])
+            if rng.random() < self.wrong_edge:
+                before = max([0, *(each[2] for each in spans[:number]), *(each[2] for each in found)])
+                after = spans[number + 1][1] if number + 1 < len(spans) else length
+                ways = [(start - 1, end)] * (start > before) + [(start, end + 1)] * (end < after)
+                if end - start > 1:
+                    ways += [(start + 1, end), (start, end - 1)]
+                if ways:
+                    start, end = ways[int(rng.integers(len(ways)))]
+            found.append((type_, start, end))
+        if rng.random() < self.invents:
+            found += _random_spans(1, found, length, rng)
+        return found
+
+
+def _random_spans(
+    count: int, taken: list[tuple[int, int, int]], length: int, rng: np.random.Generator
+) -> list[tuple[int, int, int]]:
+    """Up to `count` spans of one or two tokens that overlap nothing."""
+    found: list[tuple[int, int, int]] = []
+    for _ in range(count):
+        start = int(rng.integers(length))
+        end = min(length, start + int(rng.integers(1, 3)))
+        if all(end <= each[1] or each[2] <= start for each in (*taken, *found)):
+            found.append((int(rng.integers(len(TYPES))), start, end))
+    return found
+
+
+# miss, wrong type, wrong edge, invents
+_KINDS = {"careful": (0.05, 0.03, 0.05, 0.02), "average": (0.2, 0.1, 0.12, 0.05), "hasty": (0.45, 0.15, 0.2, 0.08)}
+_CROWD = ("average", "careful", "hasty", "average", "hasty", "careful", "average", "hasty", "average", "spammer")
+
+
+def _annotator(kind: str, rng: np.random.Generator) -> _Annotator:
+    spams = kind == "spammer"
+    miss, wrong_type, wrong_edge, invents = _KINDS["average" if spams else kind]
+    # each has types that are missed more and less often, and one mistake for each type
+    misses = np.clip(miss * rng.uniform(0.4, 1.6, len(TYPES)), 0, 0.9)
+    instead = (np.arange(len(TYPES)) + rng.integers(1, len(TYPES), len(TYPES))) % len(TYPES)
+    return _Annotator(misses, wrong_type, instead, wrong_edge, invents, spams)
+
+
+def generated_ner(
+    num_sentences: int = 800, num_annotators: int = 20, *, redundancy: int = 4, seed: int = 0
+) -> CrowdSequences:
+    """Sentences with people, places, organisations and dates, and annotators who err in whole spans.
+
+    Texts are drawn from templates and lists of this file, so anybody may have them. Some names need their sentence:
+    Florence and Jordan are people or places, Lisbon is a city or a football team, May is a month or a guest.
+
+    Of ten annotators two are careful, four average, three hasty and one marks tokens at random. They miss entities
+    (each misses some types more than others), take one type for another (each has a habit), set an edge a token off, or
+    mark what is none.
+
+    Args:
+        num_sentences: N, at least 1; no two have the same text.
+        num_annotators: R, at least 1.
+        redundancy: how many annotators, drawn at random, mark each sentence, 0 to R.
+        seed: of all draws. The first sentences of a longer set are those of a shorter one.
+
+    Returns:
+        Sentences 0 ... N-1 with texts, tokens as `split_tokens` cuts them, offsets, gold, and answers of annotators
+        0 ... R-1 in BIO; types DATE, LOC, ORG, PER.
+
+    Raises:
+        ValueError: impossible sizes.
+    """
+    if num_sentences < 1 or num_annotators < 1 or not 0 <= redundancy <= num_annotators:
+        raise ValueError(
+            "generated_ner: num_sentences and num_annotators must be at least 1, redundancy 0 to num_annotators; got "
+            f"num_sentences={num_sentences}, num_annotators={num_annotators}, redundancy={redundancy}"
+        )
+    writer = _Writer(np.random.default_rng([seed, 0]))
+    crowd_rng, rng = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+    crowd = [_annotator(_CROWD[number % len(_CROWD)], crowd_rng) for number in range(num_annotators)]
+    tag_set = TagSet(allowed_tags(TYPES))
+    texts: dict[str, list[tuple[str, int, int]]] = {}
+    while len(texts) < num_sentences:
+        text, entities = writer.sentence()
+        texts.setdefault(text, entities)
+    tokens, offsets, gold = [], [], []
+    rows: list[tuple[int, int, NDArray[np.int64]]] = []
+
+    def codes(spans: list[tuple[int, int, int]], length: int) -> NDArray[np.int64]:
+        return tag_set.codes(tags_of([(TYPES[type_], start, end) for type_, start, end in spans], length))
+
+    for task, (text, entities) in enumerate(texts.items()):
+        words, places = split_tokens(text)
+        begins, ends = places.T.tolist()
+        spans = [(TYPES.index(type_), begins.index(start), ends.index(end) + 1) for type_, start, end in entities]
+        tokens.append(words)
+        offsets.append(places)
+        gold.append(codes(spans, len(words)))
+        for annotator in sorted(rng.permutation(num_annotators)[:redundancy].tolist()):
+            rows.append((task, annotator, codes(crowd[annotator].marks(spans, len(words), rng), len(words))))
+    lengths = [len(answer) for _, _, answer in rows]
+    annotations = Annotations(
+        "sequence",
+        np.repeat(np.array([task for task, _, _ in rows], np.int64), lengths),
+        np.repeat(np.array([annotator for _, annotator, _ in rows], np.int64), lengths),
+        np.concatenate([answer for _, _, answer in rows] or [np.empty(0, np.int64)]),
+        np.arange(num_sentences),
+        np.arange(num_annotators),
+        np.array(tag_set.classes, object),
+        positions=np.concatenate([np.arange(length) for length in lengths] or [np.empty(0, np.int64)]),
+    )
+    return CrowdSequences(tokens, annotations, gold, list(texts), offsets)

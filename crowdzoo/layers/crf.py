@@ -1,0 +1,239 @@
+"""A linear-chain conditional random field: tags that know their neighbours."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+__all__ = ["CRF", "crf_decode", "crf_log_likelihood", "crf_log_norm", "crf_marginals"]
+
+# Log-weight of a forbidden transition: e^-1e4 is 0, and sums of a few stay finite in float32
+FORBIDDEN = -1e4
+
+
+def crf_log_norm(scores: Any, mask: Any, transitions: Any) -> Any:
+    """Logarithm of the sum over all paths of tags, `log sum_z exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`.
+
+    Args:
+        scores: `[B, T, K]`, log-weight of each tag at each token.
+        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        transitions: `[K, K]`, log-weight of `[tag, next tag]`.
+
+    Returns:
+        `[B]`; 0 for a sentence without tokens.
+    """
+    scores, mask, transitions = _tensors(scores, mask, transitions)
+    last = _forward(scores, mask, transitions)[-1]
+    return ops.where(mask[:, 0], ops.logsumexp(last, axis=-1), ops.zeros_like(last[:, 0]))
+
+
+def crf_log_likelihood(scores: Any, tags: Any, mask: Any, transitions: Any) -> Any:
+    """Log-probability of a path of tags.
+
+    Args:
+        scores: `[B, T, K]`, log-weight of each tag at each token.
+        tags: int `[B, T]`, 0 to K - 1; not looked at where there is padding.
+        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        transitions: `[K, K]`, log-weight of `[tag, next tag]`.
+
+    Returns:
+        `[B]`, nats; 0 for a sentence without tokens.
+
+    Source:
+        J. Lafferty, A. McCallum, F. Pereira: Conditional Random Fields. ICML 2001.
+    """
+    scores, mask, transitions = _tensors(scores, mask, transitions)
+    there = ops.cast(mask, scores.dtype)
+    tags = ops.where(mask, ops.cast(tags, "int32"), 0)
+    own = ops.take_along_axis(scores, tags[..., None], axis=-1)[..., 0]
+    places = tags[:, :-1] * transitions.shape[0] + tags[:, 1:]
+    steps = ops.take(ops.reshape(transitions, (-1,)), places)
+    path = ops.sum(own * there, axis=1) + ops.sum(steps * there[:, 1:], axis=1)
+    return path - crf_log_norm(scores, mask, transitions)
+
+
+def crf_marginals(scores: Any, mask: Any, transitions: Any) -> Any:
+    """Probability of every tag at every token, over all paths (forward and backward sums, in log-space).
+
+    Args:
+        scores: `[B, T, K]`, log-weight of each tag at each token.
+        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        transitions: `[K, K]`, log-weight of `[tag, next tag]`.
+
+    Returns:
+        `[B, T, K]`, rows sum to one; at padding they mean nothing.
+    """
+    scores, mask, transitions = _tensors(scores, mask, transitions)
+    forward = _forward(scores, mask, transitions)
+    steps, classes = _time_major(scores, mask), scores.shape[-1]
+
+    def step(after: Any, x: Any) -> tuple[Any, Any]:
+        """From what follows token t + 1 to what follows token t; x is token t + 1's."""
+        following = ops.logsumexp(transitions[None] + (x[:, :classes] + after)[:, None, :], axis=2)
+        following = ops.where(x[:, classes:] > 0, following, after)
+        return following, following
+
+    # one masked step more: TensorFlow's scan needs one at least, and it is what follows the last token
+    _, backward = ops.scan(
+        step, ops.zeros_like(scores[:, 0]), ops.concatenate([steps[1:], _no_step(steps)]), reverse=True
+    )
+    return ops.softmax(ops.transpose(forward + backward, (1, 0, 2)), axis=-1)
+
+
+def crf_decode(scores: Any, mask: Any, transitions: Any) -> Any:
+    """The most probable path of tags (Viterbi).
+
+    Args:
+        scores: `[B, T, K]`, log-weight of each tag at each token.
+        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end.
+        transitions: `[K, K]`, log-weight of `[tag, next tag]`.
+
+    Returns:
+        int32 `[B, T]`; at padding the last token's tag again.
+    """
+    scores, mask, transitions = _tensors(scores, mask, transitions)
+    steps, classes = _time_major(scores, mask), scores.shape[-1]
+
+    def best(before: Any, x: Any) -> tuple[Any, Any]:
+        reached = ops.max(before[:, :, None] + transitions[None], axis=1) + x[:, :classes]
+        reached = ops.where(x[:, classes:] > 0, reached, before)
+        return reached, reached
+
+    first = scores[:, 0]
+    _, rest = ops.scan(best, first, ops.concatenate([steps[1:], _no_step(steps)]))
+    reached = ops.concatenate([first[None], rest[:-1]])  # [T, B, K]
+    # from each tag of token t + 1 the best tag of token t; through padding the tag stays
+    come_from = ops.argmax(reached[:-1, :, :, None] + transitions[None, None], axis=2)
+    stay = ops.broadcast_to(ops.arange(classes, dtype=come_from.dtype), ops.shape(come_from))
+    come_from = ops.cast(ops.where(steps[1:, :, classes:] > 0, come_from, stay), "int32")
+    last = ops.cast(ops.argmax(reached[-1], axis=-1), "int32")
+    no_step = ops.cast(ops.zeros_like(reached[:1]), "int32") + ops.arange(classes, dtype="int32")
+
+    def back(tag: Any, before: Any) -> tuple[Any, Any]:
+        tag = ops.take_along_axis(before, tag[:, None], axis=1)[:, 0]
+        return tag, tag
+
+    _, tags = ops.scan(back, last, ops.concatenate([come_from, no_step]), reverse=True)
+    return ops.transpose(tags)
+
+
+def _tensors(scores: Any, mask: Any, transitions: Any) -> tuple[Any, Any, Any]:
+    scores = ops.convert_to_tensor(scores)
+    return scores, ops.convert_to_tensor(mask, "bool"), ops.convert_to_tensor(transitions, scores.dtype)
+
+
+def _time_major(scores: Any, mask: Any) -> Any:
+    """`[T, B, K + 1]`: scores, and whether there is a token. One array: TensorFlow's scan takes no two."""
+    both = ops.concatenate([scores, ops.cast(mask, scores.dtype)[..., None]], axis=-1)
+    return ops.transpose(both, (1, 0, 2))
+
+
+def _no_step(steps: Any) -> Any:
+    """A step without a token."""
+    return ops.zeros_like(steps[:1])
+
+
+def _forward(scores: Any, mask: Any, transitions: Any) -> Any:
+    """Log-weight of all paths that end in each tag, `[T, B, K]`; padding repeats the last token's."""
+    steps, classes = _time_major(scores, mask), scores.shape[-1]
+
+    def step(before: Any, x: Any) -> tuple[Any, Any]:
+        paths = ops.logsumexp(before[:, :, None] + transitions[None], axis=1) + x[:, :classes]
+        paths = ops.where(x[:, classes:] > 0, paths, before)
+        return paths, paths
+
+    first = scores[:, 0]
+    _, rest = ops.scan(step, first, ops.concatenate([steps[1:], _no_step(steps)]))
+    return ops.concatenate([first[None], rest[:-1]])
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class CRF(keras.layers.Layer):
+    """Turns each token's scores into probabilities of its tag that take the neighbours' tags into account.
+
+    `P(z | x) ~ exp(sum_t scores[t, z_t] + transitions[z_(t-1), z_t])`. The layer gives the tokens' marginals
+    `P(z_t = k | x)`, on which any crowd layer stands as on a softmax; with no transitions learnt they are the softmax.
+    `decode` gives the best path, `log_likelihood` that of a given one. It does what `tfa.text.crf_log_likelihood` and
+    `tfa.text.crf_decode` of TensorFlow Addons did, which cannot be imported beside Keras 3 (docs/sequences.md).
+
+    Args:
+        allowed: which tag may follow which: K + 1 rows of K truths, row k for what follows tag k, the last row for
+            what may stand first, as `crowdzoo.sequences` makes them for BIO and IOBES; None allows everything.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: scores `[B, T, K]`, any numbers.
+        mask: bool `[B, T]`, True for tokens, False for padding, which stands at the end; None is all tokens.
+
+    Returns:
+        `[B, T, K]`, rows sum to one, float32 or wider; at padding they mean nothing.
+
+    Raises:
+        ValueError: `allowed` has another shape, or forbids everything after a tag.
+
+    Source:
+        J. Lafferty, A. McCallum, F. Pereira: Conditional Random Fields. ICML 2001.
+    """
+
+    def __init__(self, allowed: Sequence[Sequence[bool]] | None = None, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+        self.allowed = None if allowed is None else [[bool(cell) for cell in row] for row in allowed]
+        if self.allowed is not None and not all(any(row) for row in self.allowed):
+            raise ValueError("CRF: a row of `allowed` forbids every tag, so that no path goes on")
+        self.transitions: Any = None
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the transitions; input_shape is `[B, T, K]`, K known."""
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(f"CRF: scores must have shape [batch, tokens, tags], tags known, got {tuple(input_shape)}")
+        classes = int(input_shape[-1])
+        if self.allowed is not None and np.shape(self.allowed) != (classes + 1, classes):
+            raise ValueError(
+                f"CRF: `allowed` must have {classes + 1} rows of {classes} (one a tag, and one for what may stand "
+                f"first), got shape {np.shape(self.allowed)}"
+            )
+        self.transitions = self.add_weight(
+            shape=(classes, classes), initializer="zeros", name="transitions", autocast=False
+        )
+        super().build(input_shape)
+
+    def call(self, inputs: Any, mask: Any = None) -> Any:
+        """Marginals; see the class."""
+        return crf_marginals(*self._parts(inputs, mask))
+
+    def decode(self, inputs: Any, mask: Any = None) -> Any:
+        """The most probable path of tags, int32 `[B, T]`; arguments as for a call."""
+        return crf_decode(*self._parts(inputs, mask))
+
+    def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
+        """Log-probability of paths of tags int `[B, T]`, in nats, `[B]`; other arguments as for a call."""
+        scores, mask, transitions = self._parts(inputs, mask)
+        return crf_log_likelihood(scores, tags, mask, transitions)
+
+    def _parts(self, inputs: Any, mask: Any) -> tuple[Any, Any, Any]:
+        """Scores and transitions with what is forbidden far below, and a mask."""
+        dtype = keras.backend.result_type(self.variable_dtype, "float32")
+        scores = ops.cast(ops.convert_to_tensor(inputs), dtype)
+        transitions = ops.cast(self.transitions, dtype)
+        mask = ops.ones(ops.shape(scores)[:2], "bool") if mask is None else ops.cast(mask, "bool")
+        if self.allowed is not None:
+            forbidden = np.where(self.allowed, 0.0, FORBIDDEN).astype("float32")
+            transitions = transitions + ops.cast(forbidden[:-1], dtype)
+            first = ops.cast(forbidden[-1], dtype) + scores[:, :1]
+            scores = ops.concatenate([first, scores[:, 1:]], axis=1)
+        return scores, mask, transitions
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """Goes on as it came."""
+        return mask
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """That of the input."""
+        return tuple(input_shape)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "allowed": self.allowed}

@@ -1,0 +1,452 @@
+"""JSON lines of spans, as annotation tools write them. Read line by line, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo._vocabulary import names_array
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.sequences.crowd_sequences import CrowdSequences
+from crowdzoo.sequences.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
+from crowdzoo.sequences.text_lines import (
+    integers_if_all,
+    is_text,
+    name_array,
+    read_lines,
+    readable,
+    shorten,
+    shown,
+    write_lines,
+)
+from crowdzoo.sequences.tokens import split_tokens
+
+__all__ = ["read_spans", "write_spans"]
+
+_KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
+
+
+def read_spans(
+    path: str | os.PathLike[str],
+    *,
+    scheme: str = "BIO",
+    annotators: Iterable[Any] | None = None,
+    types: Iterable[str] | None = None,
+) -> CrowdSequences:
+    r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
+
+    Keys:
+        task: name of the sentence, a string or an integer. All lines of a task have the same text and tokens.
+        annotator: who, a string or an integer. Instead, `"gold": true` marks the truth. A line with neither (and
+            without spans) only says that there is such a sentence.
+        text: the sentence. Without `tokens` it is cut by `split_tokens`.
+        tokens: list of strings; where there is a text, they stand in it one after the other, with nothing but white
+            space between them. At least one of `text` and `tokens` is there.
+        spans: list of objects `{"start": 0, "end": 4, "label": "PER"}`. With a text, start and end count its
+            characters (Unicode code points, from 0; end is the one after the last), and both are edges of tokens.
+            Without a text they count tokens. Spans of one line do not overlap.
+
+    Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
+    name ends in .gz. The file is read line by line; blank lines are passed over.
+
+    Args:
+        path: of the file.
+        scheme: of the tags that the spans become, "BIO" or "IOBES".
+        annotators: names in code order, or None for the sorted names that occur.
+        types: the labels that there are, or None for those that occur.
+
+    Returns:
+        Sentences in the order in which they first appear, with gold where each has its own; classes are "O", then the
+        tags of the types, sorted.
+
+    Raises:
+        DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
+            value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
+            or second gold, a span outside the text, inside a token, empty or overlapping; gold of some sentences
+            only; or for the whole file: missing, empty, cut off.
+    """
+    check_scheme(scheme)
+    reader = _Spans(
+        os.fspath(path),
+        scheme,
+        None if annotators is None else names_array(annotators, "annotators"),
+        None if types is None else list(types),
+    )
+    reader.read()
+    return reader.result()
+
+
+def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
+    """Writes what `read_spans` reads: of each sentence a line for each annotator, one for gold, or one for neither.
+
+    With texts, spans count characters, and tokens are written where `split_tokens` would cut otherwise. Tags that break
+    the scheme become the spans that they mean.
+
+    Args:
+        sequences: what to write.
+        path: of the file, which appears when it is complete; compressed where the name ends in .gz.
+
+    Returns:
+        The path. What is read back is equal, but for annotators who labelled nothing, types that nobody used (pass
+        `annotators` and `types` to `read_spans`), and the order of the classes if it was not the sorted one.
+
+    Raises:
+        DataError: a token or text that is no UTF-8, or tokens of a text that are white space or have other characters
+            between them.
+    """
+    gold = None if sequences.gold is None else sequences.gold_tags()
+
+    def lines() -> Iterator[str]:
+        for task, (tokens, name) in enumerate(zip(sequences.tokens, sequences.annotations.tasks.tolist(), strict=True)):
+            head: dict[str, Any] = {"task": name}
+            offsets = None
+            if sequences.texts is not None and sequences.offsets is not None:
+                head["text"], offsets = sequences.texts[task], sequences.offsets[task]
+                if split_tokens(head["text"])[0] != list(tokens):
+                    found = _aligned(head["text"], tokens)
+                    if isinstance(found, str) or not np.array_equal(found, offsets):
+                        why = found if isinstance(found, str) else "stand elsewhere than its offsets say."
+                        raise DataError(f"the tokens of task {name!r} {why}")
+                    head["tokens"] = list(tokens)
+            else:
+                head["tokens"] = list(tokens)
+            if not all(is_text(each) for each in (*tokens, head.get("text", ""))):
+                raise DataError(f"task {name!r} holds half a character, which no file can.")
+            said = [({"annotator": who}, tags) for who, tags in sequences.answers(task).items()]
+            if gold is not None:
+                said.append(({"gold": True}, gold[task]))
+            for who, tags in said:
+                spans = []
+                for type_, start, end in spans_of(tags, sequences.scheme):
+                    begin, stop = (start, end) if offsets is None else (offsets[start][0], offsets[end - 1][1])
+                    spans.append({"start": int(begin), "end": int(stop), "label": type_})
+                yield json.dumps({**head, **who, "spans": spans}, ensure_ascii=False) + "\n"
+            if not said:
+                yield json.dumps(head, ensure_ascii=False) + "\n"
+
+    return write_lines(path, lines())
+
+
+@dataclass
+class _Sentence:
+    """What the first line of a task said."""
+
+    code: int
+    line: int
+    text: str | None
+    tokens: list[str]
+    offsets: NDArray[np.int64] | None
+    given: list[str] | None  # tokens as they stood in the file
+    first: dict[int, int]  # first character (or token) -> token
+    last: dict[int, int]  # the character (or token) after the last -> token
+    lines: dict[str, int] = field(default_factory=dict)  # annotator -> line
+    gold: list[str] | None = None
+
+
+@dataclass
+class _Spans:
+    """One file of spans while it is read."""
+
+    name: str
+    scheme: str
+    annotators: NDArray[Any] | None
+    types: list[str] | None
+    sentences: dict[str, _Sentence] = field(default_factory=dict)
+    answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+    num_bad: int = 0
+
+    def read(self) -> None:
+        for number, line in read_lines(self.name, self._note):
+            if line is not None and line.strip(" \t"):
+                try:
+                    self._line(number, line)
+                except _BadValueError as problem:
+                    self._note(BadRow(self.name, number, problem.key, problem.value, problem.reason))
+        if not self.sentences and not self.num_bad:
+            raise DataError(f"{self.name} has no sentences.")
+        with_gold = [sentence.gold is not None for sentence in self.sentences.values()]
+        if any(with_gold) and not all(with_gold) and not self.num_bad:
+            for task, sentence in self.sentences.items():
+                if sentence.gold is None:
+                    reason = 'has no line with "gold": true, but other tasks have. Add it, or leave all gold out.'
+                    self._note(BadRow(self.name, sentence.line, "task", task, reason))
+        if self.num_bad:
+            what = "1 bad value" if self.num_bad == 1 else f"{self.num_bad:,} bad values"
+            raise DataError(f"{self.name} has {what}.", self.bad, self.num_bad)
+
+    def _note(self, problem: BadRow) -> None:
+        self.num_bad += 1
+        if len(self.bad) < SHOWN:
+            self.bad.append(problem)
+
+    def _line(self, number: int, line: str) -> None:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            problem = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+            raise _BadValueError(None, shorten(line), f"is not JSON: {problem}.") from None
+        if not isinstance(row, dict):
+            raise _BadValueError(None, shorten(line), "is not a JSON object.")
+        for key in row:
+            if key not in _KEYS:
+                raise _BadValueError(key, shown(row[key]), f"stands under an unknown key; there are {', '.join(_KEYS)}."
+                           f"{did_you_mean(key, _KEYS)}")  # fmt: skip
+        task = self._id(row, "task", required=True)
+        assert task is not None
+        annotator = self._id(row, "annotator", required=False)
+        gold = row.get("gold", False)
+        if gold is None or not isinstance(gold, bool):
+            raise _BadValueError("gold", shown(gold), "is neither true nor false.")
+        if gold and annotator is not None:
+            raise _BadValueError(
+                "annotator", annotator, 'stands beside "gold": true. A line is the truth or an annotator\'s.'
+            )
+        sentence = self._sentence(task, row, number)
+        if annotator is None and not gold:
+            if row.get("spans"):
+                raise _BadValueError(
+                    "spans", shown(row["spans"]), 'belong to nobody: name the annotator, or say "gold": true.'
+                )
+            return
+        if "spans" not in row:
+            raise _BadValueError("spans", None, "is missing. Write [] where there are none.")
+        tags = self._tags(sentence, row["spans"])
+        if gold:
+            if sentence.gold is not None:
+                raise _BadValueError("gold", True, f"is the second truth of task {task!r}. Keep one.")
+            sentence.gold = tags
+            return
+        assert annotator is not None
+        if annotator in sentence.lines:
+            where = f"line {sentence.lines[annotator]}"
+            raise _BadValueError(
+                "annotator", annotator, f"labelled task {task!r} before, in {where}. Keep one of the two."
+            )
+        if self.annotators is not None and annotator not in {str(name) for name in self.annotators.tolist()}:
+            names = [str(name) for name in self.annotators.tolist()]
+            raise _BadValueError(
+                "annotator", annotator, f"is not one of the annotators.{did_you_mean(annotator, names)}"
+            )
+        sentence.lines[annotator] = number
+        self.answers.append((sentence.code, annotator, tags))
+
+    def _id(self, row: dict[str, Any], key: str, required: bool) -> str | None:
+        value = row.get(key)
+        if value is None:
+            if required:
+                raise _BadValueError(key, None, "is missing. Each line names its task.")
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise _BadValueError(key, shown(value), "is not a string or an integer.")
+        if not str(value).strip():
+            raise _BadValueError(key, value, "is empty. Fill it in, or remove the line.")
+        if isinstance(value, str) and not is_text(value):
+            raise _BadValueError(key, readable(value), "holds a NUL or half a character.")
+        return str(value)
+
+    def _sentence(self, task: str, row: dict[str, Any], number: int) -> _Sentence:
+        """The task's sentence, from this line or an earlier one that says the same."""
+        text, given = row.get("text"), row.get("tokens")
+        known = self.sentences.get(task)
+        if known is not None:
+            for key, mine, theirs in (("text", text, known.text), ("tokens", given, known.given)):
+                if mine != theirs:
+                    reason = f"differs from what line {known.line} says of task {task!r}. A task is one sentence."
+                    raise _BadValueError(key, shown(mine), reason)
+            return known
+        if text is not None and not (isinstance(text, str) and is_text(text)):
+            raise _BadValueError("text", shown(text), "is no string, or holds a NUL or half a character.")
+        if given is not None and not (isinstance(given, list) and all(_is_token(token) for token in given)):
+            raise _BadValueError("tokens", shown(given), "is no list of strings with something to see in each.")
+        offsets: NDArray[np.int64] | None = None
+        if text is None:
+            if given is None:
+                raise _BadValueError(
+                    "text", None, "is missing. Each line has the sentence as text, as tokens, or both."
+                )
+            tokens = given
+        elif given is None:
+            tokens, offsets = split_tokens(text)
+        else:
+            found = _aligned(text, given)
+            if isinstance(found, str):
+                raise _BadValueError("tokens", shown(given), found)
+            tokens, offsets = given, found
+        if not tokens:
+            raise _BadValueError(
+                "text" if given is None else "tokens", shown(text or given), "has no tokens. Leave it out."
+            )
+        first = next(iter(self.sentences.values()), None)
+        if first is not None and (first.text is None) != (text is None):
+            have = "no text" if first.text is None else "a text"
+            raise _BadValueError(
+                "text", shown(text), f"differs from line {first.line}, which has {have}. All lines have one, or none."
+            )
+        edges = np.stack([np.arange(len(tokens)), np.arange(len(tokens)) + 1], axis=1) if offsets is None else offsets
+        firsts, lasts = edges.T.tolist()
+        sentence = _Sentence(
+            len(self.sentences),
+            number,
+            text,
+            tokens,
+            offsets,
+            given,
+            {place: token for token, place in enumerate(firsts)},
+            {place: token for token, place in enumerate(lasts)},
+        )
+        self.sentences[task] = sentence
+        return sentence
+
+    def _tags(self, sentence: _Sentence, spans: Any) -> list[str]:
+        """The tags that a line's spans mean."""
+        if not isinstance(spans, list):
+            raise _BadValueError("spans", shown(spans), "is not a list.")
+        found = []
+        for number, span in enumerate(spans):
+            key = f"spans[{number}]"
+            if not isinstance(span, dict):
+                raise _BadValueError(key, shown(span), 'is not an object {"start": ..., "end": ..., "label": ...}.')
+            for name in span:
+                if name not in _SPAN_KEYS:
+                    hint = did_you_mean(name, _SPAN_KEYS)
+                    raise _BadValueError(
+                        f"{key}.{name}",
+                        shown(span[name]),
+                        f"stands under an unknown key; there are start, end, label.{hint}",
+                    )
+            for name in _SPAN_KEYS:
+                if name not in span:
+                    raise _BadValueError(key, shown(span), f"has no {name}.")
+            found.append(self._tokens_of(sentence, key, span))
+        found.sort()
+        for (_, end, earlier, _), (start, _, later, _) in pairwise(found):
+            if start < end:
+                raise _BadValueError(
+                    later, shown(spans[_number(later)]), f"overlaps {earlier}. A token has one tag: leave one out."
+                )
+        return tags_of([(type_, start, end) for start, end, _, type_ in found], len(sentence.tokens), self.scheme)
+
+    def _tokens_of(self, sentence: _Sentence, key: str, span: dict[str, Any]) -> tuple[int, int, str, str]:
+        """First token, the one after the last, the key, and the type of a span."""
+        start, end, label = span["start"], span["end"], span["label"]
+        for name, value in (("start", start), ("end", end)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise _BadValueError(f"{key}.{name}", shown(value), "is not an integer.")
+        if reason := type_problem(label):
+            raise _BadValueError(f"{key}.label", shown(label), reason)
+        if not is_text(label):
+            raise _BadValueError(f"{key}.label", readable(label), "holds half a character.")
+        if self.types is not None and label not in self.types:
+            listed = ", ".join(map(repr, self.types))
+            raise _BadValueError(
+                f"{key}.label", label, f"is not one of the types [{listed}].{did_you_mean(label, self.types)}"
+            )
+        if sentence.text is None:
+            size, unit = len(sentence.tokens), "tokens"
+        else:
+            size, unit = len(sentence.text), "characters"
+        if not 0 <= start < end <= size:
+            name, value = ("end", end) if 0 <= start < size else ("start", start)
+            what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
+            raise _BadValueError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0.")
+        for name, value, edges in (("start", start, sentence.first), ("end", end, sentence.last)):
+            if value not in edges:
+                raise _BadValueError(f"{key}.{name}", value, _off_edge(sentence, name, value))
+        return sentence.first[start], sentence.last[end] + 1, key, label
+
+    def result(self) -> CrowdSequences:
+        sentences = list(self.sentences.values())
+        types = {tag[2:] for _, _, tags in self.answers for tag in tags if tag != OUTSIDE}
+        types |= {tag[2:] for sentence in sentences for tag in sentence.gold or () if tag != OUTSIDE}
+        tag_set = TagSet(allowed_tags(types if self.types is None else self.types, self.scheme), self.scheme)
+        names = self.annotators
+        if names is None:
+            names = _sorted_names({name for _, name, _ in self.answers})
+        place = {str(name): code for code, name in enumerate(names.tolist())}
+        lengths = [len(tags) for _, _, tags in self.answers]
+        crowd = Annotations(
+            "sequence",
+            np.repeat(np.array([task for task, _, _ in self.answers], np.int64), lengths),
+            np.repeat(np.array([place[name] for _, name, _ in self.answers], np.int64), lengths),
+            tag_set.codes(tag for _, _, tags in self.answers for tag in tags),
+            names_array(integers_if_all(list(self.sentences)), "tasks"),
+            names,
+            name_array(tag_set.classes),
+            positions=np.concatenate([np.arange(length) for length in lengths]) if lengths else np.empty(0, np.int64),
+        )
+        with_gold = sentences[0].gold is not None
+        with_text = sentences[0].text is not None
+        return CrowdSequences(
+            [sentence.tokens for sentence in sentences],
+            crowd,
+            [tag_set.codes(sentence.gold or ()) for sentence in sentences] if with_gold else None,
+            [sentence.text or "" for sentence in sentences] if with_text else None,
+            [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
+            self.scheme,
+        )
+
+
+_SPAN_KEYS = ("start", "end", "label")
+
+
+class _BadValueError(Exception):
+    """A bad value of a line."""
+
+    def __init__(self, key: str | None, value: Any, reason: str):
+        super().__init__(reason)
+        self.key, self.value, self.reason = key, value, reason
+
+
+def _number(key: str) -> int:
+    return int(key[len("spans[") : -1])
+
+
+def _off_edge(sentence: _Sentence, name: str, value: int) -> str:
+    """Which token an offset cuts, or what it should be."""
+    assert sentence.offsets is not None
+    token = int(np.searchsorted(sentence.offsets[:, 0], value, side="right")) - 1
+    if token >= 0 and value < sentence.offsets[token, 1]:
+        start, end = sentence.offsets[token].tolist()
+        if start < value:
+            return (
+                f"is inside the token {sentence.tokens[token]!r} (characters {start} to {end}). Spans are whole tokens."
+            )
+    side = 0 if name == "start" else 1
+    nearest = sentence.offsets[np.abs(sentence.offsets[:, side] - value).argmin(), side]
+    where = "begins" if name == "start" else "ends"
+    return f"is no place where a token {where}. Did you mean {nearest}?"
+
+
+def _aligned(text: str, tokens: Sequence[str]) -> NDArray[np.int64] | str:
+    """Where tokens stand in a text, int64 [T, 2], or what is wrong as the end of a sentence."""
+    offsets = []
+    place = 0
+    for number, token in enumerate(tokens):
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if not text.startswith(token, place):
+            return f"do not stand in the text: token {number}, {token!r}, is not at character {place}."
+        offsets.append((place, place + len(token)))
+        place += len(token)
+    if text[place:].strip():
+        return f"do not cover the text, which goes on with {shorten(text[place:].strip())!r}."
+    return np.array(offsets, np.int64).reshape(-1, 2)
+
+
+def _is_token(token: Any) -> bool:
+    return isinstance(token, str) and bool(token.strip()) and is_text(token)
+
+
+def _sorted_names(names: set[str]) -> NDArray[Any]:
+    ordered = sorted(integers_if_all(list(names)))
+    return names_array(ordered, "annotators") if ordered else np.empty(0, np.int64)

@@ -1,0 +1,290 @@
+"""RatingEM against its equations in loops, on simulated crowds, and on what data can be at worst."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import digamma, gammaln
+
+from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, create
+from crowdzoo.aggregation.rating_em import RESOLUTION, _gamma_shape
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError
+
+NAN = np.nan
+SMALL = np.array([[1.0, 2.0, NAN, 4.0], [NAN, 3.0, 2.5, NAN], [5.0, NAN, NAN, 6.5], [2.0, 2.5, NAN, NAN]])
+
+
+def crowd(num_tasks=400, num_annotators=12, redundancy=5, seed=0):
+    """Ratings, truth, biases and deviations; the last annotator rates once, the one before is wild."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(5, 1.5, num_tasks)
+    bias = rng.normal(0, 0.8, num_annotators)
+    deviation = rng.uniform(0.2, 1.0, num_annotators)
+    deviation[-2] = 4.0
+    dense = np.full((num_tasks, num_annotators), NAN)
+    for i in range(num_tasks):
+        for r in rng.permutation(num_annotators - 1)[:redundancy]:
+            dense[i, r] = truth[i] + bias[r] + rng.normal(0, deviation[r])
+    dense[0, -1] = 9.0
+    return Annotations.from_dense(dense, kind="regression"), truth, bias, deviation
+
+
+def reference(dense, rounds):
+    """Rounds of the variational EM on standardised ratings, with loops; and its bound after each."""
+    seen = ~np.isnan(dense)
+    y = (dense - dense[seen].mean()) / dense[seen].std()
+    tasks, annotators = y.shape
+    z, v, b, w = np.zeros(tasks), np.ones(tasks), np.zeros(annotators), np.zeros(annotators)
+    lam, log_lam = np.full(annotators, 2.0), np.full(annotators, np.log(2.0))
+    m, tau, omega, shape, rate = 0.0, 2.0, 10.0, 2.0, 1.0
+    bounds = []
+    for _ in range(rounds):
+        for i in range(tasks):
+            who = np.flatnonzero(seen[i])
+            v[i] = 1 / (tau + sum(lam[r] for r in who))
+            z[i] = v[i] * sum(lam[r] * (y[i, r] - m - b[r]) for r in who)
+        shapes, rates = np.empty(annotators), np.empty(annotators)
+        for r in range(annotators):
+            rated = np.flatnonzero(seen[:, r])
+            w[r] = 1 / (omega + lam[r] * len(rated))
+            b[r] = w[r] * lam[r] * sum(y[i, r] - m - z[i] for i in rated)
+            squares = sum((y[i, r] - m - z[i] - b[r]) ** 2 + v[i] + w[r] + RESOLUTION**2 for i in rated)
+            shapes[r], rates[r] = shape + len(rated) / 2, rate + squares / 2
+        lam, log_lam = shapes / rates, digamma(shapes) - np.log(rates)
+        pairs = list(zip(*np.nonzero(seen), strict=True))
+        m = sum(lam[r] * (y[i, r] - z[i] - b[r]) for i, r in pairs) / sum(lam[r] for _, r in pairs)
+        tau, omega = 1 / np.mean(z**2 + v), 1 / np.mean(b**2 + w)
+        grid = np.exp(np.linspace(np.log(0.1), np.log(100), 200001))
+        shape = grid[np.argmin(np.abs(np.log(grid) - digamma(grid) - (np.log(lam.mean()) - log_lam.mean())))]
+        rate = shape / lam.mean()
+        bound = 0.0
+        for i, r in pairs:
+            square = (y[i, r] - m - z[i] - b[r]) ** 2 + v[i] + w[r] + RESOLUTION**2
+            bound += (log_lam[r] - np.log(2 * np.pi) - lam[r] * square) / 2
+        for mean, variance, precision in [*zip(z, v, [tau] * tasks), *zip(b, w, [omega] * annotators)]:  # noqa: B905
+            bound -= (precision * (mean**2 + variance) - 1 - np.log(precision * variance)) / 2
+        for r in range(annotators):
+            entropy = shapes[r] - np.log(rates[r]) + gammaln(shapes[r]) + (1 - shapes[r]) * digamma(shapes[r])
+            bound += entropy + shape * np.log(rate) - gammaln(shape) + (shape - 1) * log_lam[r] - rate * lam[r]
+        bounds.append(bound)
+    common = sum(b[r] for _, r in pairs) / len(pairs)
+    unit = dense[seen].std()
+    return {
+        "estimates": dense[seen].mean() + unit * (m + z + common),
+        "standard_errors": unit * np.sqrt(v),
+        "biases": unit * (b - common),
+        "precisions": lam / unit**2,
+        "bounds": bounds,
+    }
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_rounds_and_bound_are_the_equations(rounds):
+    expected = reference(SMALL, rounds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = RatingEM(max_iter=rounds, tol=0).fit(Annotations.from_dense(SMALL, kind="regression"))
+    for name in ("estimates", "standard_errors", "biases", "precisions"):
+        np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-4, err_msg=name)
+    np.testing.assert_allclose(found.history, expected["bounds"], rtol=1e-5)
+
+
+def test_the_bound_never_exceeds_the_evidence_and_meets_it_where_it_can():
+    # without biases and own precisions the posterior factorises, so that the bound is the evidence
+    annotations = Annotations.from_dense(SMALL, kind="regression")
+    found = RatingEM(bias=False, precision=False, tol=1e-12, max_iter=5000).fit(annotations)
+    seen = ~np.isnan(SMALL)
+    unit = SMALL[seen].std()
+    precision = found.precisions[0] * unit**2
+    spread = (1 / found.reliability[0] - 1) * precision  # reliability is 1 / (1 + tau / lambda)
+    errors = (SMALL - SMALL[seen].mean()) / unit
+    mean = found.estimates
+    evidence = 0.0
+    for i in range(len(SMALL)):
+        y = errors[i][seen[i]]
+        # m from any task: estimate = centre + unit (m + z)
+        shrink = len(y) * precision / (spread + len(y) * precision)
+        m = ((mean[i] - SMALL[seen].mean()) / unit - shrink * y.mean()) / (1 - shrink)
+        covariance = np.eye(len(y)) / precision + 1 / spread
+        rest = y - m
+        evidence -= (rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(2 * np.pi * covariance)[1]) / 2
+    evidence -= seen.sum() * precision * RESOLUTION**2 / 2
+    assert found.history[-1] == pytest.approx(evidence, abs=1e-4)
+
+
+def test_biases_precisions_and_truth_of_a_simulated_crowd_are_recovered():
+    annotations, truth, bias, deviation = crowd()
+    found = RatingEM().fit(annotations)
+    counts = found.annotations_per_annotator
+    anchored = bias - (bias[:-1] @ counts[:-1]) / counts[:-1].sum()
+    np.testing.assert_allclose(found.biases[:-2], anchored[:-2], atol=0.15)
+    np.testing.assert_allclose(1 / np.sqrt(found.precisions[:-1]), deviation[:-1], rtol=0.25)
+    errors = found.estimates - truth - (bias[:-1] @ counts[:-1]) / counts[:-1].sum()
+    mean = RatingMean().fit(annotations).estimates - truth
+    assert np.std(errors) < 0.5 * np.std(mean)
+    assert np.mean(np.abs(errors) < 1.96 * found.standard_errors) > 0.9  # and they say how sure they are
+    assert found.reliability[:-1].argmin() == len(bias) - 2
+    assert found.converged
+
+
+@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"precision": False}, {"shape": 5.0}])
+def test_the_history_never_falls_and_biases_are_anchored(settings):
+    annotations = crowd(num_tasks=60)[0]
+    found = RatingEM(tol=1e-12, max_iter=300, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = found.fit(annotations)
+    assert len(found.history) > 5
+    assert np.diff(found.history).min() > -1e-9
+    if settings.get("bias", True):
+        assert abs(found.biases @ found.annotations_per_annotator) < 1e-9
+        assert np.abs(found.biases).max() > 0.1
+    else:
+        assert found.biases is None
+
+
+def test_a_change_of_unit_changes_the_result_by_the_same():
+    annotations = crowd(num_tasks=60)[0]
+    other = Annotations.from_dense(annotations.to_dense() * 250 - 7, kind="regression")
+    one, two = RatingEM().fit(annotations), RatingEM().fit(other)
+    np.testing.assert_allclose(two.estimates, one.estimates * 250 - 7, rtol=1e-8)
+    np.testing.assert_allclose(two.standard_errors, one.standard_errors * 250, rtol=1e-7)
+    np.testing.assert_allclose(two.biases, one.biases * 250, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(two.precisions, one.precisions / 250**2, rtol=1e-7)
+    np.testing.assert_allclose(two.reliability, one.reliability, rtol=1e-7)
+    np.testing.assert_allclose(two.history, one.history, rtol=1e-8)
+
+
+def test_order_of_rows_and_names_of_tasks_do_not_count():
+    annotations = crowd(num_tasks=40)[0]
+    order = np.random.default_rng(1).permutation(len(annotations))
+    shuffled = Annotations.from_arrays(
+        annotations.task_ids[order],
+        annotations.annotator_ids[order],
+        annotations.labels[order],
+        kind="regression",
+        tasks=np.arange(annotations.num_tasks),
+        annotators=np.arange(annotations.num_annotators),
+    )
+    np.testing.assert_allclose(RatingEM().fit(shuffled).estimates, RatingEM().fit(annotations).estimates, rtol=1e-9)
+
+
+# === What data can be at worst ===
+
+
+def finite(found):
+    for name in ("estimates", "standard_errors", "biases", "precisions", "reliability", "history"):
+        value = getattr(found, name)
+        assert value is None or np.isfinite(value).all(), name
+    assert ((found.reliability >= 0) & (found.reliability <= 1)).all()
+
+
+def test_a_task_that_nobody_rated_gets_the_mean_and_the_spread_of_the_others():
+    dense = crowd(num_tasks=80)[0].to_dense()
+    dense[3] = NAN
+    found = RatingEM().fit(Annotations.from_dense(dense, kind="regression"))
+    rest = np.delete(found.estimates, 3)
+    assert found.estimates[3] == pytest.approx(rest.mean(), abs=0.2)
+    assert found.standard_errors[3] == pytest.approx(rest.std(), rel=0.15)
+    assert found.standard_errors[3] > np.delete(found.standard_errors, 3).max()
+    finite(found)
+
+
+def test_an_annotator_with_one_rating_is_drawn_to_the_others_and_one_with_none_to_the_prior():
+    dense = crowd()[0].to_dense()
+    wide = np.concatenate([dense, np.full((len(dense), 1), NAN)], axis=1)
+    found = RatingEM().fit(Annotations.from_dense(wide, kind="regression"))
+    said = dense[0, -1] - found.estimates[0]
+    assert 0 < found.biases[-2] < said  # it said 9 where the others see 5: some of it is bias
+    others = found.precisions[:-2]
+    assert others.min() < found.precisions[-2] < others.max()
+    assert found.precisions[-1] == pytest.approx(found.precisions[:-1].mean(), rel=0.05)
+    without = RatingEM().fit(Annotations.from_dense(dense, kind="regression"))
+    np.testing.assert_allclose(found.estimates, without.estimates, rtol=1e-9)
+    finite(found)
+
+
+@pytest.mark.parametrize(
+    "dense",
+    [
+        np.full((4, 3), 2.5),  # all equal
+        np.array([[1.0], [2.0], [4.0]]),  # one annotator
+        np.array([[1.0, NAN], [NAN, 3.0]]),  # one rating a task, one rating an annotator
+        np.array([[7.0]]),
+        np.repeat(np.arange(6.0)[:, None], 3, axis=1),  # perfect agreement
+        np.array([[0.0, 1e-300], [1e300 / 1e200, 5.0]]),
+    ],
+)
+def test_ratings_that_tell_little_give_finite_numbers(dense):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = RatingEM().fit(Annotations.from_dense(dense, kind="regression"))
+    finite(found)
+    assert found.estimates.min() >= dense[~np.isnan(dense)].min() - 1e-9
+    assert found.estimates.max() <= dense[~np.isnan(dense)].max() * (1 + 1e-12) + 1e-9
+
+
+def test_equal_ratings_give_that_rating_and_agreement_is_believed():
+    found = RatingEM().fit(Annotations.from_dense(np.full((4, 3), 2.5), kind="regression"))
+    np.testing.assert_allclose(found.estimates, 2.5, atol=1e-9)
+    np.testing.assert_allclose(found.biases, 0, atol=1e-9)
+    agreed = np.repeat(np.arange(20.0)[:, None], 3, axis=1)
+    np.testing.assert_allclose(
+        RatingEM().fit(Annotations.from_dense(agreed, kind="regression")).estimates, agreed[:, 0], atol=0.05
+    )
+
+
+def test_running_out_of_iterations_is_said():
+    with pytest.warns(ConvergenceWarning, match="Rating EM did not converge in 2 iterations"):
+        found = RatingEM(max_iter=2).fit(crowd(num_tasks=50)[0])
+    assert not found.converged
+
+
+@pytest.mark.parametrize("gap", [0.03, 0.4, 2.0])
+def test_the_shape_is_the_likeliest_one(gap):
+    shape = _gamma_shape(gap)
+    assert np.log(shape) - digamma(shape) == pytest.approx(gap, rel=1e-5)
+
+
+def test_estimates_keep_to_a_scale_and_ratings_outside_are_named():
+    annotations = Annotations.from_dense(SMALL, kind="regression", tasks=list("abcd"))
+    found = RatingEM(low=1.0, high=6.5).fit(annotations)
+    assert found.estimates.min() >= 1
+    assert found.estimates.max() <= 6.5
+    message = r"annotations, row 6, column 'label': 6\.5 \(task 'c', annotator 3\) is outside of the scale 1 to 6"
+    with pytest.raises(DataError, match=message):
+        RatingEM(low=1, high=6).fit(annotations)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bias": 1}, "bias is true or false. Received: bias=1"),
+        ({"shape": 0.01}, "shape is a number of at least 0.1"),
+        ({"shape": 1e3}, "shape is at most 100"),
+        ({"max_iter": 0}, "max_iter is an integer of at least 1"),
+        ({"tol": -1.0}, "tol is a number of at least 0"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        RatingEM(**settings)
+
+
+def test_ratings_and_only_ratings_are_taken():
+    with pytest.raises(DataError, match="Rating EM takes annotations of kind 'regression'"):
+        RatingEM().fit(Annotations.from_dense(np.array([[0, 1]])))
+    with pytest.raises(DataError, match="needs at least one rating"):
+        RatingEM().fit(Annotations.from_dense(np.full((2, 2), NAN), kind="regression"))
+    with pytest.raises(DataError, match="is not a finite number"):
+        Annotations.from_dense(np.array([[1.0, np.inf]]), kind="regression")
+
+
+def test_a_result_is_written_and_read(tmp_path):
+    found = create("rating-em", kind="regression").fit(crowd(num_tasks=30)[0])
+    again = RatingAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
+    for name, value in vars(found).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+    assert list(found.to_frame().columns) == ["task", "estimate", "standard_error", "annotations"]
+    assert list(found.annotator_frame().columns) == ["annotator", "annotations", "reliability", "bias", "precision"]

@@ -1,0 +1,139 @@
+"""Mean, trimmed mean and median of ratings, by hand; what all aggregators of ratings share."""
+
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import RATING_METHODS, Aggregation, MajorityVote, RatingAggregation, create
+from crowdzoo.annotations import Annotations
+from crowdzoo.check_scale import check_scale
+from crowdzoo.errors import ConfigError, DataError
+
+NAN = np.nan
+DENSE = np.array([[1.0, 2.0, 9.0, NAN, NAN], [4.0, NAN, NAN, NAN, NAN], [NAN] * 5, [0.0, 1.0, 2.0, 3.0, 10.0]])
+ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "expected"),
+    [
+        ("mean", {}, [4.0, 4.0, 3.733333, 3.2]),
+        ("mean", {"trim": 0.2}, [4.0, 4.0, 10 / 3, 2.0]),  # of three ratings none is cut, of five one at either end
+        ("mean", {"trim": 0.4}, [2.0, 4.0, 8 / 3, 2.0]),
+        ("median", {}, [2.0, 4.0, 8 / 3, 2.0]),
+    ],
+)
+def test_estimates_are_those_by_hand_and_an_unrated_task_has_their_mean(method, settings, expected):
+    found = create(method, kind="regression", **settings).fit(ANNOTATIONS)
+    np.testing.assert_allclose(found.estimates, expected, rtol=1e-6)
+    assert (found.biases, found.precisions, found.history) == (None, None, ())
+    assert found.annotations_per_task.tolist() == [3, 1, 0, 5]
+    assert found.annotations_per_annotator.tolist() == [3, 2, 2, 1, 1]
+
+
+def test_a_median_of_an_even_number_is_between_the_two_in_the_middle():
+    dense = np.array([[3.0, 1.0, 10.0, 2.0]])
+    assert create("median", kind="regression").fit(Annotations.from_dense(dense, kind="regression")).estimates[0] == 2.5
+
+
+def test_standard_errors_share_the_deviation_within_tasks():
+    found = create("mean", kind="regression").fit(ANNOTATIONS)
+    # squares about the task's mean: 38 of three ratings, 62.8 of five, 0 of one; 2 + 4 degrees of freedom
+    deviation = np.sqrt((38 + 62.8) / 6)
+    spread = np.std([4.0, 4.0, 3.2])
+    expected = [deviation / np.sqrt(3), deviation, spread, deviation / np.sqrt(5)]
+    np.testing.assert_allclose(found.standard_errors, expected, rtol=1e-12)
+    median = create("median", kind="regression").fit(ANNOTATIONS)
+    assert median.standard_errors[0] == pytest.approx(expected[0] * np.sqrt(np.pi / 2))
+
+
+def test_reliability_compares_with_the_others_of_the_task():
+    dense = np.array([[0.0, 0.0, 3.0], [2.0, 2.0, NAN], [4.0, 4.0, NAN]])
+    found = create("mean", kind="regression").fit(Annotations.from_dense(dense, kind="regression"))
+    spread = np.var([1.0, 2.0, 4.0])
+    errors = np.array([1.5**2 / 3, 1.5**2 / 3, 3.0**2])
+    np.testing.assert_allclose(found.reliability, spread / (spread + errors), rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", RATING_METHODS)
+@pytest.mark.parametrize("dense", [np.full((3, 2), 1.5), np.array([[2.0]]), np.array([[1.0, NAN], [NAN, 2.0]])])
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_every_method_gives_finite_numbers_for_ratings_that_tell_little(method, dense):
+    found = create(method, kind="regression").fit(Annotations.from_dense(dense, kind="regression"))
+    for name in ("estimates", "standard_errors", "reliability"):
+        assert np.isfinite(getattr(found, name)).all(), name
+    assert ((found.reliability >= 0) & (found.reliability <= 1)).all()
+    seen = dense[~np.isnan(dense)]
+    assert ((found.estimates >= seen.min() - 1e-9) & (found.estimates <= seen.max() + 1e-9)).all()
+
+
+@pytest.mark.parametrize("method", RATING_METHODS)
+def test_every_method_refuses_classes_nothing_and_ratings_off_the_scale(method):
+    aggregator = create(method, kind="regression", low=0, high=9)
+    with pytest.raises(
+        DataError, match=r"Some ratings are outside .*\n.*row 8, column 'label': 10.0 \(task 3, annotator 4\)"
+    ):
+        aggregator.fit(ANNOTATIONS)
+    with pytest.raises(DataError, match="at least one rating"):
+        aggregator.fit(Annotations.from_dense(np.full((1, 1), NAN), kind="regression"))
+    if method != "ordinal":
+        with pytest.raises(DataError, match="takes annotations of kind 'regression'"):
+            aggregator.fit(Annotations.from_dense(np.array([[0, 1]])))
+
+
+@pytest.mark.parametrize("method", RATING_METHODS)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_a_result_is_written_and_read(method, tmp_path):
+    settings = {} if method in ("mean", "median") else {"max_iter": 20}
+    found = create(method, kind="regression", **settings).fit(ANNOTATIONS)
+    assert found.method == method
+    again = RatingAggregation.from_parquet(found.to_parquet(tmp_path / "out"))
+    for name, value in vars(found).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+
+
+def test_another_kind_of_result_is_not_read(tmp_path):
+    MajorityVote().fit(Annotations.from_dense(np.array([[0, 1]]))).to_parquet(tmp_path / "classes")
+    with pytest.raises(DataError, match=r"Aggregation\.from_parquet"):
+        RatingAggregation.from_parquet(tmp_path / "classes")
+    with pytest.raises(DataError, match=r"has no tasks\.parquet"):
+        RatingAggregation.from_parquet(tmp_path)
+    assert Aggregation.from_parquet(tmp_path / "classes").method == "majority-vote"
+
+
+def test_methods_are_found_by_kind():
+    with pytest.raises(ConfigError, match=r"'mena' is no aggregation method; .* Did you mean 'mean'"):
+        create("mena", kind="regression")
+    with pytest.raises(ConfigError, match="'mean' is no aggregation method"):
+        create("mean")
+    with pytest.raises(ConfigError, match="kind of annotations"):
+        create("mean", kind="ratings")
+    with pytest.raises(ConfigError, match=r"'trimm' is no setting of mean.* Did you mean 'trim'"):
+        create("mean", kind="regression", trimm=0.1)
+    for trim in (0.5, -0.1, float("nan")):
+        with pytest.raises(ConfigError, match="trim is"):
+            create("mean", kind="regression", trim=trim)
+
+
+# === The scale ===
+
+
+def test_ratings_on_the_scale_pass_its_ends_included():
+    check_scale(ANNOTATIONS, 0, 10)
+    check_scale(ANNOTATIONS)
+    check_scale(ANNOTATIONS, low=-5.5)
+
+
+def test_all_ratings_outside_are_counted_and_ten_are_shown():
+    many = Annotations.from_dense(np.full((4, 5), 11.0), kind="regression")
+    with pytest.raises(DataError, match=r"and 10 more") as error:
+        check_scale(many, high=10)
+    assert error.value.total == 20
+    assert "the scale ... to 10. Mend the rating or leave it out" in str(error.value)
+
+
+def test_an_impossible_scale_is_refused():
+    for low, high, message in ((1, 1, "low is below high"), ("0", 1, "low is a finite number"), (0, np.inf, "high is")):
+        with pytest.raises(ConfigError, match=message):
+            check_scale(ANNOTATIONS, low, high)
+    with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
+        check_scale(Annotations.from_dense(np.array([[0, 1]])), 0, 1)

@@ -1,0 +1,74 @@
+"""docs/ratings.md: its examples run, and its figures are those of the saved results."""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import RATING_METHODS
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "ratings.md").read_text(encoding="utf-8")
+RESULTS = json.loads((ROOT / "benchmarks" / "results" / "movie_reviews.json").read_text(encoding="utf-8"))
+
+
+def table(name):
+    """Rows of a marked table by their first cell, cells as text."""
+    lines = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", GUIDE, flags=re.S)[1].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if line]
+    return {row[0]: row[1:] for row in cells}
+
+
+def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+        exec(block, names)
+    assert (tmp_path / "films" / "tasks.parquet").exists()
+    found, truth = names["found"], names["truth"]
+    stars = names["annotations"]
+    mean = np.bincount(stars.task_ids, stars.labels) / np.maximum(stars.redundancy, 1)
+    mean[stars.redundancy == 0] = np.nan
+    assert np.std(found.estimates - truth) < 0.7 * np.nanstd(mean - truth)
+    assert found.reliability.argmin() == 5
+    assert np.corrcoef(found.biases[:5], names["harshness"][:5])[0, 1] > 0.98
+    assert np.corrcoef(names["model"].predict(names["x"], verbose=0)[:, 0], truth)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("method", RATING_METHODS)
+def test_every_method_has_a_row(method):
+    assert re.search(rf"^\| `{method}` \| ", GUIDE, flags=re.M)
+
+
+def test_the_table_of_ratings_alone_is_that_of_the_results():
+    rows, saved = table("aggregation"), RESULTS["aggregation"]["MovieReviews"]
+    assert list(rows) == list(saved)
+    for row, cells in rows.items():
+        for cell, figure in zip(cells[:3], ("MAE", "RMSE", "R2"), strict=True):
+            assert float(cell) == pytest.approx(saved[row][figure], abs=0.00051), (row, figure)
+
+
+def test_the_table_of_networks_is_that_of_the_results_and_keeps_its_bars():
+    rows, saved = table("networks"), RESULTS["bag of words"]
+    assert list(rows) == list(saved)
+    r2 = {row: statistics.mean(seed["R2"] for seed in seeds.values()) for row, seeds in saved.items()}
+    for row, cells in rows.items():
+        assert float(cells[2].split(" ± ")[0]) == pytest.approx(r2[row], abs=0.00051), row
+        assert len(saved[row]) == 5
+    assert r2["CL (B)"] >= max(0.44, r2["mean"] + 0.02)
+    assert r2["EM"] >= max(0.44, r2["mean"] + 0.02)  # whose biases are anchored
+    assert min(seed["bias correlation"] for seed in saved["CL (B)"].values()) >= 0.9
+    # what the text says of the others
+    assert r2["CL (B), anchored"] < r2["CL (B)"] - 0.02
+    assert r2["deep EM"] < r2["EM"]
+    assert r2["Doctor Net"] < r2["Doctor Net by ratings"]
+
+
+def test_where_the_em_is_worse_than_the_mean_is_said():
+    affects = {name: rows for name, rows in RESULTS["aggregation"].items() if name != "MovieReviews"}
+    better = [name for name, rows in affects.items() if rows["EM, biases and precisions"]["R2"] > rows["mean"]["R2"]]
+    worse = [name for name in affects if name not in better]
+    assert f"on {', '.join(better)}, the lower one on {', '.join(worse)}." in GUIDE.replace("\n", " ")

@@ -1,0 +1,44 @@
+"""MovieReviews: counts and quality as published, on the raw data where they are; broken folders everywhere."""
+
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import create
+from crowdzoo.datasets import data_folder, load_movie_reviews
+from crowdzoo.errors import DataError
+from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, r2_score
+
+needs_data = pytest.mark.skipif(not (data_folder() / "movie-reviews-amt").is_dir(), reason="CROWDZOO_DATA is not there")
+
+
+@needs_data
+def test_counts_and_quality_are_those_of_the_set():
+    reviews = load_movie_reviews()
+    assert (len(reviews.annotations), reviews.annotations.num_tasks, reviews.annotations.num_annotators) == (
+        7440,
+        1500,
+        135,
+    )
+    assert (len(reviews.text_annotations), len(reviews.texts)) == (7430, 1498)
+    assert len(reviews.test_gold) == len(reviews.test_words) == 3506
+    # both releases hold the same reviews: the same answers for the same gold
+    mean = create("mean", kind="regression").fit(reviews.annotations)
+    assert r2_score(reviews.gold, mean.estimates) == pytest.approx(0.830, abs=0.0005)
+    x, test = reviews.tf_idf()
+    assert (x.shape, test.shape) == ((1500, 7600), (3506, 7600))
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-5)
+
+
+@needs_data
+def test_models_of_annotators_beat_the_mean_and_find_their_biases():
+    reviews = load_movie_reviews()
+    biases, counts = annotator_biases_from_gold(reviews.annotations, reviews.gold)
+    for method, least in (("rating-em", 0.92), ("ordinal", 0.92)):
+        found = create(method, kind="regression").fit(reviews.annotations)
+        assert r2_score(reviews.gold, found.estimates) > least
+        assert bias_correlation(biases, found.biases, counts) > 0.95
+
+
+def test_a_folder_without_the_files_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"answers\.txt\.gz: there is no such file. Set CROWDZOO_DATA"):
+        load_movie_reviews(tmp_path)

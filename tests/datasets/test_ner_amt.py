@@ -1,0 +1,79 @@
+"""The named entities of CoNLL-2003 by workers on Mechanical Turk: published counts and figures."""
+
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import create
+from crowdzoo.datasets import data_folder
+from crowdzoo.datasets.ner_amt import FOLDER, load_ner_amt
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import read_conll, span_scores, tag_problems
+
+
+@pytest.fixture(scope="module")
+def ner():
+    if not (data_folder() / FOLDER).is_dir():
+        pytest.skip(f"CROWDZOO_DATA has no {FOLDER}")
+    return load_ner_amt()
+
+
+def test_the_released_part_has_the_counts_of_its_notes(ner):
+    assert (len(ner.crowd), len(ner.published), len(ner.test), len(ner.rest)) == (2845, 5985, 3250, 3453)
+    assert ner.crowd.annotations.num_annotators == 47
+    assert len({tuple(tokens) for tokens in ner.crowd.tokens}) == 2845
+    assert ner.crowd.classes == ner.test.classes
+    assert ner.crowd.annotations.redundancy.min() >= 1
+
+
+def test_the_union_with_repeats_has_the_counts_of_its_notes(ner):
+    whole = load_ner_amt(distinct=False).crowd
+    assert len(whole) == 3082
+    assert int(whole.annotations.redundancy.sum()) == 15_270
+    assert {tuple(tokens) for tokens in whole.tokens} == {tuple(tokens) for tokens in ner.crowd.tokens}
+
+
+def test_the_majority_vote_scores_what_was_published(ner):
+    # Rodrigues, Pereira and Ribeiro 2014: 79.12 / 58.50 / 67.27
+    scores = span_scores(ner.published.gold_tags(), ner.majority)
+    assert [round(100 * value, 2) for value in (scores.precision, scores.recall, scores.f1)] == [79.12, 58.5, 67.27]
+    assert sum(len(tag_problems(tags)) for tags in ner.majority) == 232
+
+
+def test_every_answer_keeps_the_scheme_after_mending(ner):
+    for annotator in range(47):
+        assert not any(tag_problems(tags) for tags in ner.crowd.answers_of(annotator)[1])
+
+
+@pytest.mark.usefixtures("ner")
+def test_annotators_are_as_good_as_measured_before():
+    # on the largest part: span F1 of 19 to 85 in percent, median 65
+    folder = data_folder() / FOLDER / "data" / "small"
+    part = read_conll(folder / "answers.txt.gz", gold=folder / "ground_truth.txt.gz", on_bad_tags="mend")
+    gold = part.gold_tags()
+    f1 = []
+    for annotator in range(47):
+        tasks, answers = part.answers_of(annotator)
+        f1.append(100 * span_scores([gold[task] for task in tasks], answers).f1)
+    assert [int(min(f1)), round(np.median(f1)), round(max(f1))] == [19, 65, 85]
+
+
+def test_models_of_sequences_beat_the_vote(ner):
+    gold = ner.crowd.gold_tags()
+    settings = {"majority-vote": {}, "hmm-crowd": {"words": 0}, "bsc-seq": {"words": 0}}
+    f1 = {
+        method: span_scores(gold, create(method, kind="sequence", **own).fit(ner.crowd).tags()).f1
+        for method, own in settings.items()
+    }
+    assert 0.65 < f1["majority-vote"] < 0.70
+    assert f1["bsc-seq"] > f1["hmm-crowd"] > f1["majority-vote"] + 0.05
+
+
+def test_a_folder_that_is_not_there_says_what_to_do(tmp_path):
+    with pytest.raises(DataError, match="CROWDZOO_DATA name the folder that holds conll2003-ner-amt-izhx"):
+        load_ner_amt(folder=tmp_path / FOLDER)
+
+
+def test_the_folder_is_the_one_that_the_variable_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROWDZOO_DATA", str(tmp_path))
+    with pytest.raises(DataError, match="does not exist"):
+        load_ner_amt()

@@ -1,0 +1,336 @@
+"""Sentences in columns: what reads, what is refused and how, and that what is written comes back."""
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdzoo import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.sequences import CrowdSequences, allowed_tags, read_conll, read_gold, write_conll, write_gold
+
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Errors name files as they were passed, so short names make short expectations."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    with open(name, "wb") as file:
+        file.write(gzip.compress(data) if name.endswith(".gz") else data)
+    return name
+
+
+def message_of(content, reader=read_conll, **options):
+    with pytest.raises(DataError) as error:
+        reader(write("a.txt", content), **options)
+    return str(error.value)
+
+
+TWO = """Anna\tB-PER\tO\t?
+sleeps\tO\tO\t?
+
+Rome\t?\tB-LOC\tB-PER
+"""
+
+# === What reads ===
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_columns_become_sentences_and_answers(name):
+    crowd = read_conll(write(name, TWO))
+    assert crowd.tokens == (("Anna", "sleeps"), ("Rome",))
+    assert crowd.annotations.annotators.tolist() == [1, 2, 3]
+    assert crowd.annotations.tasks.tolist() == [0, 1]
+    assert crowd.classes == ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
+    assert crowd.answers(0) == {1: ["B-PER", "O"], 2: ["O", "O"]}
+    assert crowd.answers(1) == {2: ["B-LOC"], 3: ["B-PER"]}
+    assert crowd.gold is None
+    assert (crowd.num_mended, len(crowd), crowd.lengths.tolist()) == (0, 2, [2, 1])
+
+
+SAME = {
+    "spaces": TWO.replace("\t", " "),
+    "several spaces": TWO.replace("\t", "   "),
+    "many blank lines": "\n\n" + TWO.replace("\n\n", "\n\n \n\t\n\n") + "\n\n\n",
+    "carriage returns": TWO.replace("\n", "\r\n"),
+    "no last line end": TWO.rstrip("\n"),
+    "byte order mark": b"\xef\xbb\xbf" + TWO.encode(),
+    "documents": "-DOCSTART- -X- O O\n\n" + TWO.replace("\n\n", "\n\n-DOCSTART-\n"),
+}
+
+
+@pytest.mark.parametrize("content", SAME.values(), ids=SAME)
+def test_what_files_of_columns_come_like(content):
+    assert read_conll(write("b.txt", content)) == read_conll(write("a.txt", TWO))
+
+
+def test_columns_take_names_from_the_caller_or_a_header():
+    named = read_conll(write("a.txt", TWO), annotators=["ann", "bob", "cid"])
+    assert named.answers(1) == {"bob": ["B-LOC"], "cid": ["B-PER"]}
+    assert read_conll(write("b.txt", "token\tann\tbob\tcid\n" + TWO), header=True) == named
+    assert read_conll(write("c.txt", "w 7 8 9\n" + TWO), header=True).annotations.annotators.tolist() == [7, 8, 9]
+
+
+def test_gold_is_the_last_column_of_its_file():
+    write("gold.txt", "Anna NNP B-NP B-PER\nsleeps VBZ B-VP O\n\n-DOCSTART- -X- O O\n\nRome NNP B-NP B-ORG\n")
+    crowd = read_conll(write("a.txt", TWO), gold="gold.txt")
+    assert crowd.gold_tags() == [["B-PER", "O"], ["B-ORG"]]
+    assert "I-ORG" in crowd.classes
+    alone = read_gold("gold.txt")
+    assert alone.gold_tags() == crowd.gold_tags()
+    assert (len(alone.annotations), alone.annotations.num_annotators) == (0, 0)
+
+
+def test_given_classes_keep_their_order():
+    classes = ["I-PER", "B-PER", "O", "B-LOC", "I-LOC"]
+    crowd = read_conll(write("a.txt", TWO), classes=classes)
+    assert crowd.classes == classes
+    assert crowd.answers(1) == {2: ["B-LOC"], 3: ["B-PER"]}
+    assert "is not one of the classes ['O', 'B-LOC', 'I-LOC']" in message_of(TWO, classes=["O", "B-LOC", "I-LOC"])
+    with pytest.raises(DataError, match="lack 'I-PER'"):
+        read_conll("a.txt", classes=["O", "B-PER"])
+
+
+def test_tabs_alone_separate_where_there_is_one():
+    assert read_conll(write("a.txt", "New York\tO\na\u00a0b\u2028c\tO\n")).tokens == (("New York", "a\u00a0b\u2028c"),)
+
+
+def test_iobes_reads_as_such():
+    crowd = read_conll(write("a.txt", "a B-X\nb E-X\nc S-X\n"), scheme="IOBES")
+    assert crowd.answers(0) == {1: ["B-X", "E-X", "S-X"]}
+    assert crowd.classes == ["O", "B-X", "E-X", "I-X", "S-X"]
+
+
+def test_tags_that_break_the_scheme_stop_unless_told_otherwise():
+    content = "a O\nb I-X\nc I-X\n"
+    message = message_of(content)
+    assert "a.txt, row 2, column '1': 'I-X' follows 'O'; a span of type X begins with B-X." in message
+    assert "on_bad_tags='mend'" in message
+    mended = read_conll("a.txt", on_bad_tags="mend")
+    assert mended.answers(0) == {1: ["O", "B-X", "I-X"]}
+    assert mended.num_mended == 1
+    assert read_conll("a.txt", on_bad_tags="keep").answers(0) == {1: ["O", "I-X", "I-X"]}
+    with pytest.raises(ConfigError, match="Did you mean 'mend'"):
+        read_conll("a.txt", on_bad_tags="mended")
+
+
+# === What is refused ===
+
+
+def test_uneven_columns_are_named():
+    message = message_of("a O O\nb O\n\nc O O O\n")
+    assert "a.txt has 2 bad values." in message
+    assert "a.txt, row 2: 'b O' has 2 values where line 1 has 3." in message
+    assert "a.txt, row 4: 'c O O O' has 4 values" in message
+
+
+def test_one_bad_line_is_one_mistake():
+    # without its second line the sentence would go from O to I-X
+    assert "a.txt has 1 bad value." in message_of("a O\nb B-X X\nc I-X\n")
+    assert "a.txt has 1 bad value." in message_of(b"a O\n\xff B-X\nc I-X\n")
+
+
+def test_unknown_tags_are_named_with_the_nearest():
+    message = message_of("a O\nb per\nc b-PER\nd B-\n")
+    assert "row 2, column '1': 'per' is no tag of BIO: O, B-TYPE, I-TYPE." in message
+    assert "row 3, column '1': 'b-PER' is no tag of BIO: O, B-TYPE, I-TYPE. Did you mean 'B-PER'?" in message
+    assert "row 4, column '1': 'B-' has no type after the dash." in message
+    assert "Did you mean 'B-PER'" in message_of("a b-PER\n", classes=["O", "B-PER", "I-PER"])
+
+
+def test_a_header_that_was_not_announced_is_recognised():
+    assert "If the line names the columns, pass header=True" in message_of("token ann bob\na O O\n")
+
+
+def test_a_sentence_labelled_in_part_is_named():
+    message = message_of("x O ?\n\na O O\nb O ?\nc O ?\n", annotators=["ann", "bob"])
+    assert "a.txt has 2 bad values." in message
+    assert (
+        "a.txt, row 4, column 'bob': '?' is missing, but the annotator labelled 1 of the sentence's 3 tokens "
+        "(lines 3 to 5). Label all of them, or none."
+    ) in message
+
+
+def test_gold_may_not_be_missing():
+    assert "row 2, column 'tag': '?' is no true tag" in message_of("a O\nb ?\n", reader=read_gold)
+
+
+def test_bytes_that_are_no_text_are_named_with_their_place():
+    message = message_of(b"a O\n\xc3\xa9t\xe9 O\nc O\n\nd I-X\n")
+    assert r"row 2: 'ét\\xe9 O' is not UTF-8 at byte 4 of the line. Save the file as UTF-8." in message
+    assert "row 5" in message
+    assert "holds a carriage return within the line" in message_of("a O\rb O\n")
+    assert "holds a NUL byte" in message_of("a\0 O\n")
+    assert "UTF-16" in message_of("a O\n".encode("utf-16"))
+
+
+def test_gold_of_other_sentences_is_refused():
+    write("gold.txt", "Anna B-PER\nslept O\n\nRome B-LOC\n")
+    assert (
+        "gold.txt, row 2, column 'token': 'slept' stands where a.txt, line 2, has 'sleeps'. Gold has the same sentences"
+    ) in message_of(TWO, gold="gold.txt")
+    write("gold.txt", "Anna B-PER\nsleeps O\nwell O\n\nRome B-LOC\n")
+    assert "'well' stands where a.txt, line 3, has \"the sentence's end\"" in message_of(TWO, gold="gold.txt")
+    write("gold.txt", "Anna B-PER\nsleeps O\n")
+    assert "gold.txt has 1 sentences, a.txt has 2." in message_of(TWO, gold="gold.txt")
+
+
+WHOLE_FILE = {
+    "empty": ("", {}, "a.txt is empty"),
+    "only blank lines": ("\n \n", {}, "a.txt is empty"),
+    "only documents": ("-DOCSTART- O\n", {}, "a.txt has no sentences"),
+    "one column": ("a\nb\n", {}, "row 1: 'a' has one value. After the token comes one column an annotator"),
+    "names too few": (TWO, {"annotators": ["x"]}, "3 columns of annotators, but 1 names"),
+    "a header of doubles": ("t x x\na O O\n", {"header": True}, "the header names columns: annotators holds 'x' twice"),
+    "a token that is none": ("\tO\n", {}, "row 1, column 'token': '' is no token"),
+}
+
+
+@pytest.mark.parametrize(("content", "options", "message"), WHOLE_FILE.values(), ids=WHOLE_FILE)
+def test_files_that_hold_no_sentences_are_refused(content, options, message):
+    assert message in message_of(content, **options)
+
+
+def test_files_that_are_not_there_or_cut_off_are_named(here):
+    write("answers.txt", TWO)
+    with pytest.raises(DataError, match=r"Did you mean 'answers\.txt'"):
+        read_conll("answer.txt")
+    data = gzip.compress(TWO.encode() * 100)
+    (here / "a.txt.gz").write_bytes(data[:-20])
+    with pytest.raises(DataError, match="the gzip file is cut off"):
+        read_conll("a.txt.gz")
+    with pytest.raises(DataError, match=r"let its name end in \.gz"):
+        read_conll(write("b.txt", data))
+    (here / "c.txt.gz").write_bytes(b"no gzip at all")
+    with pytest.raises(DataError, match="not a sound gzip file"):
+        read_conll("c.txt.gz")
+
+
+def test_ten_mistakes_are_shown_and_the_rest_is_counted():
+    message = message_of("".join(f"w{number} X\n" for number in range(30)))
+    assert message.count("is no tag") == 10
+    assert "... and 20 more" in message
+
+
+# === There and back ===
+
+TOKENS = st.text("abé漢😀\u0301\u200d\u00a0\u2028 .?#-", min_size=1, max_size=4).filter(lambda text: text.strip(" \t"))
+
+
+@st.composite
+def crowds(draw, gold=True):
+    """Small crowds of any kind of tags that keep the scheme, some sentences and annotators without labels."""
+    from crowdzoo.sequences import TagSet, mended
+
+    scheme = draw(st.sampled_from(["BIO", "IOBES"]))
+    types = draw(st.sets(st.sampled_from(["PER", "LOC", "a-b"]), min_size=1))
+    tag_set = TagSet(allowed_tags(types, scheme), scheme)
+    tokens = draw(st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4))
+    num_annotators = draw(st.integers(1, 3))
+
+    def tags(length):
+        drawn = draw(st.lists(st.sampled_from(tag_set.classes), min_size=length, max_size=length))
+        return tag_set.codes(mended(drawn, scheme))
+
+    rows = [
+        (task, who, tags(len(words)))
+        for task, words in enumerate(tokens)
+        for who in sorted(draw(st.sets(st.integers(0, num_annotators - 1))))
+    ]
+    lengths = [len(row[2]) for row in rows]
+    empty = np.empty(0, np.int64)
+    crowd = Annotations(
+        "sequence",
+        np.repeat(np.array([row[0] for row in rows], np.int64), lengths),
+        np.repeat(np.array([row[1] for row in rows], np.int64), lengths),
+        np.concatenate([row[2] for row in rows] or [empty]),
+        np.arange(len(tokens)),
+        np.arange(1, num_annotators + 1),
+        np.array(tag_set.classes, object),
+        positions=np.concatenate([np.arange(length) for length in lengths] or [empty]),
+    )
+    truth = [tags(len(words)) for words in tokens] if gold else None
+    return CrowdSequences(tokens, crowd, truth, scheme=scheme)
+
+
+@in_one_folder
+@given(crowds(), st.booleans(), st.sampled_from(["", ".gz"]))
+def test_what_is_written_reads_back(crowd, header, suffix):
+    write_conll(crowd, f"a.txt{suffix}", gold=f"gold.txt{suffix}", header=header)
+    back = read_conll(
+        f"a.txt{suffix}", gold=f"gold.txt{suffix}", header=header, scheme=crowd.scheme, classes=crowd.classes
+    )
+    assert back == crowd
+    assert back.num_mended == 0
+
+
+def test_names_travel_in_the_header():
+    crowd = read_conll(write("a.txt", TWO), annotators=["ann", "bob b.", "é"])
+    write_conll(crowd, "b.txt", header=True)
+    assert read_conll("b.txt", header=True) == crowd
+
+
+def test_a_sentence_of_ten_thousand_tokens_reads_back(here):
+    words = [f"w{number}😀" for number in range(10_000)]
+    content = "".join(f"{word}\t{'B-X' if place % 3 == 0 else 'I-X'}\t?\n" for place, word in enumerate(words))
+    crowd = read_conll(write("a.txt", content))
+    write_conll(crowd, "b.txt")
+    assert read_conll("b.txt") == crowd
+    assert (here / "b.txt").read_text(encoding="utf-8") == content + "\n"
+
+
+UNWRITABLE = {
+    "a tab": ("a\tb", "holds a tab"),
+    "a line break": ("a\nb", "line break"),
+    "white space only": (" ", "is empty"),
+    "half a character": ("\ud83d", "half a character"),
+    "a document's mark": ("-DOCSTART-", "new document"),
+}
+
+
+@pytest.mark.parametrize(("token", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
+def test_tokens_that_no_line_can_hold_are_refused_and_no_file_appears(here, token, message):
+    crowd = read_conll(write("a.txt", "x O\n"))
+    bad = CrowdSequences([[token]], crowd.annotations)
+    with pytest.raises(DataError, match=message):
+        write_conll(bad, "b.txt")
+    assert [path.name for path in here.iterdir()] == ["a.txt"]
+
+
+def test_a_file_appears_whole_or_not_at_all(here, monkeypatch):
+    crowd = read_conll(write("a.txt", TWO))
+    write("b.txt", "as it was")
+
+    def stop(self, task):
+        if task:
+            raise KeyboardInterrupt
+        return {}
+
+    monkeypatch.setattr(CrowdSequences, "answers", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_conll(crowd, "b.txt")
+    assert (here / "b.txt").read_text() == "as it was"
+    assert sorted(path.name for path in here.iterdir()) == ["a.txt", "b.txt"]
+
+
+def test_writing_needs_a_folder_and_gold():
+    crowd = read_conll(write("a.txt", TWO))
+    with pytest.raises(DataError, match="the folder nowhere does not exist"):
+        write_conll(crowd, "nowhere/b.txt")
+    with pytest.raises(DataError, match="have no gold"):
+        write_gold(crowd, "b.txt")
+
+
+def test_equal_sentences_make_equal_compressed_files(here):
+    crowd = read_conll(write("a.txt", TWO))
+    write_conll(crowd, "b.txt.gz")
+    write_conll(crowd, "c.txt.gz")
+    assert (here / "b.txt.gz").read_bytes() == (here / "c.txt.gz").read_bytes()

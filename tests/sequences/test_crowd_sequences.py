@@ -1,0 +1,135 @@
+"""CrowdSequences: what it checks, what it gives, and what a selection keeps."""
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import CrowdSequences, Span
+
+CLASSES = ["O", "B-X", "I-X"]
+TOKENS = [["a", "b"], ["c"], ["d", "e", "f"]]
+
+
+def crowd(**options):
+    base = Annotations(
+        "sequence",
+        np.array([0, 0, 2, 2, 2, 0, 0]),
+        np.array([1, 1, 1, 1, 1, 0, 0]),
+        np.array([0, 0, 1, 2, 0, 1, 0]),
+        np.array([10, 20, 30]),
+        np.array(["ann", "bob"], object),
+        np.array(CLASSES, object),
+        # rows in any order: bob's third token stands before the first
+        positions=np.array([0, 1, 1, 2, 0, 1, 0]),
+    )
+    return CrowdSequences(TOKENS, base, **options)
+
+
+GOLD = [np.array([0, 1]), np.array([0]), np.array([1, 2, 0])]
+
+
+def test_answers_come_in_the_order_of_the_tokens():
+    assert crowd().answers(0) == {"ann": ["O", "B-X"], "bob": ["O", "O"]}
+    assert crowd().answers(1) == {}
+    assert crowd().answers(2) == {"bob": ["O", "B-X", "I-X"]}
+
+
+def test_one_annotators_answers_come_with_their_sentences():
+    tasks, tags = crowd().answers_of(1)
+    assert tasks.tolist() == [0, 2]
+    assert tags == [["O", "O"], ["O", "B-X", "I-X"]]
+    alone = crowd().select([1])
+    assert alone.answers_of(0)[0].tolist() == []
+    assert alone.answers_of(0)[1] == []
+
+
+def test_sizes_and_names():
+    value = crowd(gold=GOLD)
+    assert (len(value), value.lengths.tolist(), value.starts.tolist()) == (3, [2, 1, 3], [0, 2, 3, 6])
+    assert (value.classes, value.types) == (CLASSES, ["X"])
+    assert repr(value) == "<CrowdSequences: 3 sentences, 6 tokens, 2 annotators, BIO of 1 types, with gold>"
+    assert value.gold_spans() == [[Span("X", 1, 2)], [], [Span("X", 0, 2)]]
+
+
+def test_a_selection_takes_everything_along():
+    texts, offsets = ["a b", "c", "def"], [[[0, 1], [2, 3]], [[0, 1]], [[0, 1], [1, 2], [2, 3]]]
+    part = crowd(gold=GOLD, texts=texts, offsets=offsets).select([2, 0])
+    assert part.tokens == (("d", "e", "f"), ("a", "b"))
+    assert part.gold_tags() == [["B-X", "I-X", "O"], ["O", "B-X"]]
+    assert part.texts == ("def", "a b")
+    assert part.offsets[0].tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert part.answers(1) == {"ann": ["O", "B-X"], "bob": ["O", "O"]}
+    assert part.annotations.tasks.tolist() == [30, 10]
+    assert crowd().select([True, False, True]) == crowd().select([0, 2])
+    assert len(crowd().select([])) == 0
+    with pytest.raises(DataError, match="more than once"):
+        crowd().select([0, 0])
+    with pytest.raises(DataError, match="task code 3"):
+        crowd().select([3])
+
+
+def test_equal_values_are_equal_whatever_holds_them():
+    assert crowd(gold=GOLD) == crowd(gold=[codes.astype(np.int8) for codes in GOLD])
+    assert crowd() != crowd(gold=GOLD)
+    assert crowd(gold=GOLD) != crowd(gold=[GOLD[0] * 0, *GOLD[1:]])
+    assert crowd() != 5
+
+
+def test_gold_cannot_be_written_over():
+    with pytest.raises(ValueError, match="read-only"):
+        crowd(gold=GOLD).gold[0][0] = 1
+    with pytest.raises(DataError, match="have no gold"):
+        crowd().gold_tags()
+
+
+WRONG = {
+    "gold of another length": ({"gold": [[0], [0], [0, 0, 0]]}, r"gold of sentence 0 .* Received: shape \(1,\)"),
+    "gold of another number": ({"gold": GOLD[:2]}, "gold has one entry a task, 3. Received: 2"),
+    "gold that is no class": ({"gold": [GOLD[0], [3], GOLD[2]]}, "sentence 1 holds a code outside 0 to 2"),
+    "gold of fractions": ({"gold": [[0.0, 1.0], [0], GOLD[2]]}, "float64"),
+    "texts alone": ({"texts": ["a b", "c", "def"]}, "texts and offsets come together"),
+    "offsets of other tokens": (
+        {"texts": ["a b", "c", "def"], "offsets": [[[0, 1], [1, 2]], [[0, 1]], [[0, 1], [1, 2], [2, 3]]]},
+        "offsets of sentence 0",
+    ),
+    "an unknown scheme": ({"scheme": "IO"}, "scheme is one of 'BIO', 'IOBES'"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_parts_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        crowd(**options)
+
+
+def with_rows(task, who, label, position, kind="sequence"):
+    return Annotations(
+        kind,
+        np.array(task),
+        np.array(who),
+        np.array(label),
+        np.arange(3),
+        np.arange(2),
+        np.array(CLASSES, object),
+        positions=np.array(position) if kind == "sequence" else None,
+    )
+
+
+UNFIT = {
+    "a sentence in part": (with_rows([0], [1], [0], [0]), "1 labels of sentence 0, which has 2 tokens"),
+    "a token beyond the end": (with_rows([1], [0], [0], [1]), "row 0, column 'position': 1 is a position beyond"),
+    "a token twice": (with_rows([0, 0], [0, 0], [0, 0], [1, 1]), "labels each of its tokens once"),
+    "labels of whole sentences": (with_rows([0], [0], [0], [0], "classification"), "kind 'classification'"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), UNFIT.values(), ids=UNFIT)
+def test_annotations_that_do_not_fit_the_sentences_are_refused(rows, message):
+    with pytest.raises(DataError, match=message):
+        CrowdSequences(TOKENS, rows)
+
+
+def test_a_sentence_without_tokens_is_refused():
+    with pytest.raises(DataError, match="sentence 1 has no tokens"):
+        CrowdSequences([["a"], [], ["b"]], with_rows([0], [0], [0], [0]))

@@ -1,0 +1,120 @@
+"""docs/sequences.md: its examples run, its messages are the readers' own, its figures those of the saved results."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from crowdzoo.aggregation import SEQUENCE_METHODS
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import Span, read_conll, read_spans
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
+RESULTS = json.loads((ROOT / "benchmarks" / "results" / "sequence_aggregation.json").read_text(encoding="utf-8"))
+
+
+def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    compared = 0
+    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+        exec(block, names)
+        # "expression      # value", where the value is a literal or its beginning
+        for expression, value in re.findall(r"^(\S.*?) {2,}# (\[.*|\(.*|\{.*)$", block, flags=re.M):
+            shown = repr(eval(expression, names))
+            beginning = value.split(", ...")[0]
+            assert shown.startswith(beginning), expression
+            assert shown == value or "..." in value, expression
+            compared += 1
+    assert compared == 6
+    assert names["spans_of"](names["broken"]) == [Span("PER", 1, 3), Span("LOC", 3, 4)]
+    assert "processed 11305 tokens" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} > {"again.txt.gz", "again.jsonl"}
+    again = read_conll("again.txt.gz", header=True)
+    assert again.annotations.annotators.tolist() == ["ann", "bob", "cid"]
+    assert "num_mended                                    # 1:" in GUIDE
+    read = read_conll("answers.txt", gold="gold.txt", annotators=["ann", "bob", "cid"], on_bad_tags="mend")
+    assert read.num_mended == 1
+
+
+COLUMNS = {
+    "uneven columns": "Anna O O O\nmet O\n",
+    "no tag": "Anna b-PER O O\n",
+    "broken scheme": "Anna O O\nmet O O\nBob I-PER O\n",
+    "half a sentence": "Anna O O\nmet O ?\nBob O O\n",
+    "other tokens in gold": "Anna O O\nmet O O\n",
+    "bytes": b"Anna O O ?\nm\xe9t O O ?\n",
+}
+SPANS = {
+    "edge in a token": {"spans": [{"start": 0, "end": 2, "label": "PER"}]},
+    "overlap": {"spans": [{"start": 0, "end": 7, "label": "PER"}, {"start": 4, "end": 7, "label": "PER"}]},
+    "misspelt key": {"anotator": "ann"},
+}
+MESSAGES = dict(re.findall(r"^\| ([^|]+) \| `((?:answers|gold|spans)\..*)` \|$", GUIDE, flags=re.M))
+
+
+def test_every_message_of_the_table_is_tested():
+    assert set(MESSAGES) == set(COLUMNS) | set(SPANS)
+
+
+@pytest.mark.parametrize("mistake", [*COLUMNS, *SPANS])
+def test_messages_are_those_of_the_readers(tmp_path, monkeypatch, mistake):
+    monkeypatch.chdir(tmp_path)
+    if mistake in COLUMNS:
+        content = COLUMNS[mistake]
+        Path("answers.txt").write_bytes(content if isinstance(content, bytes) else content.encode())
+        Path("gold.txt").write_text("Anna O\nsaw O\n")
+        width = 3 if mistake in ("uneven columns", "no tag", "bytes") else 2
+        with pytest.raises(DataError) as error:
+            read_conll(
+                "answers.txt",
+                annotators=["ann", "bob", "cid"][:width],
+                gold="gold.txt" if mistake == "other tokens in gold" else None,
+            )
+    else:
+        line = {"task": "s1", "annotator": "ann", "text": "Zoë met Bob.", "spans": []} | SPANS[mistake]
+        Path("spans.jsonl").write_text(json.dumps(line))
+        with pytest.raises(DataError) as error:
+            read_spans("spans.jsonl")
+    shown = str(error.value).replace("\\\\", "\\")
+    for part in MESSAGES[mistake].split("..."):
+        assert part.strip() in shown
+
+
+def test_figures_are_those_of_the_results():
+    rows = RESULTS["sets"]["ner"]["rows"]
+    found = re.findall(
+        r"^\| ([^|`]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", GUIDE, flags=re.M
+    )
+    assert len(found) == 14
+    for name, *cells in found:
+        own = rows[name]
+        expected = [f"{own[key]:.1f}" for key in ("tokens", "precision", "recall", "f1")]
+        assert cells == [*expected, f"{own['seconds']:.2f}"], name
+    measured = RESULTS["published majority vote"]["measured"]
+    published = " / ".join(f"{measured[key]:.1f}" for key in ("precision", "recall", "f1"))
+    assert f"has {published}." in " ".join(GUIDE.split())
+    generated = RESULTS["sets"]["generated"]["rows"]
+    for row, name in (("majority-vote, valid", "majority-vote"), ("ibcc, valid", "ibcc"), ("hmm-crowd",) * 2):
+        assert f"{generated[row]['f1']:.1f} for `{name}`" in " ".join(GUIDE.split())
+    words = [f"{generated[f'{name}, no words']['f1']:.1f}" for name in ("hmm-crowd", "bsc-seq")]
+    assert f"the two models have {words[0]} and {words[1]}." in " ".join(GUIDE.split())
+
+
+def test_what_the_guide_recommends_is_what_was_measured():
+    for saved in RESULTS["sets"].values():
+        rows = {name: row for name, row in saved["rows"].items() if "error" not in row and ", words 1" not in name}
+        assert max(rows, key=lambda name: rows[name]["f1"]) == "bsc-seq"
+        assert rows["span-majority-vote"]["precision"] == max(row["precision"] for row in rows.values())
+        assert rows["span-majority-vote"]["recall"] < rows["span-majority-vote, share 0.3"]["recall"]
+    ner = RESULTS["sets"]["ner"]["rows"]
+    assert 1 <= ner["bsc-seq"]["f1"] - ner["ibcc, valid"]["f1"] <= 2
+    assert 1 <= ner["bsc-seq"]["f1"] - ner["dawid-skene, valid"]["f1"] <= 2.1
+
+
+def test_every_method_of_the_guide_exists():
+    named = set(re.findall(r"^- `([a-z-]+)`", GUIDE, flags=re.M)) - {"classes"}
+    assert {"span-majority-vote", "hmm-crowd", "bsc-seq"} <= named
+    assert all(name in SEQUENCE_METHODS for name in named if "-" in name)

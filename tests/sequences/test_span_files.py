@@ -1,0 +1,319 @@
+"""JSON lines of spans: what reads, what is refused and how, and that what is written comes back."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdzoo import Annotations
+from crowdzoo.datasets.generated_ner import generated_ner
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, split_tokens, tags_of, write_spans
+
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+
+TEXT = "Anna (Oslo) 😀 met Bob."
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Errors name files as they were passed, so short names make short expectations."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(*lines, name="a.jsonl"):
+    texts = [line if isinstance(line, str) else json.dumps(line, ensure_ascii=False) for line in lines]
+    with open(name, "w", encoding="utf-8") as file:
+        file.write("\n".join(texts) + "\n")
+    return name
+
+
+def span(start, end, label):
+    return {"start": start, "end": end, "label": label}
+
+
+def line(*spans, task="s", annotator="ann", text=TEXT, **others):
+    return {"task": task, "annotator": annotator, "text": text, "spans": list(spans), **others}
+
+
+def message_of(*lines, **options):
+    with pytest.raises(DataError) as error:
+        read_spans(write(*lines), **options)
+    return str(error.value)
+
+
+# === What reads ===
+
+
+def test_spans_of_characters_become_tags_of_tokens():
+    crowd = read_spans(write(line(span(18, 21, "PER"), span(0, 4, "PER"), span(6, 10, "LOC"))))
+    assert crowd.tokens == (("Anna", "(", "Oslo", ")", "😀", "met", "Bob", "."),)
+    assert crowd.answers(0) == {"ann": ["B-PER", "O", "B-LOC", "O", "O", "O", "B-PER", "O"]}
+    assert crowd.texts == (TEXT,)
+    assert crowd.offsets[0][2].tolist() == [6, 10]
+    assert crowd.classes == ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]
+
+
+def test_without_a_text_spans_count_tokens():
+    crowd = read_spans(
+        write({"task": 1, "annotator": 7, "tokens": ["New York", "is", "big"], "spans": [span(0, 2, "X")]})
+    )
+    assert crowd.answers(0) == {7: ["B-X", "I-X", "O"]}
+    assert crowd.texts is None
+    assert crowd.annotations.tasks.tolist() == [1]
+
+
+def test_tokens_beside_a_text_are_taken_as_they_are():
+    crowd = read_spans(
+        write(
+            line(span(0, 10, "X"), text="U.S. Navy's", tokens=["U.S.", "Nav", "y", "'s"])
+            | {"spans": [span(0, 4, "X"), span(5, 9, "Y")]}
+        )
+    )
+    assert crowd.answers(0) == {"ann": ["B-X", "B-Y", "I-Y", "O"]}
+
+
+def test_gold_has_lines_of_its_own_and_a_task_may_have_none_at_all():
+    crowd = read_spans(
+        write(
+            line(span(0, 4, "PER")),
+            {"task": "s", "text": TEXT, "gold": True, "spans": [span(0, 4, "ORG")]},
+            {"task": "t", "text": "No one", "gold": True, "spans": []},
+            "",
+            {"task": "t", "text": "No one"},
+        )
+    )
+    assert crowd.gold_tags()[0][0] == "B-ORG"
+    assert crowd.answers(1) == {}
+    assert crowd.annotations.redundancy.tolist() == [1, 0]
+
+
+def test_sentences_stand_in_the_order_of_their_first_lines_and_names_are_sorted():
+    crowd = read_spans(write(line(task=10, annotator=2), line(task=9, annotator=10), line(task="10", annotator="1")))
+    assert crowd.annotations.tasks.tolist() == [10, 9]
+    assert crowd.annotations.annotators.tolist() == [1, 2, 10]
+    assert crowd.answers(0).keys() == {1, 2}
+
+
+def test_iobes_is_a_matter_of_choice():
+    crowd = read_spans(
+        write(
+            line(span(0, 4, "X"), span(11, 17, "X"), text="Anna went to Oslo")
+            | {"spans": [span(0, 4, "X"), span(5, 12, "X")]}
+        ),
+        scheme="IOBES",
+    )
+    assert crowd.answers(0) == {"ann": ["S-X", "B-X", "E-X", "O"]}
+
+
+# === What is refused ===
+
+BAD = {
+    "a broken line": ('{"task": ', "row 1: '{\"task\": ' is not JSON: Expecting value at character 10."),
+    "no object": ("[1]", "is not a JSON object."),
+    "an unknown key": (
+        line(anotator="x"),
+        "column 'anotator': 'x' stands under an unknown key; there are task, annotator, gold, "
+        "text, tokens, spans. Did you mean 'annotator'?",
+    ),
+    "an unknown key of a span": (
+        line({"start": 0, "stop": 4, "label": "X"}),
+        "column 'spans[0].stop': 4 stands under an unknown key; there are start, end, label.",
+    ),
+    "a key missing in a span": (
+        line({"start": 0, "end": 4}),
+        "column 'spans[0]': \"{'start': 0, 'end': 4}\" has no label.",
+    ),
+    "no task": ({"annotator": "a", "text": "b", "spans": []}, "column 'task': None is missing."),
+    "a task that is no id": (line(task=[1]), "column 'task': '[1]' is not a string or an integer."),
+    "a task that is true": (line(task=True), "column 'task': True is not a string or an integer."),
+    "an empty annotator": (line(annotator=" "), "column 'annotator': ' ' is empty."),
+    "neither text nor tokens": ({"task": 1, "annotator": 2, "spans": []}, "column 'text': None is missing."),
+    "a text that is a number": (line(text=5), "column 'text': 5 is no string"),
+    "a text of white space": (line(text=" \n"), "column 'text': ' \\n' has no tokens."),
+    "no tokens": ({"task": 1, "annotator": 2, "tokens": [], "spans": []}, "column 'tokens': '[]' has no tokens."),
+    "tokens that are none": ({"task": 1, "annotator": 2, "tokens": ["a", ""], "spans": []}, "is no list of strings"),
+    "tokens of another text": (line(tokens=["Anna", "Oslo"]), "token 1, 'Oslo', is not at character 5."),
+    "tokens of half the text": (line(text="a b c", tokens=["a"]), "do not cover the text, which goes on with 'b c'."),
+    "spans missing": ({"task": 1, "annotator": 2, "text": "a"}, "column 'spans': None is missing. Write []"),
+    "spans that are no list": (line() | {"spans": {}}, "column 'spans': '{}' is not a list."),
+    "a span that is no object": (line([0, 4, "X"]), "column 'spans[0]': \"[0, 4, 'X']\" is not an object"),
+    "spans of nobody": ({"task": 1, "text": "a", "spans": [span(0, 1, "X")]}, "belong to nobody"),
+    "gold of somebody": (line(gold=True), 'stands beside "gold": true.'),
+    "gold that is a word": (line(gold="yes"), "column 'gold': 'yes' is neither true nor false."),
+    "an offset that is no integer": (line(span(0.0, 4, "X")), "column 'spans[0].start': 0.0 is not an integer."),
+    "outside the text": (
+        line(span(18, 30, "X")),
+        "column 'spans[0].end': 30 is outside the sentence: start < end, and there are 22 characters, from 0.",
+    ),
+    "before the text": (line(span(-1, 4, "X")), "column 'spans[0].start': -1 is outside the sentence"),
+    "an empty span": (line(span(4, 4, "X")), "column 'spans[0].end': 4 is not after the start"),
+    "an edge inside a token": (
+        line(span(1, 4, "X")),
+        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). Spans are whole tokens.",
+    ),
+    "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
+    "an edge at white space": (
+        line(span(0, 5, "X")),
+        "column 'spans[0].end': 5 is no place where a token ends. Did you mean 4?",
+    ),
+    "overlapping spans": (
+        line(span(0, 10, "X"), span(6, 10, "Y")),
+        "column 'spans[1]': \"{'start': 6, 'end': 10, 'label': 'Y'}\" overlaps spans[0].",
+    ),
+    "one span twice": (line(span(0, 4, "X"), span(0, 4, "X")), "overlaps"),
+    "an empty label": (line(span(0, 4, "")), "column 'spans[0].label': '' is empty."),
+    "a label of two words": (line(span(0, 4, "A B")), "holds white space"),
+    "a label that is a number": (line(span(0, 4, 1)), "column 'spans[0].label': 1 is no text."),
+}
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD.values(), ids=BAD)
+def test_a_bad_line_is_named_with_its_key_and_value(bad, message):
+    found = message_of(bad)
+    assert "a.jsonl, row 1" in found
+    assert message in found
+
+
+SECOND = {
+    "another text": (
+        line(annotator="bob", text="Anna"),
+        "row 2, column 'text': 'Anna' differs from what line 1 says of task 's'.",
+    ),
+    "tokens where there were none": (line(annotator="bob", tokens=split_tokens(TEXT)[0]), "row 2, column 'tokens'"),
+    "the annotator again": (line(), "row 2, column 'annotator': 'ann' labelled task 's' before, in line 1."),
+    "tokens without a text": (
+        {"task": 2, "annotator": "a", "tokens": ["a"], "spans": []},
+        "which has a text. All lines have one, or none.",
+    ),
+    "gold of one task only": (
+        {"task": 2, "text": "a", "gold": True, "spans": []},
+        "row 1, column 'task': 's' has no line with \"gold\": true",
+    ),
+}
+
+
+@pytest.mark.parametrize(("second", "message"), SECOND.values(), ids=SECOND)
+def test_a_line_that_contradicts_an_earlier_one_is_named(second, message):
+    assert message in message_of(line(), second)
+
+
+def test_a_second_truth_is_named():
+    truth = {"task": "s", "text": TEXT, "gold": True, "spans": []}
+    assert "row 2, column 'gold': True is the second truth of task 's'." in message_of(truth, truth)
+
+
+def test_given_names_and_types_are_binding():
+    crowd = read_spans(write(line()), annotators=["zoe", "ann"], types=["X"])
+    assert crowd.annotations.annotators.tolist() == ["zoe", "ann"]
+    assert crowd.classes == ["O", "B-X", "I-X"]
+    assert "'ann' is not one of the annotators. Did you mean 'anne'?" in message_of(line(), annotators=["anne"])
+    assert "'PRE' is not one of the types ['PER']. Did you mean 'PER'?" in message_of(
+        line(span(0, 4, "PRE")), types=["PER"]
+    )
+
+
+def test_bytes_that_are_no_text_are_named_with_their_place(here):
+    (here / "a.jsonl").write_bytes(b'{"task": 1, "text": "\xe9"}\n')
+    with pytest.raises(DataError, match=r"row 1: .* is not UTF-8 at byte 22 of the line"):
+        read_spans("a.jsonl")
+    assert "holds a NUL or half a character" in message_of('{"task": 1, "text": "a\\ud83d"}')
+
+
+def test_an_empty_file_is_named(here):
+    (here / "a.jsonl").write_text("")
+    with pytest.raises(DataError, match=r"a\.jsonl is empty"):
+        read_spans("a.jsonl")
+
+
+def test_ten_mistakes_are_shown_and_the_rest_is_counted():
+    message = message_of(*[line(task=number, annotator=True) for number in range(30)])
+    assert "a.jsonl has 30 bad values." in message
+    assert "... and 20 more" in message
+
+
+# === There and back ===
+
+WORDS = st.text("abé漢😀\u0301\u200d.,'$", min_size=1, max_size=4)
+
+
+@st.composite
+def crowds(draw):
+    """Small crowds, with texts or without; every annotator and type is used."""
+    with_texts, scheme = draw(st.booleans()), draw(st.sampled_from(["BIO", "IOBES"]))
+    tag_set = TagSet(allowed_tags(["X", "Y"], scheme), scheme)
+    texts = draw(st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=3))
+    own_tokens = draw(st.booleans())
+    tokens, offsets, rows, gold = [], [], [], []
+
+    def codes(length):
+        edges = sorted(draw(st.sets(st.integers(0, length), max_size=4)))
+        spans = [(draw(st.sampled_from("XY")), *pair) for pair in zip(edges[::2], edges[1::2], strict=False)]
+        return tag_set.codes(tags_of(spans, length, scheme))
+
+    for task, words in enumerate(texts):
+        text = " ".join(words)
+        cut, places = split_tokens(text)
+        if own_tokens or not with_texts:
+            cut = words
+            places = np.array(
+                [
+                    (end - len(word), end)
+                    for word, end in zip(words, np.cumsum([len(word) + 1 for word in words]) - 1, strict=True)
+                ]
+            )
+        tokens.append(cut)
+        offsets.append(places)
+        gold.append(codes(len(cut)))
+        rows += [(task, who, codes(len(cut))) for who in range(2) if draw(st.booleans())]
+    lengths = [len(row[2]) for row in rows]
+    empty = np.empty(0, np.int64)
+    annotations = Annotations(
+        "sequence",
+        np.repeat(np.array([row[0] for row in rows], np.int64), lengths),
+        np.repeat(np.array([row[1] for row in rows], np.int64), lengths),
+        np.concatenate([row[2] for row in rows] or [empty]),
+        np.array([f"task {task}" for task in range(len(texts))], object),
+        np.array(["ann", "böb"], object),
+        np.array(tag_set.classes, object),
+        positions=np.concatenate([np.arange(length) for length in lengths] or [empty]),
+    )
+    parts = ([" ".join(words) for words in texts], offsets) if with_texts else (None, None)
+    return CrowdSequences(tokens, annotations, gold if draw(st.booleans()) else None, *parts, scheme)
+
+
+@in_one_folder
+@given(crowds(), st.sampled_from(["", ".gz"]))
+def test_what_is_written_reads_back(crowd, suffix):
+    write_spans(crowd, f"a.jsonl{suffix}")
+    back = read_spans(f"a.jsonl{suffix}", scheme=crowd.scheme, annotators=["ann", "böb"], types=["X", "Y"])
+    assert back == crowd
+
+
+def test_a_generated_set_reads_back_and_offsets_are_characters(here):
+    crowd = generated_ner(40, 5, redundancy=2)
+    write_spans(crowd, "a.jsonl")
+    assert read_spans("a.jsonl") == crowd
+    for row in map(json.loads, (here / "a.jsonl").read_text(encoding="utf-8").splitlines()):
+        assert "tokens" not in row
+        for each in row["spans"]:
+            assert row["text"][each["start"] : each["end"]].strip() == row["text"][each["start"] : each["end"]] != ""
+
+
+def test_a_sentence_of_ten_thousand_tokens_reads_back():
+    words = [f"w{number}😀" for number in range(10_000)]
+    spans = [span(place, place + 2, "X") for place in range(0, 10_000, 2)]
+    crowd = read_spans(write({"task": 0, "annotator": 0, "tokens": words, "spans": spans}))
+    write_spans(crowd, "b.jsonl")
+    assert read_spans("b.jsonl") == crowd
+    assert crowd.answers(0)[0][:4] == ["B-X", "I-X", "B-X", "I-X"]
+
+
+def test_half_a_character_is_not_written_and_no_file_appears(here):
+    crowd = read_spans(write({"task": 0, "annotator": 0, "tokens": ["a"], "spans": []}))
+    with pytest.raises(DataError, match="half a character"):
+        write_spans(CrowdSequences([["\ud83d"]], crowd.annotations), "b.jsonl")
+    assert [path.name for path in here.iterdir()] == ["a.jsonl"]
