@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-__all__ = ["MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"]
+__all__ = ["MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"]
 
 
 class _MaskedMean(keras.losses.Loss):
@@ -82,6 +82,35 @@ class MaskedCrowdCrossentropy(_MaskedMean):
         costs = -ops.sum(picked * ops.log_softmax(y_pred, axis=-1), axis=-1)
         # Backends differ on labels out of range (error, garbage, silence): make all of them loud
         return ops.where(labels >= classes, float("nan"), costs), observed
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedCrossentropy(_MaskedMean):
+    """Cross-entropy between given distributions of tags and the base's, averaged over the tokens that have one.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: distributions `[B, T, K]` (or `[B, K]`), rows sum to one, or rows of zeros where nothing is known.
+        y_pred: probabilities, same shape.
+        sample_weight: `[B]` or `[B, T]`; weights the tokens' costs, not their number.
+
+    Returns:
+        A scalar, nats.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `_MaskedMean.costs`."""
+        if not _same_shape(y_true.shape, y_pred.shape):
+            raise ValueError(
+                "MaskedCrossentropy: distributions and probabilities must have the same shape, "
+                f"got {tuple(y_true.shape)} and {tuple(y_pred.shape)}"
+            )
+        wanted = ops.cast(y_true, y_pred.dtype)
+        costs = -ops.sum(wanted * ops.log(ops.maximum(y_pred, 1e-30)), axis=-1)
+        return costs, ops.sum(wanted, axis=-1) > 0
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -1,6 +1,6 @@
 """One confusion matrix an annotator, as probabilities: the likelihood that most methods share."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -27,15 +27,16 @@ class ConfusionMatrices(CrowdLayer):
     Args:
         num_annotators: R, number of annotators.
         diagonal: P(right label) that everybody starts with, above 0 and below 1; or None.
+        task: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: class probabilities `[B, K]`.
+        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
             place means nothing.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
         ValueError: impossible sizes, or an input of the wrong rank.
@@ -45,8 +46,15 @@ class ConfusionMatrices(CrowdLayer):
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
     """
 
-    def __init__(self, num_annotators: int, diagonal: float | None = None, **kwargs: Any):
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+
+    def __init__(
+        self, num_annotators: int, diagonal: float | None = None, task: str = "classification", **kwargs: Any
+    ):
         super().__init__(num_annotators, **kwargs)
+        if task not in self.tasks:
+            raise ValueError(f"{type(self).__name__}: task must be one of {', '.join(self.tasks)}, got {task!r}")
+        self.task = task
         if diagonal is not None and not 0 < diagonal < 1:
             raise ValueError(f"{type(self).__name__}: diagonal must be above 0 and below 1, got {diagonal!r}")
         self.diagonal = None if diagonal is None else float(diagonal)
@@ -83,11 +91,12 @@ class ConfusionMatrices(CrowdLayer):
         """Log-probabilities of the labels; see the class for shapes."""
         self._check_shape(inputs.shape)
         p = ops.cast(inputs, self._computing_dtype())
+        tokens = "bt" if self.task == "sequence" else "b"
         if annotators is None:
             confusions = ops.softmax(ops.cast(self.kernel, self._computing_dtype()), axis=-1)
-            said = ops.einsum("bk,rkl->brl", p, confusions)
+            said = ops.einsum(f"{tokens}k,rkl->{tokens}rl", p, confusions)
         else:
-            said = ops.einsum("bk,bmkl->bml", p, ops.exp(self.log_confusions(annotators)))
+            said = ops.einsum(f"{tokens}k,bmkl->{tokens}ml", p, ops.exp(self.log_confusions(annotators)))
         return ops.log(ops.maximum(said, SMALLEST))
 
     def set_confusions(self, confusions: np.ndarray) -> None:
@@ -109,4 +118,4 @@ class ConfusionMatrices(CrowdLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
-        return {**super().get_config(), "diagonal": self.diagonal}
+        return {**super().get_config(), "diagonal": self.diagonal, "task": self.task}

@@ -1,6 +1,6 @@
 """Deep EM whose E-step hears only networks that have not seen the task."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -69,6 +69,8 @@ class CrossFittedEM(DeepEM):
         Out-of-sample predictions beside crowd labels: H. W. Goh, U. Tkachenko, J. Mueller: CROWDLAB, 2022. Putting
         them into the E-step, between epochs, is this project's.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(
         self,

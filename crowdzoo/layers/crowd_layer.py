@@ -9,10 +9,17 @@ from keras import ops
 from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["SMALLEST", "CrowdLayer"]
+__all__ = ["BOTTLENECKS", "SMALLEST", "CrowdLayer"]
 
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
+
+# By kind of labels: rank of the bottleneck, and how its shape is written in messages
+BOTTLENECKS = {
+    "classification": (2, "[batch, classes]"),
+    "sequence": (3, "[batch, tokens, classes]"),
+    "regression": (2, "[batch, 1]"),
+}
 
 
 class CrowdLayer(keras.layers.Layer):
@@ -39,6 +46,8 @@ class CrowdLayer(keras.layers.Layer):
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
+    # kinds of labels that the layer knows; which one it has is `task`
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
     task = "classification"
 
     def __init__(self, num_annotators: int, **kwargs: Any):
@@ -80,24 +89,26 @@ class CrowdLayer(keras.layers.Layer):
         `log p_i(k) + sum_m log P(y_im | truth k)`.
 
         Args:
-            inputs: bottleneck `[B, K]`.
+            inputs: bottleneck `[B, K]` (sequences `[B, T, K]`).
             annotators: int `[B, M]`, -1 for padding.
-            labels: int `[B, M]`, -1 where there is none.
+            labels: int `[B, M]` (sequences `[B, T, M]`), -1 where there is none.
             features: `[B, D]`, for layers with `uses_features`.
 
         Returns:
-            `[B, K]`.
+            `[B, K]` (sequences `[B, T, K]`).
         """
         logs = self.log_confusions(annotators, features)
         said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
-        return prior + ops.einsum("bml,bmkl->bk", said, logs)
+        tokens = "t" if self.task == "sequence" else ""
+        return prior + ops.einsum(f"b{tokens}ml,bmkl->b{tokens}k", said, logs)
 
     def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
         """What a model gives, and its loss gets, when labels go into it; arguments as for `log_joint`.
 
         Returns:
-            The log-joint `[B, K]`; or, where a loss needs its parts, `[B, V K]`: V summands, one after the other.
+            The log-joint `[B, K]` (sequences `[B, T, K]`); or, where a loss needs its parts, `[B, V K]`: V summands,
+            one after the other.
         """
         return self.log_joint(inputs, annotators, labels, features)
 
@@ -159,7 +170,7 @@ class CrowdLayer(keras.layers.Layer):
     ) -> tuple[int | None, ...]:
         """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
         answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
-        return (inputs_shape[0], answers, self._num_classes or inputs_shape[-1])
+        return (*inputs_shape[:-1], answers, self._num_classes or inputs_shape[-1])
 
     def compute_output_spec(self, inputs: Any, annotators: Any = None, features: Any = None) -> Any:
         """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
@@ -197,8 +208,9 @@ class CrowdLayer(keras.layers.Layer):
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
         name = type(self).__name__
-        if len(shape) != 2:
-            raise ValueError(f"{name}: the input must have shape [batch, classes], got {tuple(shape)}")
+        rank, written = BOTTLENECKS[self.task]
+        if len(shape) != rank:
+            raise ValueError(f"{name}: the input must have shape {written}, got {tuple(shape)}")
         if shape[-1] is None:
             raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")
         if self.built and self._num_classes is not None and shape[-1] != self._num_classes:

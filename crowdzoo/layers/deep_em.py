@@ -37,14 +37,16 @@ class DeepEM(ConfusionMatrices):
             with `diagonal` on its diagonal; above 0. A flat prior would drown annotators of few labels.
         diagonal: of the prior.
         epochs_per_round: epochs between two E-steps.
+        task: "classification" or "sequence": then the posterior is a product over the tokens, and what the neighbours
+            are is left to the base.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
     Call arguments:
-        inputs: class probabilities `[B, K]`.
+        inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
 
     Returns:
-        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).
+        Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
@@ -60,9 +62,10 @@ class DeepEM(ConfusionMatrices):
         prior: float = 1.0,
         diagonal: float = 0.8,
         epochs_per_round: int = 1,
+        task: str = "classification",
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, **kwargs)
+        super().__init__(num_annotators, diagonal, task, **kwargs)
         if not prior > 0:
             raise ValueError(f"DeepEM: prior must be above 0, got {prior!r}")
         if int(epochs_per_round) != epochs_per_round or epochs_per_round < 1:
@@ -84,7 +87,10 @@ class DeepEM(ConfusionMatrices):
     ) -> keras.callbacks.History:
         """EM; see `CrowdLayer.fit`. The history holds `log_likelihood`, of all labels before the round, in nats."""
         columns = annotation_columns(data)
-        posteriors = vote_shares(columns[0], columns[2], data.num_tasks, self._num_classes or 1)
+        cells = data.num_tasks * (data.num_tokens or 1)
+        posteriors = vote_shares(columns[0], columns[2], cells, self._num_classes or 1)
+        if data.num_tokens:
+            posteriors = posteriors.reshape(data.num_tasks, data.num_tokens, -1)
         step = self._rounds(model, data, columns, posteriors, batch_size=batch_size, seed=seed, shuffle=shuffle)
         callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
         batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
@@ -101,10 +107,11 @@ class DeepEM(ConfusionMatrices):
         seed: int,
         shuffle: bool,
     ) -> ExpectationStep:
-        """What happens between epochs; `columns` are tasks, annotators and labels, int `[A]` each."""
+        """What happens between epochs; `columns` are those of `annotation_columns`."""
 
         def maximise(posteriors: np.ndarray) -> None:
-            self.update(expected_counts(posteriors, *columns, self.num_annotators))
+            rows = posteriors.reshape(-1, posteriors.shape[-1])
+            self.update(expected_counts(rows, *columns, self.num_annotators))
 
         return ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
 

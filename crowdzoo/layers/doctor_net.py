@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -27,12 +27,12 @@ class VoteShareCrossentropy(keras.losses.Loss):
     `-sum_k q_i(k) log(sum_(r in S_i) w_r p_ir(k) / sum_(r in S_i) w_r)`, `q_i(k)` the share of votes for k.
 
     Call arguments:
-        y_true: labels int `[B, M]`, a negative number where there is none.
-        y_pred: `log w_r + log p_ir(k)`, `[B, M, K]`, as `DoctorNet` with weights gives them. A factor that all
-            weights share changes nothing.
+        y_true: labels int `[B, M]` (sequences `[B, T, M]`), a negative number where there is none.
+        y_pred: `log w_r + log p_ir(k)`, `[B, M, K]` (`[B, T, M, K]`), as `DoctorNet` with weights gives them. A factor
+            that all weights share changes nothing.
 
     Returns:
-        A number a task, `[B]`, 0 where nobody labelled; their mean is the loss.
+        A number a task (of sequences the sum over its tokens), `[B]`, 0 where nobody labelled; their mean is the loss.
     """
 
     def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
@@ -43,10 +43,12 @@ class VoteShareCrossentropy(keras.losses.Loss):
         labels = ops.cast(y_true, "int32")
         there = ops.expand_dims(labels >= 0, axis=-1)
         logs = ops.where(there, y_pred, LOWEST)
-        mean = ops.logsumexp(logs, axis=1) - ops.logsumexp(logs, axis=(1, 2))[:, None]  # over K, heads sum to one
-        votes = ops.sum(ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=1)  # -1 is a row of zeros
+        # over K, heads sum to one
+        mean = ops.logsumexp(logs, axis=-2) - ops.logsumexp(logs, axis=(-2, -1))[..., None]
+        votes = ops.sum(ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype), axis=-2)  # -1 is a row of zeros
         shares = votes / ops.maximum(ops.sum(votes, axis=-1, keepdims=True), 1)
-        return -ops.sum(shares * mean, axis=-1)
+        costs = -ops.sum(shares * mean, axis=-1)
+        return costs if len(costs.shape) == 1 else ops.sum(costs, axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -75,16 +77,18 @@ class DoctorNet(CrowdLayer):
         weighted: whether the weights are learnt (WDN).
         weight_epochs: epochs of the second phase; None is as many as `fit` is given for the first.
         heads_at_once: annotators of whom a prediction holds the heads' answers at the same time.
+        task: "classification" or "sequence": then every token has its answers.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
-        inputs: the last hidden layer's output `[B, D]`.
+        inputs: the last hidden layer's output `[B, D]` (sequences `[B, T, D]`).
         annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
             place means nothing.
 
     Returns:
-        Logits `[B, M, K]` (`[B, R, K]`). With weights they are `log w_r + log P(r says l | x)` up to one constant for
-        all: their softmax is the head's answer, and what it drops is the weight.
+        Logits `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`). With weights they are
+        `log w_r + log P(r says l | x)` up to one constant for all: their softmax is the head's answer, and what it
+        drops is the weight.
 
     Raises:
         ValueError: impossible values, or an input of the wrong shape.
@@ -103,6 +107,7 @@ class DoctorNet(CrowdLayer):
     """
 
     stands_on_hidden_layer = True
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
 
     def __init__(
         self,
@@ -111,9 +116,13 @@ class DoctorNet(CrowdLayer):
         weighted: bool = False,
         weight_epochs: int | None = None,
         heads_at_once: int = 64,
+        task: str = "classification",
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
+        if task not in self.tasks:
+            raise ValueError(f"DoctorNet: task must be one of {', '.join(self.tasks)}, got {task!r}")
+        self.task = task
         lowest = {"num_classes": (num_classes, 2), "heads_at_once": (heads_at_once, 1)}
         if weight_epochs is not None:
             lowest["weight_epochs"] = (weight_epochs, 1)
@@ -133,10 +142,10 @@ class DoctorNet(CrowdLayer):
         """Makes the heads.
 
         Args:
-            inputs_shape: `[B, D]` of the hidden layer; D must be known.
+            inputs_shape: `[B, D]` (`[B, T, D]`) of the hidden layer; D must be known.
         """
         self._check_hidden(inputs_shape)
-        size, classes = int(inputs_shape[1] or 0), self._num_classes
+        size, classes = int(inputs_shape[-1] or 0), self._num_classes
         # Glorot's range of one head; Keras' own would count the annotators' axis as inputs
         limit = np.sqrt(6 / (size + classes))
         self.kernel = self.add_weight(
@@ -169,27 +178,35 @@ class DoctorNet(CrowdLayer):
             logits = self._logits(hidden, 0, self.num_annotators)
         else:
             kernel, bias = self._of(self.kernel, annotators), self._of(self.bias, annotators)
-            logits = ops.matmul(hidden[:, None, None, :], kernel)[:, :, 0] + bias
+            if self.task == "sequence":
+                logits = ops.einsum("btd,bmdk->btmk", hidden, kernel) + bias[:, None]
+            else:
+                logits = ops.matmul(hidden[:, None, None, :], kernel)[:, :, 0] + bias
         if not self.weighted:
             return logits
         log_weight = (
             ops.cast(self.log_weight, logits.dtype) if annotators is None else self._of(self.log_weight, annotators)
         )
+        if self.task == "sequence" and annotators is not None:
+            log_weight = log_weight[:, None]
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
 
     def truth(self, bottleneck: Any) -> Any:
         """Weighted mean of all heads' label distributions.
 
         Args:
-            bottleneck: the last hidden layer's output `[B, D]`.
+            bottleneck: the last hidden layer's output `[B, D]` (sequences `[B, T, D]`).
 
         Returns:
-            Class probabilities `[B, K]`, rows sum to one.
+            Class probabilities `[B, K]` (`[B, T, K]`), rows sum to one.
         """
         hidden = ops.cast(bottleneck, self._computing_dtype())
         weights = self._weights()
+        rows = "bt" if self.task == "sequence" else "b"
         parts = [
-            ops.einsum("brk,r->bk", ops.softmax(self._logits(hidden, start, stop), axis=-1), weights[start:stop])
+            ops.einsum(
+                f"{rows}rk,r->{rows}k", ops.softmax(self._logits(hidden, start, stop), axis=-1), weights[start:stop]
+            )
             for start, stop in self._chunks()
         ]
         return sum(parts[1:], parts[0])
@@ -214,17 +231,22 @@ class DoctorNet(CrowdLayer):
         Heads of annotators without labels in training mean nothing.
 
         Args:
-            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`.
+            hidden: the base's output for N instances, `[N, D]`, such as `model.base.predict(x)`; of sequences for N
+                tokens.
 
         Returns:
             float64 `[R, K, K]`, `confusions[r, k, l]`; rows sum to one.
         """
         self._check_built()
         hidden = ops.convert_to_tensor(hidden, dtype=self._computing_dtype())
+        tokens = self.task == "sequence"
+        hidden = hidden[None] if tokens else hidden
         truth = ops.convert_to_numpy(self.truth(hidden)).astype("float64")
+        truth = truth[0] if tokens else truth
         confusions = np.empty((self.num_annotators, self._num_classes, self._num_classes))
         for start, stop in self._chunks():
             said = ops.convert_to_numpy(ops.softmax(self._logits(hidden, start, stop), axis=-1))
+            said = said[0] if tokens else said
             confusions[start:stop] = np.einsum("ik,irl->rkl", truth, said)
         return confusions / confusions.sum(axis=-1, keepdims=True)
 
@@ -308,12 +330,14 @@ class DoctorNet(CrowdLayer):
             "weighted": self.weighted,
             "weight_epochs": self.weight_epochs,
             "heads_at_once": self.heads_at_once,
+            "task": self.task,
         }
 
     def _logits(self, hidden: Any, start: int, stop: int) -> Any:
-        """Logits of the annotators start to stop - 1, `[B, stop - start, K]`."""
+        """Logits of the annotators start to stop - 1, `[B, stop - start, K]` (`[B, T, stop - start, K]`)."""
         kernel, bias = (ops.cast(weight[start:stop], hidden.dtype) for weight in (self.kernel, self.bias))
-        return ops.einsum("bd,rdk->brk", hidden, kernel) + bias
+        rows = "bt" if self.task == "sequence" else "b"
+        return ops.einsum(f"{rows}d,rdk->{rows}rk", hidden, kernel) + bias
 
     def _weights(self) -> Any:
         """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
@@ -327,7 +351,8 @@ class DoctorNet(CrowdLayer):
         return [(start, min(start + self.heads_at_once, self.num_annotators)) for start in starts]
 
     def _check_hidden(self, shape: tuple[int | None, ...]) -> None:
-        if len(shape) != 2 or shape[1] is None:
-            raise ValueError(f"DoctorNet: the input must have shape [batch, units], units known, got {tuple(shape)}")
-        if self.built and shape[1] != self.kernel.shape[1]:
+        rank, written = (3, "[batch, tokens, units]") if self.task == "sequence" else (2, "[batch, units]")
+        if len(shape) != rank or shape[-1] is None:
+            raise ValueError(f"DoctorNet: the input must have shape {written}, units known, got {tuple(shape)}")
+        if self.built and shape[-1] != self.kernel.shape[1]:
             raise ValueError(f"DoctorNet: built for {self.kernel.shape[1]} units, got {tuple(shape)}")

@@ -27,12 +27,13 @@ class ExpectedLogLikelihood(keras.losses.Loss):
     `-log P(label | x)`, which is not comparable with the loss of the training.
 
     Call arguments:
-        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one; or labels int `[B, M]`, -1 where
-            there is none.
-        y_pred: log-joints `[B, K]` (`CrowdLayer.log_joint`); or log-probabilities of the labels `[B, M, K]`.
+        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
+            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where there is none.
+        y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
+            `[B, M, K]` (`[B, T, M, K]`).
 
     Returns:
-        A number a task, `[B]`, their mean is the loss; for labels their mean.
+        A number a task (of sequences the sum over its tokens), `[B]`, their mean is the loss; for labels their mean.
     """
 
     def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
@@ -40,9 +41,10 @@ class ExpectedLogLikelihood(keras.losses.Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """See the class."""
-        if len(y_pred.shape) == 3:
+        if len(y_true.shape) < len(y_pred.shape):
             return MaskedCrowdCrossentropy()(y_true, y_pred)
-        return -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
+        costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
+        return costs if len(costs.shape) == 1 else ops.sum(costs, axis=-1)
 
 
 class ExpectationStep(keras.callbacks.Callback):
@@ -52,8 +54,9 @@ class ExpectationStep(keras.callbacks.Callback):
 
     Args:
         data: `crowdzoo.models.TrainingData`.
-        posteriors: float `[N, K]`, the targets of the training, changed in place; before the first round they stand
-            as they were given (the shares of the votes, which breaks the symmetry between classes).
+        posteriors: float `[N, K]` (sequences `[N, T, K]`), the targets of the training, changed in place; before the
+            first round they stand as they were given (the shares of the votes, which breaks the symmetry between
+            classes).
         every: epochs in a round.
         after: called with the posteriors after each E-step and before the first epoch, such as for a closed-form
             M-step of the annotators; or None.
@@ -106,15 +109,17 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
         batch_size: tasks in a batch.
 
     Returns:
-        Tasks, annotators and labels, int32 `[A]` each.
+        Tasks, annotators and labels, int `[A]` each; of sequences every token counts as a task, number
+        `task * data.num_tokens + position`.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for x, labels in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "tasks")):
         labels, annotators, tasks = np.asarray(labels), np.asarray(x["annotators"]), np.asarray(x["tasks"])
-        rows, places = np.nonzero(labels >= 0)
-        parts.append((tasks[rows], annotators[rows, places], labels[rows, places]))
-    task, annotator, label = (np.concatenate(column).astype("int32") for column in zip(*parts, strict=True))
-    return task, annotator, label
+        cells = np.nonzero(labels >= 0)
+        task = tasks[cells[0]] if labels.ndim == 2 else tasks[cells[0]] * data.num_tokens + cells[1]
+        parts.append((task, annotators[cells[0], cells[-1]], labels[cells]))
+    task, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return task, annotator.astype("int32"), label.astype("int32")
 
 
 def vote_shares(tasks: np.ndarray, labels: np.ndarray, num_tasks: int, num_classes: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """GeoCrowdNet: confusion matrices, held apart by the volume that predictions or annotators span."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -57,6 +57,8 @@ class GeoCrowdNet(ConfusionMatrices):
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
         Identifiability, and Regularization. ICLR 2023, section 4.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Max-MIG: the base and the crowd as two views of the truth, trained to say as much as they can of each other."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -95,6 +95,8 @@ class MaxMIG(ConfusionMatrices):
     Source:
         P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(self, num_annotators: int, smoothing: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)

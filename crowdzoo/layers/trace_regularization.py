@@ -1,6 +1,6 @@
 """Confusion matrices that are held as unreliable as the labels allow (Tanno et al.)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -43,6 +43,8 @@ class TraceRegularization(ConfusionMatrices):
         R. Tanno et al.: Learning from Noisy Labels by Regularized Estimation of Annotator Confusion. CVPR 2019,
         section 3.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(self, num_annotators: int, strength: float = 0.01, diagonal: float | None = None, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)

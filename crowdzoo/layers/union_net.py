@@ -1,6 +1,6 @@
 """UnionNet: all annotators as one source that says who labels, and what."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
@@ -78,6 +78,8 @@ class UnionNet(ConfusionMatrices):
     Source:
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def call(self, inputs: Any, annotators: Any = None) -> Any:
         """Log-probabilities of annotators and labels; see the class for shapes."""

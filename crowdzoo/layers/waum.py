@@ -1,7 +1,7 @@
 """WAUM: find the tasks that a network cannot agree with its crowd about, leave them out, train on the rest."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -90,6 +90,8 @@ class WAUM(ConfusionMatrices):
         T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
         Areas Under the Margin. TMLR 2024.
     """
+
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
     def __init__(
         self,

@@ -8,13 +8,23 @@ _NAMES = {
     "CrowdBatches": "crowdzoo.models.crowd_batches",
     "CrowdModel": "crowdzoo.models.crowd_model",
     "FeatureClassifier": "crowdzoo.models.feature_classifier",
+    "FeatureRegressor": "crowdzoo.models.feature_regressor",
     "METHODS": "crowdzoo.models.methods",
+    "RATING_METHODS": "crowdzoo.models.methods",
+    "SEQUENCE_METHODS": "crowdzoo.models.methods",
+    "SequenceTagger": "crowdzoo.models.sequence_tagger",
+    "TaggerSettings": "crowdzoo.models.tagger_training",
+    "TextIds": "crowdzoo.models.text_ids",
+    "TextRegressor": "crowdzoo.models.text_regressor",
+    "TokenEncoder": "crowdzoo.models.token_encoder",
     "TrainingData": "crowdzoo.models.training_data",
     "TrainingSettings": "crowdzoo.models.training",
     "build_model": "crowdzoo.models.training",
     "label_pairs": "crowdzoo.models.multi_label",
     "pair_instances": "crowdzoo.models.multi_label",
+    "rating_unit": "crowdzoo.models.rating_units",
     "train": "crowdzoo.models.training",
+    "train_tagger": "crowdzoo.models.tagger_training",
 }
 
 __all__ = [*_NAMES]  # pyright: ignore

@@ -13,6 +13,11 @@ __all__ = ["CrowdBatches", "TargetBatches"]
 
 INPUTS = ("annotators", "labels", "tasks")
 
+# Sentences of a batch are cut to a multiple of this: few shapes occur, and little is compiled
+TOKENS = 8
+# Batches among which sentences are sorted by their length
+SORTED_TOGETHER = 16
+
 
 class _Shuffled(keras.utils.PyDataset):
     """Batches in an order that hangs on the seed and the epoch only.
@@ -93,6 +98,10 @@ class CrowdBatches(_Shuffled):
     task (rounded up to a power of two, so that few shapes occur and little is compiled), so that one task with
     a thousand labels does not widen all the others.
 
+    Sentences, too, are cut to the longest of their batch (labels and targets with them), and with shuffling sentences
+    of about one length come together, so that most of a batch is no padding. What stands beyond the last labelled
+    token of a batch is not seen.
+
     The order of an epoch hangs on the seed and the number of the epoch, on nothing else.
 
     Args:
@@ -104,11 +113,11 @@ class CrowdBatches(_Shuffled):
         inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the tasks' codes); with none
             of them `x` is the instances alone.
         targets: what takes the place of the labels as `y`, row i is task code i; looked up when a batch is made, so
-            it may be changed between epochs.
+            it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
 
     Items:
         instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
-        (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the length of the instances' second axis).
+        (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
         DataError: too few rows, no annotation at all, or more tokens labelled than an instance has.
@@ -149,6 +158,9 @@ class CrowdBatches(_Shuffled):
                     f"a label stands at position {int(annotations.positions.max())}, "  # type: ignore[union-attr]
                     f"but the instances have {self._length} tokens (their second axis; positions count from 0)"
                 )
+            self._length = int(annotations.positions.max()) + 1  # type: ignore[union-attr]
+            self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
+            np.maximum.at(self._lengths, annotations.task_ids, annotations.positions + 1)  # type: ignore[operator]
         self.annotations = annotations
         self.inputs = tuple(inputs)
         self.targets = targets
@@ -157,14 +169,35 @@ class CrowdBatches(_Shuffled):
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         tasks = self._batch(index)
-        instances = keras.tree.map_structure(lambda array: array[tasks], self.x)
-        x: dict[str, Any] = {"instances": instances}
-        y = None if self.targets is None else self.targets[tasks]
+        x: dict[str, Any] = {"instances": keras.tree.map_structure(lambda array: self._rows(array, tasks), self.x)}
+        y = None if self.targets is None else self._rows(self.targets, tasks)
         if y is None or {"annotators", "labels"} & {*self.inputs}:
             x["annotators"], x["labels"] = self._padded(tasks)
             y = x["labels"] if y is None else y
         x["tasks"] = tasks.astype("int32")
-        return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else instances), y
+        return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else x["instances"]), y
+
+    def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """Some tasks' rows; of sequences as many tokens as the batch needs."""
+        return array[tasks] if self.annotations.kind != "sequence" else array[tasks, : self._tokens(tasks)]
+
+    def _tokens(self, tasks: np.ndarray) -> int:
+        """Tokens that a batch of sequences has."""
+        return min(-(-int(self._lengths[tasks].max()) // TOKENS) * TOKENS, self._length)
+
+    def _drawn(self, epoch: int) -> np.ndarray:
+        """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
+        order = super()._drawn(epoch)
+        if self.annotations.kind != "sequence" or not self.shuffle:
+            return order
+        size = self.batch_size * SORTED_TOGETHER
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        order = np.concatenate([part[np.argsort(self._lengths[part], kind="stable")] for part in parts])
+        # the last batch may be smaller, so it stays last
+        whole = len(order) // self.batch_size * self.batch_size
+        batches = order[:whole].reshape(-1, self.batch_size)
+        shuffled = np.random.default_rng([self.seed, epoch, 1]).permutation(len(batches))
+        return np.concatenate([batches[shuffled].ravel(), order[whole:]])
 
     def _padded(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ids and labels of some tasks."""
@@ -174,7 +207,7 @@ class CrowdBatches(_Shuffled):
         missing = np.nan if self.annotations.kind == "regression" else -1
         labels = _widened(labels, labels.ndim - 1, width, missing)
         if labels.ndim == 3:
-            labels = _widened(labels, 1, self._length, -1)
+            labels = _widened(labels, 1, self._tokens(tasks), -1)
         dtype = "float32" if self.annotations.kind == "regression" else "int32"
         return ids.astype("int32"), labels.astype(dtype)
 
@@ -185,8 +218,10 @@ class CrowdBatches(_Shuffled):
         """
         import tensorflow as tf
 
-        instances = keras.tree.map_structure(tensor_spec, self.x)
-        label_shape = (None, self._length, None) if self.annotations.kind == "sequence" else (None, None)
+        sequence = self.annotations.kind == "sequence"
+        spec = _token_spec if sequence else tensor_spec
+        instances = keras.tree.map_structure(spec, self.x)
+        label_shape = (None, None, None) if sequence else (None, None)
         specs = {
             "instances": instances,
             "annotators": tf.TensorSpec((None, None), tf.int32),
@@ -197,7 +232,7 @@ class CrowdBatches(_Shuffled):
             self,
             (
                 {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
-                specs["labels"] if self.targets is None else tensor_spec(self.targets),
+                specs["labels"] if self.targets is None else spec(self.targets),
             ),
         )
 
@@ -208,6 +243,14 @@ def tensor_spec(array: np.ndarray) -> Any:
 
     dtype = tf.string if array.dtype.kind in "OSU" else array.dtype
     return tf.TensorSpec((None, *array.shape[1:]), dtype)
+
+
+def _token_spec(array: np.ndarray) -> Any:
+    """The same for sequences, whose batches have an own number of tokens each."""
+    import tensorflow as tf
+
+    spec = tensor_spec(array)
+    return tf.TensorSpec((None, None, *array.shape[2:]), spec.dtype)
 
 
 def tf_dataset(batches: Any, signature: Any) -> Any:

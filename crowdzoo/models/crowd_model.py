@@ -12,6 +12,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.phases import answers_of_batch
+from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.models.crowd_batches import TargetBatches
 from crowdzoo.models.training_data import ArrayData, TrainingData
 
@@ -144,6 +145,8 @@ class CrowdModel(keras.Model):
             return self.crowd.default_loss()
         if self._bottleneck_shape is not None and self._bottleneck_shape[-1] == 1:
             return keras.losses.MeanSquaredError()
+        if self._bottleneck_shape is not None and len(self._bottleneck_shape) == 3:
+            return MaskedCrossentropy()
         return keras.losses.CategoricalCrossentropy()
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
@@ -282,7 +285,8 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            float32 `[N, K]`, rows sum to one; where nobody labelled a task, the estimate from its instance.
+            float32 `[N, K]`, rows sum to one; where nobody labelled a task, the estimate from its instance. Of
+            sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last labelled token.
 
         Raises:
             ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
@@ -296,7 +300,8 @@ class CrowdModel(keras.Model):
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
             rest = keras.tree.map_structure(lambda array: np.asarray(array)[unlabelled], data.x)
-            found[unlabelled] = self.predict(rest, verbose=0)
+            estimates = self.predict(rest, verbose=0)
+            found[unlabelled] = estimates if data.num_tokens is None else estimates[:, : data.num_tokens]
         return found
 
     def e_step(self, data: TrainingData, *, batch_size: int = 256) -> tuple[np.ndarray, float]:
@@ -307,18 +312,22 @@ class CrowdModel(keras.Model):
             batch_size: tasks in a batch.
 
         Returns:
-            posteriors float32 `[N, K]`, rows of zeros where nobody labelled; and the log-likelihood of all labels
-            `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in nats.
+            posteriors float32 `[N, K]` (sequences `[N, T, K]`, tokens taken one by one), rows of zeros where nobody
+            labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
+            nats.
         """
-        posteriors, likelihood = np.zeros((data.num_tasks, self._crowd().num_classes or 1), "float32"), 0.0
+        rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
+        posteriors, likelihood = np.zeros((*rows, self._crowd().num_classes or 1), "float32"), 0.0
         for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
             parts = answers_of_batch(self, x, len(x["tasks"])).astype("float64")
-            joint = parts.reshape(len(parts), -1, posteriors.shape[1]).sum(axis=1)
-            top = joint.max(axis=1, keepdims=True)
+            joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
+            top = joint.max(axis=-1, keepdims=True)
             odds = np.exp(joint - top)
-            total = odds.sum(axis=1, keepdims=True)
-            posteriors[np.asarray(x["tasks"])] = odds / total
-            likelihood += float((top + np.log(total)).sum())
+            total = odds.sum(axis=-1, keepdims=True)
+            labelled = (np.asarray(x["labels"]) >= 0).any(axis=-1)
+            place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
+            posteriors[place] = odds / total * labelled[..., None]
+            likelihood += float((top + np.log(total))[labelled].sum())
         return posteriors, likelihood
 
     def _data(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool) -> Any:

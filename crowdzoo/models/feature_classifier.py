@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.standardization import Standardization
+from crowdzoo.models.feature_layers import feature_layers
 
 __all__ = ["FeatureClassifier"]
 
@@ -67,15 +68,7 @@ class FeatureClassifier(keras.Model):
             raise ValueError(f"FeatureClassifier: dropout must be at least 0 and below 1, got {dropout}")
         # === Layers ===
         standardize = Standardization(mean, variance, name="standardize")
-        layers: list[Any] = [standardize]
-        if batch_normalization:
-            layers.append(keras.layers.BatchNormalization(center=False, scale=False, name="normalize_features"))
-        for number, units in enumerate(hidden):
-            layers.append(keras.layers.Dense(units, activation="relu", name=f"hidden_{number}"))
-            if dropout:
-                layers.append(keras.layers.Dropout(dropout, name=f"dropout_{number}"))
-            if batch_normalization:
-                layers.append(keras.layers.BatchNormalization(center=False, scale=False, name=f"normalize_{number}"))
+        layers = feature_layers(standardize, hidden, dropout, batch_normalization)
         if num_classes is not None:
             layers.append(keras.layers.Dense(num_classes, name="logits"))
             layers.append(keras.layers.Softmax(dtype=keras.backend.result_type(keras.config.floatx(), "float32")))

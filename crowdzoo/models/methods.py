@@ -6,7 +6,16 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean
 
-__all__ = ["AGGREGATED", "METHODS", "check_method", "create_crowd_layer", "crowd_layer_class"]
+__all__ = [
+    "AGGREGATED",
+    "METHODS",
+    "RATING_METHODS",
+    "SEQUENCE_METHODS",
+    "check_method",
+    "create_crowd_layer",
+    "crowd_layer_class",
+    "methods_of",
+]
 
 # Trains on one label distribution a task, which an aggregation made: no crowd layer
 AGGREGATED = "aggregated"
@@ -29,44 +38,88 @@ _LAYERS = {
 }
 METHODS = (*_LAYERS, AGGREGATED)
 
+# The same for ratings
+_RATING_LAYERS = {
+    "crowdsourced-layer": "CrowdsourcedLayer",
+    "rating-em": "RatingEM",
+    "doctor-net": "RatingDoctorNet",
+}
+RATING_METHODS = (*_RATING_LAYERS, AGGREGATED)
+
+# And for tagged sentences
+_SEQUENCE_LAYERS = {name: _LAYERS[name] for name in ("crowdsourced-layer", "deep-em", "ccem", "doctor-net")}
+SEQUENCE_METHODS = (*_SEQUENCE_LAYERS, AGGREGATED)
+
+_LAYERS_OF = {"classification": _LAYERS, "regression": _RATING_LAYERS, "sequence": _SEQUENCE_LAYERS}
+
 # What the data decide, not the user
-_FROM_DATA = ("num_annotators", "num_classes")
+_FROM_DATA = ("num_annotators", "num_classes", "task", "center", "unit")
+# Of a layer that ratings share with classes
+_NOT_FOR_RATINGS = ("majority_epochs",)
 _KERAS = ("self", "name", "dtype", "trainable", "kwargs")
 
 
-def crowd_layer_class(method: str) -> Any:
+def methods_of(task: str) -> tuple[str, ...]:
+    """Names of the methods for a kind of labels.
+
+    Args:
+        task: "classification", "regression" or "sequence".
+
+    Raises:
+        ConfigError: another one.
+    """
+    methods = {task: (*layers, AGGREGATED) for task, layers in _LAYERS_OF.items()}
+    if task not in methods:
+        raise ConfigError(f"unknown task {task!r}; choose one of {', '.join(methods)}.{did_you_mean(task, methods)}")
+    return methods[task]
+
+
+def crowd_layer_class(method: str, task: str = "classification") -> Any:
     """The crowd layer's class of a method.
 
     Args:
-        method: a name in `METHODS`.
+        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
+        task: "classification", "regression" or "sequence".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
 
     Raises:
-        ConfigError: an unknown method, with the nearest known one.
+        ConfigError: an unknown method, with the nearest known one; or one that does not know the task.
     """
+    known = methods_of(task)
+    if method not in known:
+        if any(method in layers for layers in _LAYERS_OF.values()):
+            raise ConfigError(f"method {method!r} is not for task {task}; choose one of {', '.join(known)}.")
+        raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}")
     if method == AGGREGATED:
         return None
-    if method not in _LAYERS:
-        raise ConfigError(
-            f"unknown method {method!r}; choose one of {', '.join(METHODS)}.{did_you_mean(method, METHODS)}"
-        )
     from crowdzoo import layers
 
-    return getattr(layers, _LAYERS[method])
+    return getattr(layers, _LAYERS_OF[task][method])
 
 
 def create_crowd_layer(
-    method: str, num_annotators: int, num_classes: int, arguments: Mapping[str, Any] | None = None
+    method: str,
+    num_annotators: int,
+    num_classes: int,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    task: str = "classification",
+    center: float = 0.0,
+    unit: float = 1.0,
 ) -> Any:
     """A method's crowd layer for given data.
 
     Args:
-        method: a name in `METHODS`.
+        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
         num_annotators: R.
-        num_classes: K.
-        arguments: the method's hyperparameters: arguments of its layer.
+        num_classes: K; ratings have none.
+        arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
+            connection is "B" unless they say otherwise.
+        task: "classification", "regression" or "sequence".
+        center: mean of the ratings, for a regression; see `rating_unit`.
+        unit: their standard deviation.
 
     Returns:
         The layer, not built yet; None for "aggregated".
@@ -74,17 +127,25 @@ def create_crowd_layer(
     Raises:
         ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
     """
-    layer, arguments = crowd_layer_class(method), arguments or {}
+    layer, arguments = crowd_layer_class(method, task), arguments or {}
     known = [] if layer is None else _hyperparameters(layer)
+    if task == "regression":
+        known = [name for name in known if name not in _NOT_FOR_RATINGS]
     for name in arguments:
         if name not in known:
             there_are = f"there are {', '.join(known)}" if known else "it has none"
             raise ConfigError(f"method {method} has no setting {name!r}; {there_are}.{did_you_mean(name, known)}")
     if layer is None:
         return None
-    sizes = {"num_annotators": num_annotators, "num_classes": num_classes}
+    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes}
+    if task != "classification":
+        sizes["task"] = task
+    if task == "regression":
+        sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     given = {name: value for name, value in sizes.items() if name in parameters}
+    if task == "regression" and "connection" in parameters:
+        arguments = {"connection": "B", **arguments}
     try:
         return layer(**given, **arguments, name="crowd")
     except ValueError as error:
@@ -93,10 +154,10 @@ def create_crowd_layer(
         raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
-def check_method(method: str, arguments: Mapping[str, Any]) -> None:
+def check_method(method: str, arguments: Mapping[str, Any], task: str = "classification") -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
-    if arguments or method not in METHODS:
-        create_crowd_layer(method, 2, 2, arguments)
+    if arguments or method not in methods_of(task):
+        create_crowd_layer(method, 2, 2, arguments, task=task)
 
 
 def _hyperparameters(layer: Any) -> list[str]:

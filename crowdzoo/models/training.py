@@ -9,10 +9,14 @@ import keras
 import numpy as np
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
+from crowdzoo.models.feature_regressor import FeatureRegressor
 from crowdzoo.models.methods import AGGREGATED, check_method, create_crowd_layer
+from crowdzoo.models.rating_units import rating_unit
 
 __all__ = ["TrainingSettings", "build_model", "train"]
 
@@ -22,8 +26,9 @@ class TrainingSettings:
     """How to train; a value that can be printed, compared and hashed.
 
     Attributes:
-        method: a name in `crowdzoo.models.METHODS`: "aggregated" learns from one label distribution per task,
-            every other from the annotations themselves, through a crowd layer.
+        method: a name in `crowdzoo.models.METHODS`, for ratings in `RATING_METHODS`: "aggregated" learns from one
+            label distribution (one number) per task, every other from the annotations themselves, through a crowd
+            layer.
         arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
         hidden: units of each hidden layer of the base.
         dropout: share of hidden units dropped in training.
@@ -32,6 +37,9 @@ class TrainingSettings:
         batch_size: tasks in a batch.
         learning_rate: of Adam.
         seed: of weights, dropout and the order of the tasks.
+        task: "classification", or "regression" for ratings.
+        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
+        high: highest rating of the scale; None is any.
 
     Raises:
         ConfigError: a value that makes no sense; it names the setting.
@@ -46,11 +54,14 @@ class TrainingSettings:
     batch_size: int = 64
     learning_rate: float = 1e-3
     seed: int = 0
+    task: str = "classification"
+    low: float | None = None
+    high: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
         try:
-            check_method(self.method, self.arguments)
+            check_method(self.method, self.arguments, self.task)
         except ConfigError as error:
             raise ConfigError(f"training: {error}") from error
         for name in ("epochs", "batch_size"):
@@ -64,21 +75,34 @@ class TrainingSettings:
             raise ConfigError(f"training: hidden units must be at least 1, got {list(self.hidden)!r}")
         if self.seed < 0:
             raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
+        ends = [end for end in (self.low, self.high) if end is not None]
+        if ends and self.task != "regression":
+            raise ConfigError("training: low and high belong to task regression")
+        if not all(np.isfinite(end) for end in ends) or sorted(set(ends)) != ends:
+            raise ConfigError(f"training: low must be below high, both finite, got {self.low!r} and {self.high!r}")
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 def build_model(
-    settings: TrainingSettings, *, num_features: int, num_classes: int, num_annotators: int | None = None
+    settings: TrainingSettings,
+    *,
+    num_features: int,
+    num_classes: int = 0,
+    num_annotators: int | None = None,
+    center: float = 0.0,
+    unit: float = 1.0,
 ) -> CrowdModel:
     """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
 
     Args:
         settings: how to train.
         num_features: D, length of a feature vector.
-        num_classes: K, number of classes.
+        num_classes: K, number of classes; not needed for ratings.
         num_annotators: R; not needed for method "aggregated".
+        center: mean of the ratings, for task "regression"; see `rating_unit`.
+        unit: their standard deviation.
 
     Returns:
         A model of features `[B, D]`; without a crowd layer for method "aggregated". Its base's features are not
@@ -88,17 +112,31 @@ def build_model(
     if settings.method != AGGREGATED:
         if num_annotators is None:
             raise ConfigError(f"method {settings.method} needs the number of annotators")
-        crowd = create_crowd_layer(settings.method, num_annotators, num_classes, settings.arguments)
-    base = FeatureClassifier(
-        num_features,
-        None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
-        hidden=settings.hidden,
-        dropout=settings.dropout,
-        batch_normalization=settings.batch_normalization,
-        name="base",
-    )
+        crowd = create_crowd_layer(
+            settings.method,
+            num_annotators,
+            num_classes,
+            settings.arguments,
+            task=settings.task,
+            center=center,
+            unit=unit,
+        )
+    network: dict[str, Any] = {
+        "hidden": settings.hidden,
+        "dropout": settings.dropout,
+        "batch_normalization": settings.batch_normalization,
+        "name": "base",
+    }
+    base: keras.Model
+    if crowd is not None and crowd.stands_on_hidden_layer:
+        base = FeatureClassifier(num_features, None, **network)
+    elif settings.task == "regression":
+        base = FeatureRegressor(num_features, center=center, unit=unit, **network)
+    else:
+        base = FeatureClassifier(num_features, num_classes, **network)
     model = CrowdModel(base, crowd, features="standardize", name="crowd_model")
-    model.compile(keras.optimizers.Adam(settings.learning_rate))
+    loss = RatingSquaredError(unit) if settings.task == "regression" and crowd is None else None
+    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
     return model
 
 
@@ -108,6 +146,7 @@ def train(
     *,
     annotations: Annotations | None = None,
     label_distribution: np.ndarray | None = None,
+    ratings: np.ndarray | None = None,
     verbose: Any = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
 ) -> CrowdModel:
@@ -118,18 +157,26 @@ def train(
         x: features `[N, D]`, row i is task code i; their mean and variance standardise the base's input.
         annotations: of the N tasks, for every method but "aggregated".
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
 
     Returns:
-        The trained model.
+        The trained model. Ratings are standardised by their own mean and deviation inside, which the model undoes: it
+        speaks in the labels' unit.
 
     Raises:
-        DataError: the labels that the method needs are missing, or do not fit the features.
+        DataError: the labels that the method needs are missing, or do not fit the features or the scale.
     """
     x = np.asarray(x, dtype="float32")
     labels: Any
-    if settings.method == AGGREGATED:
+    rating = {}
+    if settings.task == "regression":
+        labels = _ratings(settings, annotations, ratings)
+        num_classes = 0
+        num_annotators = None if annotations is None else annotations.num_annotators
+        rating = dict(zip(("center", "unit"), rating_unit(labels), strict=True))
+    elif settings.method == AGGREGATED:
         if label_distribution is None:
             raise DataError("method aggregated needs label_distribution [N, K]")
         labels = np.asarray(label_distribution, dtype="float32")
@@ -141,12 +188,14 @@ def train(
             raise DataError(f"method {settings.method} needs annotations")
         labels = annotations
         num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
-    if num_classes < 2:
+    if num_classes < 2 and settings.task == "classification":
         raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
     if x.ndim != 2:
         raise DataError(f"features must have shape [tasks, features], got {x.shape}")
     keras.utils.set_random_seed(settings.seed)
-    model = build_model(settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators)
+    model = build_model(
+        settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators, **rating
+    )
     model.base.adapt(x)
     model.fit(
         x,
@@ -158,3 +207,21 @@ def train(
         verbose=verbose,
     )
     return model
+
+
+def _ratings(settings: TrainingSettings, annotations: Annotations | None, ratings: np.ndarray | None) -> Any:
+    """What a regression learns from, checked: annotations, or targets `[N, 1]`."""
+    if settings.method == AGGREGATED:
+        if ratings is None:
+            raise DataError("method aggregated of task regression needs ratings [N]")
+        targets = np.asarray(ratings, dtype="float64")
+        if targets.ndim != 1:
+            raise DataError(f"ratings must have shape [tasks], got {targets.shape}")
+        infinite = np.flatnonzero(np.isinf(targets))
+        if len(infinite):
+            raise DataError(f"ratings must be finite or NaN: that of task code {infinite[0]} is {targets[infinite[0]]}")
+        return targets[:, None].astype("float32")
+    if annotations is None:
+        raise DataError(f"method {settings.method} needs annotations")
+    check_scale(annotations, settings.low, settings.high)
+    return annotations

@@ -18,9 +18,12 @@ class TrainingData(Protocol):
 
     Attributes:
         num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
+        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; None where labels are no
+            sequences.
     """
 
     num_tasks: int
+    num_tokens: int | None
 
     def batches(
         self,
@@ -40,8 +43,8 @@ class TrainingData(Protocol):
             inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
                 -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).
                 With none of them the model gets the instances alone, and `targets` are needed.
-            targets: what the model is compared with, `[N, ...]`, looked up when a batch is made, so that they may be
-                changed between passes; None is the labels `[B, M]`.
+            targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
+                made, so that they may be changed between passes; None is the labels `[B, M]`.
 
         Returns:
             Batches `(x, y)`: x the instances, or a dictionary of "instances" and the inputs named.
@@ -60,6 +63,9 @@ class ArrayData:
         self.x = x
         self.annotations = annotations
         self.num_tasks = annotations.num_tasks
+        self.num_tokens = None
+        if annotations.kind == "sequence":
+            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]
 
     def batches(
         self,

@@ -78,11 +78,52 @@ def test_regressions_are_padded_with_nan():
     np.testing.assert_array_equal(labels, [[1.0, 2.0, 3.0, np.nan]])
 
 
-def test_sequences_are_padded_to_the_instances_length():
+def some_sentences(lengths):
+    """Sentences of given lengths, each labelled by annotator 0: token t of task i has the label 10 i + t."""
+    task, position = np.array([(i, t) for i, length in enumerate(lengths) for t in range(length)]).T
+    names = {"tasks": np.arange(len(lengths)), "classes": np.arange(10 * len(lengths) + 100)}
+    annotations = Annotations.from_arrays(
+        task, 0 * task, 10 * task + position, position=position, kind="sequence", **names
+    )
+    return np.arange(len(lengths) * 50).reshape(len(lengths), 50), annotations
+
+
+def test_the_annotators_of_a_sentence_stand_side_by_side():
     annotations = Annotations.from_dense([[[0, -1], [1, -1]], [[1, 2], [-1, -1]]], kind="sequence")
     inputs, labels = CrowdBatches(np.zeros((2, 3, 5)), annotations, shuffle=False)[0]
     np.testing.assert_array_equal(inputs["annotators"], [[0, -1], [0, 1]])
-    np.testing.assert_array_equal(labels, [[[0, -1], [1, -1], [-1, -1]], [[1, 2], [-1, -1], [-1, -1]]])
+    np.testing.assert_array_equal(labels, [[[0, -1], [1, -1]], [[1, 2], [-1, -1]]])
+    assert inputs["instances"].shape == (2, 2, 5)
+
+
+def test_sentences_labels_and_targets_are_cut_to_the_longest_of_their_batch():
+    x, annotations = some_sentences([3, 9, 30, 2])
+    targets = np.random.default_rng(0).random((4, 30, 7))
+    batches = CrowdBatches(x, annotations, batch_size=1, shuffle=False, inputs=("labels",), targets=targets)
+    for task, width in enumerate([8, 16, 30, 8]):  # multiples of eight, and no longer than the longest
+        inputs, y = batches[task]
+        np.testing.assert_array_equal(inputs["instances"], x[[task], :width])
+        np.testing.assert_array_equal(y, targets[[task], :width])
+        assert inputs["labels"].shape == (1, width, 1)
+    np.testing.assert_array_equal(batches[0][0]["labels"][0, :, 0], [0, 1, 2, -1, -1, -1, -1, -1])
+
+
+def test_sentences_of_about_one_length_come_together_and_each_comes_once_an_epoch():
+    lengths = np.random.default_rng(0).integers(1, 40, 203)
+    x, annotations = some_sentences(lengths)
+    batches = CrowdBatches(x, annotations, batch_size=8, seed=1, inputs=("tasks",), targets=np.zeros((203, 40, 1)))
+    orders = []
+    for _ in range(2):
+        batches.on_epoch_begin()
+        tasks = [batches[index][0]["tasks"] for index in range(batches.num_batches)]
+        orders.append(np.concatenate(tasks))
+        assert sorted(orders[-1]) == list(range(203))
+        spread = np.mean([np.ptp(lengths[some]) for some in tasks])
+        assert spread < 0.3 * np.ptp(lengths)
+    assert (orders[0] != orders[1]).any()
+    again = CrowdBatches(x, annotations, batch_size=8, seed=1, inputs=("tasks",), targets=np.zeros((203, 40, 1)))
+    again.on_epoch_begin()
+    np.testing.assert_array_equal(np.concatenate([again[i][0]["tasks"] for i in range(again.num_batches)]), orders[0])
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")

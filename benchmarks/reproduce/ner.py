@@ -1,0 +1,264 @@
+"""Named entities of CoNLL-2003 from a crowd's tags: the NER table of the crowd layer's paper.
+
+    python benchmarks/reproduce/ner.py                     # what is missing in the saved results
+    python benchmarks/reproduce/ner.py --rows gold "CL MW" --seeds 5 --again
+    python benchmarks/reproduce/ner.py --print             # the tables of the saved results, no training
+
+Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Learns from the 2,845 distinct
+sentences whose annotators' tags are to be had (of the paper's 5,985), scores spans on the paper's 3,250 test sentences
+as conlleval does, after the last epoch, whose number was fixed beforehand. Network and epochs are the paper's: Conv1D
+512 x 5, dropout 0.5, GRU 50, Adam 1e-3, batches of 64; 20 epochs on gold, 10 on aggregated labels, 5 on the majority's
+and 30 more with a crowd layer, 35 without the first phase and for EM. What differs: no GloVe vectors, which are not to
+be had here, but 100 numbers a word from scratch and 16 for its shape (capitalised, all digits, ...); words that occur
+once are unknown; sentences of like length share batches. So the row "gold" is what this set-up can reach at best.
+
+"own" is another thing: the spans found in the *training* sentences, given their tags too where the method has a
+posterior. Seeds move F1 by several points in common for all rows, so the differences in the table are paired.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from crowdzoo.report.tables import print_table
+
+RESULTS = Path(__file__).parents[1] / "results" / "reproduce_ner.json"
+SEEDS = 5
+BATCH = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A crowd layer, or labels that the base is trained on.
+
+    Attributes:
+        layer: name of the crowd layer's class; "" for none.
+        arguments: of the layer.
+        labels: without a layer "gold", "released" (the majority's tags that were released with the set, ties unknown to
+            us), or a name in `crowdzoo.aggregation.SEQUENCE_METHODS`.
+        epochs: passes over the data, a first phase of the layer's own not counted.
+        base: arguments of `SequenceTagger`.
+    """
+
+    layer: str = ""
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    labels: str = ""
+    epochs: int = 10
+    base: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def crowd_layer(epochs: int = 30, **arguments: Any) -> Row:
+    return Row("CrowdsourcedLayer", {"task": "sequence", **arguments}, epochs=epochs)
+
+
+ROWS: dict[str, Row] = {
+    "gold": Row(labels="gold", epochs=20),
+    "DL-MV": Row(labels="majority-vote"),
+    "DL-MV, released": Row(labels="released"),
+    "DL-DS": Row(labels="dawid-skene"),
+    "DL-HMM": Row(labels="hmm-crowd"),
+    "DL-EM": Row("DeepEM", {"task": "sequence"}, epochs=35),
+    "DL-DN": Row("DoctorNet", {"task": "sequence"}, epochs=35),
+    "DL-WDN": Row("DoctorNet", {"task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35),
+    "CL VW": crowd_layer(connection="VW"),
+    "CL VW+B": crowd_layer(connection="VW+B"),
+    "CL MW": crowd_layer(connection="MW"),
+    "CL MW, no majority first": crowd_layer(35, connection="MW", majority_epochs=0),
+    "CL MW, CRF": dataclasses.replace(crowd_layer(connection="MW"), base={"crf": True}),
+    "gold, CRF": Row(labels="gold", epochs=20, base={"crf": True}),
+    "gold, both directions, characters": Row(labels="gold", epochs=20, base={"bidirectional": True, "characters": 1}),
+}  # fmt: skip
+# Rodrigues & Pereira, AAAI 2018: the notebook of their repository, one run each, with GloVe and all 5,985 sentences
+PAPER = {"gold": (70.28, 72.45, 71.35), "DL-MV": (64.48, 44.54, 52.68), "CL MW": (65.21, 59.27, 62.10)}
+
+
+def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
+    """Trains one row with every seed."""
+    import keras
+
+    from crowdzoo import layers
+    from crowdzoo.datasets.ner_amt import load_ner_amt
+    from crowdzoo.models import CrowdModel
+    from crowdzoo.models.crowd_batches import CrowdBatches
+    from crowdzoo.models.sequence_tagger import SequenceTagger
+    from crowdzoo.models.token_encoder import TokenEncoder
+    from crowdzoo.sequences import span_scores
+
+    row, data = ROWS[row_name], load_ner_amt()
+    crowd, test = data.crowd, data.test
+    base_arguments = dict(row.base)
+    characters = bool(base_arguments.pop("characters", 0))
+    encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=characters)
+    x, x_test = encoder(crowd.tokens), encoder(test.tokens)
+    started, cpu, runs = time.perf_counter(), time.process_time(), []
+    for seed in seeds:
+        keras.utils.set_random_seed(seed)
+        arguments = {**row.arguments, "num_annotators": crowd.annotations.num_annotators}
+        if row.layer == "DoctorNet":
+            arguments["num_classes"] = len(crowd.classes)
+        layer = getattr(layers, row.layer)(**arguments) if row.layer else None
+        head = None if layer is not None and layer.stands_on_hidden_layer else len(crowd.classes)
+        model = CrowdModel(SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments), layer)
+        model.compile(keras.optimizers.Adam(1e-3))
+        if layer is None:
+            targets = distributions(row.labels, data, seed)
+            batches: Any = CrowdBatches(x, crowd.annotations, batch_size=BATCH, seed=seed, inputs=(), targets=targets)
+            batches = batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
+            model.fit_batches(batches, epochs=row.epochs, verbose=0)
+        else:
+            model.fit(x, crowd.annotations, epochs=row.epochs, batch_size=BATCH, seed=seed, verbose=0)
+        found = tagged(model, x_test)
+        scores = span_scores(test.gold_tags(), [test.tag_set.tags(tags) for tags in found])
+        own = own_tags(model, x, crowd)
+        own_scores = span_scores(crowd.gold_tags(), [crowd.tag_set.tags(tags) for tags in own])
+        runs.append({
+            "seed": seed, "precision": scores.precision, "recall": scores.recall, "f1": scores.f1,
+            "token_accuracy": scores.token_accuracy, "own_f1": own_scores.f1,
+        })  # fmt: skip
+        print(f"  {row_name}, seed {seed}: F1 {scores.f1:.4f}, own {own_scores.f1:.4f}", flush=True)
+    return {
+        "runs": runs,
+        "seconds_a_training": (time.perf_counter() - started) / len(seeds),
+        "cpu_seconds_a_training": (time.process_time() - cpu) / len(seeds),
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "row": dataclasses.asdict(row),
+        "versions": {
+            "python": platform.python_version(), "keras": keras.__version__, "backend": keras.backend.backend(),
+            "numpy": np.__version__,
+        },
+    }  # fmt: skip
+
+
+def distributions(labels: str, data: Any, seed: int) -> np.ndarray:
+    """One certain tag a token, float32 [N, T, K]: the true one, or what an aggregation of the crowd's found."""
+    from crowdzoo import aggregation
+
+    crowd = data.crowd
+    if labels == "gold":
+        codes = crowd.gold
+    elif labels == "released":
+        by_text = dict(zip(map(tuple, data.published.tokens), data.majority, strict=True))
+        codes = [crowd.tag_set.codes(by_text[tuple(tokens)]) for tokens in crowd.tokens]
+    else:
+        seeded = {"seed": seed} if labels == "majority-vote" else {}
+        codes = aggregation.create(labels, kind="sequence", **seeded).fit(crowd).codes()
+    targets = np.zeros((len(crowd), int(crowd.lengths.max()), len(crowd.classes)), "float32")
+    for task, tags in enumerate(codes):
+        targets[task, np.arange(len(tags)), tags] = 1
+    return targets
+
+
+def tagged(model: Any, x: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The model's tags of sentences; with a layer that makes the prediction itself, through the whole model."""
+    if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+        return model.base.tag(x)
+    lengths = (x["words"] != 0).sum(axis=1)
+    order, found = np.argsort(lengths, kind="stable"), [np.zeros(0, int)] * len(lengths)
+    for rows in np.array_split(order, -(-len(order) // 128)):
+        batch = {name: array[rows, : lengths[rows].max()] for name, array in x.items()}
+        for one, p in zip(rows, model.predict_on_batch(batch), strict=True):
+            found[one] = np.asarray(p)[: lengths[one]].argmax(axis=-1)
+    return found
+
+
+def own_tags(model: Any, x: dict[str, np.ndarray], crowd: Any) -> list[np.ndarray]:
+    """Tags of the training sentences: the posterior's where the layer has one."""
+    if model.crowd is None or model.crowd.stands_on_hidden_layer:
+        return tagged(model, x)
+    posteriors = model.posteriors(x, crowd.annotations)
+    return [p[:length].argmax(axis=-1) for p, length in zip(posteriors, crowd.lengths, strict=True)]
+
+
+# === Tables ===
+
+
+def show(saved: dict[str, Any]) -> None:
+    """Prints the table, per cent."""
+    floor = {run["seed"]: run["f1"] for run in saved.get("DL-MV", {}).get("runs", [])}
+    rows = []
+    for name in (name for name in ROWS if name in saved):
+        runs = saved[name]["runs"]
+        both = [100 * (run["f1"] - floor[run["seed"]]) for run in runs if run["seed"] in floor]
+        paper = PAPER.get(name)
+        rows.append((
+            name, str(len(runs)), *(mean_and_deviation(runs, key) for key in ("token_accuracy", "precision", "recall")),
+            mean_and_deviation(runs, "f1"), "" if name == "DL-MV" else interval(both),
+            mean_and_deviation(runs, "own_f1"), "" if paper is None else " / ".join(f"{value:.1f}" for value in paper),
+            f"{saved[name]['cpu_seconds_a_training']:.0f}", f"{saved[name]['peak_memory_mib']:.0f}",
+        ))  # fmt: skip
+    header = (
+        "row", "seeds", "token accuracy", "precision", "recall", "F1", "F1 against DL-MV, paired", "F1 own sentences",
+        "paper's P / R / F1", "CPU s a training", "MiB",
+    )  # fmt: skip
+    print_table("CoNLL-2003 with a crowd's tags: 2,845 sentences to learn from, 3,250 to test", header, rows)
+
+
+def mean_and_deviation(runs: list[dict[str, Any]], key: str) -> str:
+    values = 100 * np.array([run[key] for run in runs])
+    return f"{values.mean():.1f}" + (f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else "")
+
+
+def interval(differences: list[float]) -> str:
+    """Mean and its 95 % interval (Student's t)."""
+    if len(differences) < 2:
+        return ""
+    half = stats.t.ppf(0.975, len(differences) - 1) * np.std(differences, ddof=1) / np.sqrt(len(differences))
+    return f"{np.mean(differences):+.1f} ± {half:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The NER table of the crowd layer's paper.")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--again", action="store_true", help="also seeds that are in the results")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--worker", nargs="+", metavar="ROW SEED", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        print("RESULT" + json.dumps(work(args.worker[0], [int(seed) for seed in args.worker[1:]])))
+        return
+    for row in () if args.only_print else args.rows:
+        have = [] if args.again else saved_at(args.out).get(row, {}).get("runs", [])
+        missing = [seed for seed in range(args.seeds) if seed not in {run["seed"] for run in have}]
+        one = run(row, missing) if missing else None
+        if one is not None:
+            one["runs"] = sorted(have + one["runs"], key=lambda run: run["seed"])
+            saved = saved_at(args.out) | {row: one}
+            args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    show(saved_at(args.out))
+
+
+def saved_at(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def run(row: str, seeds: list[int]) -> dict[str, Any] | None:
+    """A row in a process of its own; None where it failed, which is said."""
+    environment = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **os.environ}
+    command = [sys.executable, __file__, "--worker", row, *map(str, seeds)]
+    result = None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout or ():
+            if line.startswith("RESULT"):
+                result = json.loads(line.removeprefix("RESULT"))
+            else:
+                print(line, end="", flush=True)
+    if result is None:
+        print(f"{row}: FAILED, exit code {process.returncode}", file=sys.stderr)
+    return result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""From numbers about zero, which a network gives, to the unit of the labels."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+__all__ = ["LabelUnit", "check_unit"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class LabelUnit(keras.layers.Layer):
+    """`center + unit * x`: undoes the standardisation of labels, so that a model speaks in their unit.
+
+    Both numbers are arguments, not weights: they are saved with the model, and nothing trains them. Computation is in
+    float32 (or wider) under mixed precision too.
+
+    Args:
+        center: mean of the labels, in their unit.
+        unit: their standard deviation, above 0.
+        **kwargs: `keras.layers.Layer`'s own.
+
+    Call arguments:
+        inputs: numbers of any shape.
+
+    Returns:
+        The same in the labels' unit.
+
+    Raises:
+        ValueError: center is not finite, or unit not above 0 and finite.
+    """
+
+    def __init__(self, center: float = 0.0, unit: float = 1.0, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        self.center, self.unit = check_unit("LabelUnit", center, unit)
+
+    def call(self, inputs: Any) -> Any:
+        """See the class."""
+        return self.center + self.unit * ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "center": self.center, "unit": self.unit}
+
+
+def check_unit(name: str, center: float, unit: float) -> tuple[float, float]:
+    """Center and unit as floats.
+
+    Args:
+        name: of the layer or model, for the message.
+        center: to check.
+        unit: to check.
+
+    Raises:
+        ValueError: center is not finite, or unit not above 0 and finite.
+    """
+    if not np.isfinite(center):
+        raise ValueError(f"{name}: center must be a finite number, got {center!r}")
+    if not (np.isfinite(unit) and unit > 0):
+        raise ValueError(f"{name}: unit must be above 0 and finite, got {unit!r}")
+    return float(center), float(unit)

@@ -1,0 +1,77 @@
+"""Convolution over the words of a text, as if padding were not there."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+__all__ = ["MaskedConvolution"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedConvolution(keras.layers.Layer):
+    """ReLU convolution and maximum over windows of words; padding at the end of a text changes nothing.
+
+    Output beyond a text's end is zero, before the convolution and after it. As ReLU gives nothing below zero, such a
+    place never wins a maximum. Windows begin at the first word, and the last one may be short.
+
+    Args:
+        filters: F, numbers out for every place.
+        width: words that a filter looks at, odd, so that none is in the middle of two.
+        pool: words in a window of the maximum; 1 takes none.
+        **kwargs: `keras.layers.Layer`'s own.
+
+    Call arguments:
+        inputs: `[B, T, D]`.
+        places: `[B, T]`, 1 where a text has a word and 0 beyond its end, float.
+
+    Returns:
+        `[B, T', F]` and `[B, T']` with T' = ceil(T / pool).
+
+    Raises:
+        ValueError: sizes below 1, or an even width.
+    """
+
+    def __init__(self, filters: int, width: int, pool: int = 1, **kwargs: Any):
+        super().__init__(**kwargs)
+        for name, value in (("filters", filters), ("width", width), ("pool", pool)):
+            if isinstance(value, bool) or int(value) != value or value < 1:
+                raise ValueError(f"MaskedConvolution: {name} must be a whole number >= 1, got {value!r}")
+        if width % 2 == 0:
+            raise ValueError(f"MaskedConvolution: width must be odd, got {width!r}")
+        self.filters, self.width, self.pool = int(filters), int(width), int(pool)
+        self.convolution = keras.layers.Conv1D(self.filters, self.width, padding="same", activation="relu")
+
+    def build(self, inputs_shape: tuple[int | None, ...], places_shape: tuple[int | None, ...] | None = None) -> None:
+        """Makes the filters."""
+        self.convolution.build(inputs_shape)
+        super().build(inputs_shape)
+
+    def call(self, inputs: Any, places: Any) -> tuple[Any, Any]:
+        """See the class."""
+        places = ops.cast(places, inputs.dtype)
+        values = self.convolution(inputs * places[..., None]) * places[..., None]
+        return self._largest(values), self._largest(places[..., None])[..., 0]
+
+    def _largest(self, values: Any) -> Any:
+        """Maximum of every window; Keras' own padding would put some of it in front, depending on the length."""
+        if self.pool == 1:
+            return values
+        values = ops.pad(values, ((0, 0), (0, self.pool - 1), (0, 0)))
+        return ops.max_pool(values, self.pool, strides=self.pool, padding="valid")
+
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], places_shape: tuple[int | None, ...] | None = None
+    ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+        """Shapes of both outputs."""
+        words = None if inputs_shape[1] is None else -(-inputs_shape[1] // self.pool)
+        return (inputs_shape[0], words, self.filters), (inputs_shape[0], words)
+
+    def compute_output_spec(self, inputs: Any, places: Any) -> tuple[Any, Any]:
+        """Symbolic outputs."""
+        shapes = self.compute_output_shape(inputs.shape)
+        return tuple(keras.KerasTensor(shape, dtype=self.compute_dtype) for shape in shapes)  # type: ignore[return-value]
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "filters": self.filters, "width": self.width, "pool": self.pool}

@@ -1,0 +1,321 @@
+"""Doctor Net for ratings: one linear head an annotator, and the weighted mean of all heads as the truth."""
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.label_unit import check_unit
+from crowdzoo.layers.phases import compiled_with, joined
+from crowdzoo.layers.rating_columns import rating_columns
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+
+__all__ = ["MeanRatingError", "RatingDoctorNet"]
+
+WEIGHTINGS = ("uniform", "ratings", "learned")
+# Far below every logarithm of a weight, and finite, so that no gradient becomes NaN.
+LOWEST = -1e30
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MeanRatingError(keras.losses.Loss):
+    """Squared error between a task's mean rating and the weighted mean of its annotators' heads.
+
+    Call arguments:
+        y_true: ratings `[B, M]`, NaN where there is none.
+        y_pred: answers and logarithms of the weights, side by side: `[B, 2 M]`.
+
+    Returns:
+        A number a task, `[B]`, in squares of the ratings' deviation, 0 where nobody rated; their mean is the loss.
+
+    Args:
+        unit: standard deviation of the ratings, above 0.
+        name: the loss' name.
+        reduction: Keras' own.
+        dtype: of the computation.
+    """
+
+    def __init__(
+        self, unit: float = 1.0, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None
+    ):
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.unit = float(unit)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """See the class."""
+        ratings = ops.cast(y_true, y_pred.dtype)
+        there = ops.logical_not(ops.isnan(ratings))
+        answers, logs = ops.split(y_pred, 2, axis=1)
+        weights = ops.softmax(ops.where(there, logs, LOWEST), axis=1)
+        number = ops.maximum(ops.sum(ops.cast(there, y_pred.dtype), axis=1), 1)
+        mean = ops.sum(ops.where(there, ratings, ops.zeros_like(ratings)), axis=1) / number
+        rated = ops.any(there, axis=1)
+        error = (mean - ops.sum(weights * ops.where(there, answers, ops.zeros_like(answers)), axis=1)) / self.unit
+        return ops.where(rated, ops.square(error), ops.zeros_like(error))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "unit": self.unit}
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class RatingDoctorNet(CrowdLayer):
+    """A linear head for every annotator on a shared hidden layer; the truth is the heads' weighted mean.
+
+    With h the last hidden layer's output, r's rating is `h w_r + b_r`, trained on r's own ratings. The truth is
+    estimated as `sum_r v_r (h w_r + b_r)` over all annotators who rated anything in training, with weights v
+
+    | weighting | v_r |
+    |-----------|-----|
+    | uniform   | equal: Doctor Net |
+    | ratings   | proportional to r's number of ratings: heads that saw more count more |
+    | learned   | learnt in a second phase: so that the mean of a task's raters' heads meets the task's mean rating |
+
+    The layer stands on a base without an output of its own, such as `FeatureClassifier(num_features, None)`, and cannot
+    be taken off. A head looks at the instance and knows no truth: there are no biases and no posteriors.
+
+    The second phase has a fresh optimizer of the same settings, the base and the heads stand still in it, and dropout
+    stays on. The phases' losses stand one after the other in the history and cannot be compared.
+
+    Args:
+        num_annotators: R, number of annotators.
+        weighting: "uniform", "ratings" or "learned".
+        weight_epochs: epochs of the second phase; None is as many as `fit` is given for the first.
+        center: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
+        unit: standard deviation of the ratings, above 0.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: the last hidden layer's output `[B, D]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+            place means nothing.
+
+    Returns:
+        Ratings `[B, M]` (`[B, R]`), in the labels' unit.
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong shape.
+
+    Source:
+        M. Guan, V. Gulshan, A. Dai, G. Hinton: Who Said What: Modeling Individual Labelers Improves Classification.
+        AAAI 2018, carried over to ratings by us.
+    """
+
+    task = "regression"
+    stands_on_hidden_layer = True
+
+    def __init__(
+        self,
+        num_annotators: int,
+        weighting: str = "uniform",
+        weight_epochs: int | None = None,
+        center: float = 0.0,
+        unit: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        if weighting not in WEIGHTINGS:
+            raise ValueError(f"RatingDoctorNet: weighting is one of {', '.join(WEIGHTINGS)}, got {weighting!r}")
+        if weight_epochs is not None and (int(weight_epochs) != weight_epochs or weight_epochs < 1):
+            raise ValueError(f"RatingDoctorNet: weight_epochs must be a whole number >= 1, got {weight_epochs!r}")
+        self.weighting = weighting
+        self.weight_epochs = None if weight_epochs is None else int(weight_epochs)
+        self.center, self.unit = check_unit("RatingDoctorNet", center, unit)
+        self.kernel: Any = None
+        self.bias: Any = None
+        self.log_weight: Any = None
+        self.seen: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the heads.
+
+        Args:
+            inputs_shape: `[B, D]` of the hidden layer; D must be known.
+        """
+        self._check_hidden(inputs_shape)
+        size = int(inputs_shape[1] or 0)
+        limit = np.sqrt(6 / (size + 1))  # Glorot's range of one head
+        self.kernel = self.add_weight(
+            shape=(self.num_annotators, size),
+            initializer=keras.initializers.RandomUniform(-limit, limit),
+            name="kernel",
+            autocast=False,
+        )
+        self.bias = self.add_weight(shape=(self.num_annotators,), initializer="zeros", name="bias", autocast=False)
+        if self.weighting == "learned":
+            self.log_weight = self.add_weight(
+                shape=(self.num_annotators,), initializer="zeros", name="log_weight", autocast=False
+            )
+            self.log_weight.trainable = False  # until the second phase
+        # ratings of each annotator in training
+        self.seen = self.add_weight(
+            shape=(self.num_annotators,), initializer="zeros", name="seen", trainable=False, autocast=False
+        )
+        self._num_classes = 1
+        super().build(inputs_shape)
+
+    # === What a layer says ===
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Ratings of the heads; see the class."""
+        self._check_hidden(inputs.shape)
+        hidden = ops.cast(inputs, self._computing_dtype())
+        if annotators is None:
+            values = self._values(hidden)
+        else:
+            kernel, bias = self._of(self.kernel, annotators), self._of(self.bias, annotators)
+            values = ops.sum(hidden[:, None] * kernel, axis=-1) + bias
+        return self.center + self.unit * values
+
+    def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
+        """What the second phase looks at: answers and logarithms of weights, `[B, 2 M]`."""
+        answers = self(inputs, annotators=annotators)
+        if self.log_weight is None:
+            raise ValueError("RatingDoctorNet: heads know no truth, so ratings say nothing about it")
+        return ops.concatenate([answers, self._of(self.log_weight, annotators)], axis=1)
+
+    def truth(self, bottleneck: Any) -> Any:
+        """Weighted mean of the heads.
+
+        Args:
+            bottleneck: the last hidden layer's output `[B, D]`.
+
+        Returns:
+            Ratings `[B, 1]`, in the labels' unit.
+        """
+        hidden = ops.cast(bottleneck, self._computing_dtype())
+        # linear heads: the mean of their answers is the answer of their mean
+        weights = self._weights()
+        kernel = ops.sum(weights[:, None] * ops.cast(self.kernel, hidden.dtype), axis=0)
+        bias = ops.sum(weights * ops.cast(self.bias, hidden.dtype))
+        return self.center + self.unit * (ops.matmul(hidden, kernel[:, None]) + bias)
+
+    def annotator_weights(self) -> np.ndarray:
+        """How much every annotator's head counts in the estimate of the truth.
+
+        Returns:
+            float64 `[R]`, sums to one; 0 for annotators without ratings in training. Before training all are equal.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        weights = ops.convert_to_numpy(self._weights()).astype("float64")
+        return weights / weights.sum()
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """There are none.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError("RatingDoctorNet: heads look at the instance and know no truth; see annotator_weights()")
+
+    def annotator_confusions(self) -> np.ndarray:
+        """There are none; see `log_confusions`.
+
+        Raises:
+            ValueError: always.
+        """
+        return self.log_confusions(None)
+
+    # === How a model is trained ===
+
+    def default_loss(self) -> keras.losses.Loss:
+        """Squared error of the heads' answers."""
+        return RatingSquaredError(self.unit)
+
+    def fit(
+        self,
+        model: Any,
+        data: Any,
+        *,
+        batch_size: int,
+        seed: int,
+        shuffle: bool = True,
+        epochs: int = 1,
+        initial_epoch: int = 0,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Trains the heads, then, where they are wanted, the weights; see `CrowdLayer.fit`.
+
+        Epochs of the second phase go on counting where the first ended. It gets copies of the callbacks as they were
+        before the first, and no validation data, whose loss would mean something else there.
+        """
+        number = np.bincount(rating_columns(data)[1], minlength=self.num_annotators)
+        self.seen.assign(ops.convert_to_numpy(self.seen) + number.astype("float32"))
+        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
+        optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
+        callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
+        history = super().fit(model, data, **order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)
+        if self.weighting != "learned":
+            return history
+        start = initial_epoch + len(history.epoch)
+        more = epochs - initial_epoch if self.weight_epochs is None else self.weight_epochs
+        settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
+        settings.pop("validation_data", None)
+        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"))
+        with self._weights_alone(model, optimizer):
+            second = model.fit_batches(batches, **settings)
+        return joined(model, history, second)
+
+    @contextmanager
+    def _weights_alone(self, model: Any, optimizer: Any) -> Iterator[None]:
+        """The model compiled for the second phase; afterwards it is as it was, optimizer and frozen layers included."""
+        # parents before their layers before the variables: a layer hands its flag down
+        parts = [*model.base._flatten_layers(), *model.base.variables, self.kernel, self.bias, self.log_weight]
+        flags = [part.trainable for part in parts]
+        model.base.trainable = False
+        self.kernel.trainable = self.bias.trainable = False
+        self.log_weight.trainable = True
+        with compiled_with(model, optimizer=optimizer, loss=MeanRatingError(self.unit)):
+            try:
+                yield
+            finally:  # before the model is compiled again, which looks at what is to be trained
+                for part, flag in zip(parts, flags, strict=True):
+                    part.trainable = flag
+
+    # === Keras and helpers ===
+
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
+    ) -> tuple[int | None, ...]:
+        """Shape of the answers."""
+        return (inputs_shape[0], self.num_annotators if annotators_shape is None else annotators_shape[1])
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "weighting": self.weighting,
+            "weight_epochs": self.weight_epochs,
+            "center": self.center,
+            "unit": self.unit,
+        }
+
+    def _values(self, hidden: Any) -> Any:
+        """Standardised answers of all heads, `[B, R]`."""
+        kernel, bias = (ops.cast(weight, hidden.dtype) for weight in (self.kernel, self.bias))
+        return ops.matmul(hidden, ops.transpose(kernel)) + bias
+
+    def _weights(self) -> Any:
+        """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
+        seen = ops.cast(self.seen, self._computing_dtype())
+        if self.log_weight is not None:
+            logs = ops.cast(self.log_weight, seen.dtype)
+        else:
+            logs = ops.log(ops.maximum(seen, 1)) if self.weighting == "ratings" else ops.zeros_like(seen)
+        return ops.softmax(ops.where(seen > 0, logs, LOWEST))
+
+    def _check_hidden(self, shape: tuple[int | None, ...]) -> None:
+        if len(shape) != 2 or shape[1] is None:
+            raise ValueError(
+                f"RatingDoctorNet: the input must have shape [batch, units], units known, got {tuple(shape)}"
+            )
+        if self.built and shape[1] != self.kernel.shape[1]:
+            raise ValueError(f"RatingDoctorNet: built for {self.kernel.shape[1]} units, got {tuple(shape)}")

@@ -1,0 +1,341 @@
+"""Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.expectation import ExpectationStep
+from crowdzoo.layers.label_unit import check_unit
+from crowdzoo.layers.phases import answers_of_batch
+from crowdzoo.layers.rating_columns import rating_columns
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+
+__all__ = ["RatingEM", "posterior"]
+
+# Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
+SMALLEST_VARIANCE = 1e-4
+BIAS_VARIANCE = 0.1  # before anything is known of the biases
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class RatingEM(CrowdLayer):
+    """Annotators with a bias and a precision each, by expectation maximisation with a network inside.
+
+    A rating of task i by annotator r is `y_ir ~ N(z_i + b_r, 1 / lambda_r)`, the true rating `z_i ~ N(f(x_i), 1 / tau)`
+    with f the base, the bias `b_r ~ N(0, 1 / omega)`, and `lambda_r` has a Gamma prior of shape `prior` whose
+    mean variance is that of all errors.
+
+    | step | what happens |
+    |------|--------------|
+    | first | `start_rounds` rounds of the same with the ratings' mean in the place of the network |
+    | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r lambda_r`, `m_i = v_i (tau f_i + sum_r lambda_r (y_ir - b_r))` |
+    | M | biases (drawn to zero by omega), precisions, tau and omega, in closed form; f descends on `(m_i - f(x_i))^2` |
+
+    One E-step for every `epochs_per_round` epochs. Biases and precisions are no weights of the gradient descent, and
+    cost follows the annotations.
+
+    A constant added to all z and taken from all b changes no rating; hence biases are anchored in every round: over all
+    annotations they sum to zero.
+
+    Args:
+        num_annotators: R, number of annotators.
+        bias: whether annotators have biases; False fixes them at zero.
+        prior: shape of the Gamma prior on precisions, in halves of ratings, above 0.
+        epochs_per_round: epochs between two E-steps.
+        start_rounds: rounds before the first epoch, at least 1.
+        center: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
+        unit: standard deviation of the ratings, above 0.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
+
+    Call arguments:
+        inputs: estimates of the true rating `[B, 1]`, in the labels' unit.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+
+    Returns:
+        The rating that every annotator is expected to give, `[B, M]` (`[B, R]`), in the labels' unit.
+
+    Raises:
+        ValueError: impossible values, or an input of the wrong shape.
+
+    Source:
+        F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (EM for regression, there with
+        precisions only), after V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4. Biases, priors and
+        the anchor are ours.
+    """
+
+    task = "regression"
+
+    def __init__(
+        self,
+        num_annotators: int,
+        bias: bool = True,
+        prior: float = 1.0,
+        epochs_per_round: int = 1,
+        start_rounds: int = 30,
+        center: float = 0.0,
+        unit: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        if not (prior > 0 and np.isfinite(prior)):
+            raise ValueError(f"RatingEM: prior must be above 0 and finite, got {prior!r}")
+        for name, value in (("epochs_per_round", epochs_per_round), ("start_rounds", start_rounds)):
+            if isinstance(value, bool) or int(value) != value or value < 1:
+                raise ValueError(f"RatingEM: {name} must be a whole number >= 1, got {value!r}")
+        self.has_bias = bool(bias)
+        self.prior = float(prior)
+        self.epochs_per_round = int(epochs_per_round)
+        self.start_rounds = int(start_rounds)
+        self.center, self.unit = check_unit("RatingEM", center, unit)
+        self.bias: Any = None
+        self.precision: Any = None
+        self.variance: Any = None
+        self.bias_variance: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the annotators' numbers, all in units of the ratings' deviation and none trained by gradients.
+
+        Args:
+            inputs_shape: `[B, 1]`.
+        """
+        self._check_shape(inputs_shape)
+        fixed: dict[str, Any] = {"trainable": False, "autocast": False}
+        self.bias = self.add_weight(shape=(self.num_annotators,), initializer="zeros", name="bias", **fixed)
+        self.precision = self.add_weight(shape=(self.num_annotators,), initializer="ones", name="precision", **fixed)
+        # 1 / tau: how far the truth lies from what the network says; 1 / omega: how far biases lie from zero
+        self.variance = self.add_weight(shape=(), initializer="ones", name="variance", **fixed)
+        self.bias_variance = self.add_weight(
+            shape=(), initializer=keras.initializers.Constant(BIAS_VARIANCE), name="bias_variance", **fixed
+        )
+        self._num_classes = 1
+        super().build(inputs_shape)
+
+    # === What a layer says ===
+
+    def call(self, inputs: Any, annotators: Any = None) -> Any:
+        """Expected ratings; see the class."""
+        self._check_shape(inputs.shape)
+        estimates = ops.cast(inputs, self._computing_dtype())
+        bias = ops.cast(self.bias, estimates.dtype) if annotators is None else self._of(self.bias, annotators)
+        return estimates + self.unit * bias
+
+    def compute_output_shape(
+        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
+    ) -> tuple[int | None, ...]:
+        """Shape of the answers."""
+        return (inputs_shape[0], self.num_annotators if annotators_shape is None else annotators_shape[1])
+
+    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
+        """There are none.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "RatingEM: ratings have no confusion matrices; use annotator_biases() and annotator_precisions()"
+        )
+
+    def annotator_confusions(self) -> np.ndarray:
+        """There are none; see `log_confusions`.
+
+        Raises:
+            ValueError: always.
+        """
+        return self.log_confusions(None)
+
+    def annotator_biases(self) -> np.ndarray:
+        """Anchored bias of every annotator, in the labels' unit, float64 `[R]`; zero before training.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        return ops.convert_to_numpy(self.bias).astype("float64") * self.unit
+
+    def annotator_scales(self) -> np.ndarray:
+        """Ones, float64 `[R]`: this model has no factors."""
+        return np.ones(self.num_annotators)
+
+    def annotator_precisions(self) -> np.ndarray:
+        """One over the variance of an annotator's errors about the bias, in one over the labels' unit squared, `[R]`.
+
+        Raises:
+            ValueError: the layer has no weights yet.
+        """
+        self._check_built()
+        return ops.convert_to_numpy(self.precision).astype("float64") / self.unit**2
+
+    def posterior_ratings(
+        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The true ratings of annotated tasks: an E-step with what was learnt.
+
+        Args:
+            estimates: of the base, `[N]`, in the labels' unit.
+            tasks: int `[A]`.
+            annotators: int `[A]`.
+            ratings: `[A]`, in the labels' unit.
+
+        Returns:
+            Means and standard deviations `[N]`, in the labels' unit; where nobody rated, the estimate and the
+            deviation of the truth from it.
+        """
+        self._check_built()
+        bias, precision, variance = self._numbers()
+        columns = (tasks, annotators, self._standardized(ratings))
+        means, variances, _ = posterior(self._standardized(estimates), variance, *columns, bias, precision)
+        return self.center + self.unit * means, self.unit * np.sqrt(variances)
+
+    # === How a model is trained ===
+
+    def default_loss(self) -> keras.losses.Loss:
+        """The M-step's of the base; in validation the squared error of the answers."""
+        return RatingSquaredError(self.unit)
+
+    def fit(
+        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
+    ) -> keras.callbacks.History:
+        """EM; see `CrowdLayer.fit`.
+
+        The history holds `log_likelihood`, of all ratings before the round given the network, in nats of
+        standardised ratings.
+        """
+        columns = rating_columns(data)
+        standardized = (*columns[:2], self._standardized(columns[2]))
+        targets = np.zeros((data.num_tasks, 1), "float32")
+        self._start(targets, standardized)
+
+        def e_step() -> tuple[np.ndarray, float]:
+            found = np.zeros(data.num_tasks)
+            for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
+                rows = np.asarray(x["tasks"])
+                found[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
+            likelihood = self._round(self._standardized(found), targets, standardized)
+            return targets, likelihood
+
+        step = ExpectationStep(data, targets, every=self.epochs_per_round, e_step=e_step)
+        callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
+        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=(), targets=targets)
+        return model.fit_batches(batches, callbacks=callbacks, **kwargs)
+
+    def _start(self, targets: np.ndarray, columns: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+        """Rounds without a network: it says the mean of the corrected ratings of every task."""
+        number = np.bincount(columns[1], minlength=self.num_annotators)
+        estimates = np.zeros(len(targets))
+        self.precision.assign(np.ones(self.num_annotators))
+        self.variance.assign(1.0)
+        self.bias_variance.assign(BIAS_VARIANCE)
+        self.bias.assign(np.zeros(self.num_annotators))
+        rated = np.bincount(columns[0], minlength=len(targets)) > 0
+        for _ in range(self.start_rounds):
+            self._round(estimates, targets, columns, number)
+            estimates[:] = self._standardized(targets[rated, 0].astype("float64")).mean()
+
+    def _round(
+        self,
+        estimates: np.ndarray,
+        targets: np.ndarray,
+        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
+        number: np.ndarray | None = None,
+    ) -> float:
+        """E-step and the closed-form M-step; the targets are changed in place.
+
+        Args:
+            estimates: of the network, `[N]`, standardised.
+            targets: `[N, 1]`, in the labels' unit.
+            columns: tasks, annotators and standardised ratings, `[A]` each.
+            number: ratings per annotator, or None.
+
+        Returns:
+            Log-likelihood of the ratings before the M-step, in nats.
+        """
+        tasks, annotators, ratings = columns
+        number = np.bincount(annotators, minlength=self.num_annotators) if number is None else number
+        bias, precision, variance = self._numbers()
+        means, variances, likelihood = posterior(estimates, variance, *columns, bias, precision)
+        errors = ratings - means[tasks]
+        spread = np.zeros(self.num_annotators)
+        if self.has_bias:
+            spread = 1 / (1 / float(ops.convert_to_numpy(self.bias_variance)) + number * precision)
+            bias = precision * np.bincount(annotators, errors, self.num_annotators) * spread
+            among = float((np.square(bias) + spread)[number > 0].mean())
+            self.bias_variance.assign(max(among, SMALLEST_VARIANCE))
+            common = float(bias @ number) / len(ratings)
+            bias = bias - common
+            means = means + common
+            errors = ratings - means[tasks] - bias[annotators]
+        squares = np.bincount(annotators, np.square(errors) + variances[tasks], self.num_annotators) + number * spread
+        pooled = max(float(squares.sum()) / len(ratings), SMALLEST_VARIANCE)
+        precision = (self.prior + number / 2) / (self.prior * pooled + squares / 2)
+        rated = np.bincount(tasks, minlength=len(means)) > 0
+        variance = float((np.square(means - estimates) + variances)[rated].mean())
+        self.bias.assign(bias)
+        self.precision.assign(precision)
+        self.variance.assign(max(variance, SMALLEST_VARIANCE))
+        targets[:, 0] = self.center + self.unit * means
+        return likelihood
+
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Biases `[R]`, precisions `[R]` and the variance of the truth, standardised."""
+        bias, precision, variance = (
+            ops.convert_to_numpy(weight).astype("float64") for weight in (self.bias, self.precision, self.variance)
+        )
+        return bias, precision, float(variance)
+
+    def _standardized(self, values: np.ndarray) -> np.ndarray:
+        return (np.asarray(values, dtype="float64") - self.center) / self.unit
+
+    # === Keras and helpers ===
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            **super().get_config(),
+            "bias": self.has_bias,
+            "prior": self.prior,
+            "epochs_per_round": self.epochs_per_round,
+            "start_rounds": self.start_rounds,
+            "center": self.center,
+            "unit": self.unit,
+        }
+
+    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
+        if len(shape) != 2 or shape[1] != 1:
+            raise ValueError(f"RatingEM: the input must have shape [batch, 1], one estimate a task, got {tuple(shape)}")
+
+
+def posterior(
+    estimates: np.ndarray,
+    variance: float,
+    tasks: np.ndarray,
+    annotators: np.ndarray,
+    ratings: np.ndarray,
+    bias: np.ndarray,
+    precision: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """True ratings given estimates and ratings; all in one unit.
+
+    Args:
+        estimates: `[N]`, mean of each truth before its ratings.
+        variance: of the truths about the estimates.
+        tasks: int `[A]`.
+        annotators: int `[A]`.
+        ratings: `[A]`.
+        bias: `[R]`.
+        precision: `[R]`.
+
+    Returns:
+        Means `[N]`, variances `[N]`, and the log-likelihood of all ratings in nats,
+        `sum_i log N(y_i; f_i + b, diag(1 / lambda) + variance)`.
+    """
+    weights = precision[annotators]
+    errors = ratings - estimates[tasks] - bias[annotators]
+    total = 1 / variance + np.bincount(tasks, weights, len(estimates))
+    pull = np.bincount(tasks, weights * errors, len(estimates))
+    likelihood = (np.log(weights / (2 * np.pi)) - weights * np.square(errors)).sum()
+    # a task without ratings adds log 1 and 0
+    likelihood += (-np.log(variance * total) + np.square(pull) / total).sum()
+    return estimates + pull / total, 1 / total, float(likelihood / 2)

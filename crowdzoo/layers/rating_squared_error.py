@@ -1,0 +1,49 @@
+"""Squared error of ratings, in units of their own spread."""
+
+from typing import Any
+
+import keras
+
+from crowdzoo.losses import MaskedCrowdMeanSquaredError
+
+__all__ = ["RatingSquaredError"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class RatingSquaredError(MaskedCrowdMeanSquaredError):
+    """`MaskedCrowdMeanSquaredError` divided by the square of the ratings' unit.
+
+    So stars from 0 to 10 and shares from 0 to 1 train alike: gradients keep away from Adam's epsilon. The loss reads as
+    the share of the ratings' variance that is left unexplained.
+
+    Args:
+        unit: standard deviation of the ratings, above 0, in the labels' unit.
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: numbers, NaN where there is none: `[B, R]`, `[B, M]`, or targets `[B, 1]`.
+        y_pred: answers or estimates, same shape.
+        sample_weight: `[B]` or `y_true`'s shape.
+
+    Returns:
+        A scalar without unit.
+
+    Raises:
+        ValueError: unit is not above 0 and finite.
+    """
+
+    def __init__(self, unit: float = 1.0, name: str | None = None, dtype: Any = None):
+        super().__init__(name=name, dtype=dtype)
+        if not 0 < unit < float("inf"):
+            raise ValueError(f"RatingSquaredError: unit must be above 0 and finite, got {unit!r}")
+        self.unit = float(unit)
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `MaskedCrowdMeanSquaredError.costs`."""
+        # divided before it is squared: the square of a small unit may be no float32 number
+        return super().costs(y_true / self.unit, y_pred / self.unit)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "unit": self.unit}

@@ -1,0 +1,97 @@
+"""Words of a text as one vector: how often each occurs, the rarer the heavier."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.errors import DataError
+
+__all__ = ["TfIdf"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class TfIdf(keras.layers.Layer):
+    """Counts of word ids times their weights, every row of length one.
+
+    The weight of a word is `1 + log((1 + N) / (1 + texts with the word))` (`adapt`), 1 before it is known. Padding and
+    the unknown word (0 and 1) count nothing. The weights are saved with the model and not trained. Computation is in
+    float32 (or wider) under mixed precision too.
+
+    Args:
+        num_words: V, number of ids, padding and the unknown word included; at least 3.
+        **kwargs: `keras.layers.Layer`'s own.
+
+    Call arguments:
+        inputs: word ids int `[B, T]`, 0 is padding, 1 the unknown word.
+
+    Returns:
+        `[B, V]`, rows of length one; zeros for a text without known words.
+
+    Raises:
+        ValueError: num_words is no whole number >= 3.
+
+    Source:
+        G. Salton, C. Buckley: Term-weighting approaches in automatic text retrieval. IP&M 1988; smoothed as in
+        scikit-learn.
+    """
+
+    def __init__(self, num_words: int, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        if isinstance(num_words, bool) or int(num_words) != num_words or num_words < 3:
+            raise ValueError(f"TfIdf: num_words must be a whole number >= 3, got {num_words!r}")
+        self.num_words = int(num_words)
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        """Makes the weights `[V]`."""
+        self.weight = self.add_weight(
+            shape=(self.num_words,), initializer="ones", name="weight", trainable=False, autocast=False
+        )
+        super().build(input_shape)
+
+    def adapt(self, ids: np.ndarray) -> None:
+        """Takes the weights from texts.
+
+        Args:
+            ids: int `[N, T]`, N at least 1.
+
+        Raises:
+            DataError: another shape, no rows, or ids that are not 0 to V - 1.
+        """
+        ids = np.asarray(ids)
+        if ids.ndim != 2 or len(ids) == 0 or ids.dtype.kind not in "iu":
+            raise DataError(f"word ids are whole numbers of shape [texts, words], got {ids.dtype} {ids.shape}")
+        if ids.size and not 0 <= ids.min() <= ids.max() < self.num_words:
+            raise DataError(f"word ids must be 0 to {self.num_words - 1}, got {ids.min()} to {ids.max()}")
+        rows = np.repeat(np.arange(len(ids)), ids.shape[1])
+        pairs = np.unique(rows * self.num_words + ids.ravel())
+        texts = np.bincount(pairs % self.num_words, minlength=self.num_words)
+        if not self.built:
+            self.build((None, None))
+        self.weight.assign(1 + np.log((1 + len(ids)) / (1 + texts)))
+
+    def call(self, inputs: Any) -> Any:
+        """See the class."""
+        dtype = keras.backend.result_type(self.variable_dtype, "float32")
+        ids = ops.cast(inputs, "int32")
+        batch = ops.shape(ids)[0]
+        cells = ids + self.num_words * ops.arange(batch, dtype="int32")[:, None]
+        known = ops.cast(ids > 1, dtype)
+        counts = ops.segment_sum(ops.reshape(known, (-1,)), ops.reshape(cells, (-1,)), batch * self.num_words)
+        vector = ops.reshape(counts, (-1, self.num_words)) * ops.cast(self.weight, dtype)
+        length = ops.sqrt(ops.sum(ops.square(vector), axis=1, keepdims=True))
+        return vector / ops.maximum(length, 1e-12)
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """Symbolic vectors `[B, V]`."""
+        dtype = keras.backend.result_type(self.variable_dtype, "float32")
+        return keras.KerasTensor((inputs.shape[0], self.num_words), dtype=dtype)
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """`[B, V]`."""
+        return (input_shape[0], self.num_words)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "num_words": self.num_words}

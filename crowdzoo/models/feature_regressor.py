@@ -1,0 +1,112 @@
+"""A small network from feature vectors to one number."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.layers.label_unit import LabelUnit, check_unit
+from crowdzoo.layers.standardization import Standardization
+from crowdzoo.models.feature_layers import feature_layers
+
+__all__ = ["FeatureRegressor"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class FeatureRegressor(keras.Model):
+    """Standardised features, hidden ReLU layers with dropout, and one number in the labels' unit.
+
+    The features as for `FeatureClassifier`: call `adapt(x)` once, or give mean and variance. The network itself gives a
+    number about zero; `center` and `unit` turn it into the labels' unit (`LabelUnit`). Weights and dropout
+    follow `keras.utils.set_random_seed`.
+
+    Args:
+        num_features: D, length of a feature vector.
+        hidden: units of each hidden layer; may be empty (linear regression).
+        dropout: share of hidden units dropped in training, 0 <= dropout < 1, after every hidden layer.
+        mean: one number per feature, or None.
+        variance: one number per feature, or None.
+        batch_normalization: as for `FeatureClassifier`.
+        center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
+        unit: their standard deviation, above 0.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: features `[B, D]`.
+
+    Returns:
+        Estimates of the true rating `[B, 1]`, in the labels' unit, float32 under mixed precision too.
+
+    Raises:
+        ValueError: impossible sizes, center or unit.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        hidden: Sequence[int] = (64,),
+        dropout: float = 0.5,
+        mean: Sequence[float] | None = None,
+        variance: Sequence[float] | None = None,
+        batch_normalization: bool = False,
+        center: float = 0.0,
+        unit: float = 1.0,
+        **kwargs: Any,
+    ):
+        hidden = tuple(int(units) for units in hidden)
+        if num_features < 1 or min(hidden, default=1) < 1:
+            raise ValueError(
+                "FeatureRegressor: num_features and hidden units must be at least 1; "
+                f"got num_features={num_features}, hidden={list(hidden)}"
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"FeatureRegressor: dropout must be at least 0 and below 1, got {dropout}")
+        center, unit = check_unit("FeatureRegressor", center, unit)
+        # === Layers ===
+        standardize = Standardization(mean, variance, name="standardize")
+        layers = feature_layers(standardize, hidden, dropout, batch_normalization)
+        layers += [keras.layers.Dense(1, name="value"), LabelUnit(center, unit, name="label_unit")]
+
+        # === Functional model ===
+        inputs = keras.Input((num_features,), name="instances")
+        outputs = inputs
+        for layer in layers:
+            outputs = layer(outputs)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.autocast = False  # features are standardised before anything rounds them
+
+        # === Config ===
+        self.standardize = standardize
+        self.num_features = int(num_features)
+        self.hidden = hidden
+        self.dropout = float(dropout)
+        self.batch_normalization = bool(batch_normalization)
+        self.center = center
+        self.unit = unit
+
+    def adapt(self, x: np.ndarray) -> None:
+        """Takes mean and variance of the features from the training data.
+
+        Args:
+            x: features `[N, D]`, all finite.
+
+        Raises:
+            DataError: wrong shape, no rows, or a value that is not finite.
+        """
+        self.standardize.adapt(x)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {
+            "num_features": self.num_features,
+            "hidden": list(self.hidden),
+            "dropout": self.dropout,
+            "batch_normalization": self.batch_normalization,
+            "mean": self.standardize.initial_mean,
+            "variance": self.standardize.initial_variance,
+            "center": self.center,
+            "unit": self.unit,
+            "name": self.name,
+            "trainable": self.trainable,
+        }

@@ -1,0 +1,164 @@
+"""One recipe for training a tagger on crowd tags, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.methods import AGGREGATED, check_method, create_crowd_layer
+from crowdzoo.models.sequence_tagger import SequenceTagger
+from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.models.training_data import ArrayData
+from crowdzoo.sequences.tags import TagSet
+
+__all__ = ["TaggerSettings", "train_tagger"]
+
+
+@dataclass(frozen=True)
+class TaggerSettings:
+    """How to train a tagger.
+
+    Attributes:
+        method: a name in `crowdzoo.models.methods.SEQUENCE_METHODS`: "aggregated" learns from one tag distribution a
+            token, every other from the annotators' tags, through a crowd layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer.
+        embedding: length of a word's vector.
+        filters: of the convolution.
+        units: of the GRU (in each direction).
+        dropout: share of the convolution's outputs dropped in training.
+        bidirectional: whether a second GRU reads backwards.
+        characters: whether the tagger sees characters beside words and their shapes.
+        crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
+        epochs: passes over the sentences; a first phase of the method's own comes before.
+        batch_size: sentences in a batch.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the sentences.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    embedding: int = 100
+    filters: int = 512
+    units: int = 50
+    dropout: float = 0.5
+    bidirectional: bool = False
+    characters: bool = False
+    crf: bool = False
+    epochs: int = 30
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            check_method(self.method, self.arguments, "sequence")
+        except ConfigError as error:
+            raise ConfigError(f"training: {error}") from error
+        for name in ("embedding", "filters", "units", "epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"training: {name} must be at least 1, got {getattr(self, name)!r}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"training: learning_rate must be above 0, got {self.learning_rate!r}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"training: dropout must be at least 0 and below 1, got {self.dropout!r}")
+        if self.seed < 0:
+            raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
+        if self.crf and self.method == "doctor-net":
+            raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
+
+
+def train_tagger(
+    settings: TaggerSettings,
+    tokens: Sequence[Sequence[str]],
+    annotations: Annotations,
+    *,
+    scheme: str = "BIO",
+    tag_distribution: Sequence[np.ndarray] | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> tuple[CrowdModel, TokenEncoder]:
+    """Trains a tagger from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    The sentences should be cut as the served model will cut text, `crowdzoo.sequences.retokenized`.
+
+    Args:
+        settings: how to train.
+        tokens: of each sentence, N lists.
+        annotations: kind "sequence", task i is sentence i; its classes are the tags.
+        scheme: "BIO" or "IOBES", for the CRF's constraints.
+        tag_distribution: N arrays `[T_i, K]`, rows sum to one (or zeros where nothing is known), for method
+            "aggregated".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model, and the encoder that turns text into what it reads.
+
+    Raises:
+        DataError: the tags that the method needs are missing, or do not fit the sentences.
+    """
+    if annotations.kind != "sequence" or annotations.classes is None:
+        raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
+    if len(tokens) != annotations.num_tasks:
+        raise DataError(f"there are {len(tokens):,} sentences, but annotations of {annotations.num_tasks:,} tasks")
+    if settings.method == AGGREGATED and tag_distribution is None:
+        raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")
+    keras.utils.set_random_seed(settings.seed)
+    encoder = TokenEncoder.fit(tokens, characters=settings.characters)
+    num_classes, crowd = annotations.num_classes, None
+    if settings.method != AGGREGATED:
+        crowd = create_crowd_layer(
+            settings.method, annotations.num_annotators, num_classes, settings.arguments, task="sequence"
+        )
+    allowed = None
+    if settings.crf:
+        first, after, _ = TagSet([str(name) for name in annotations.classes], scheme).follows()
+        allowed = [*after.tolist(), first.tolist()]
+    base = SequenceTagger(
+        **encoder.sizes,
+        num_classes=None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
+        embedding=settings.embedding,
+        filters=settings.filters,
+        units=settings.units,
+        dropout=settings.dropout,
+        bidirectional=settings.bidirectional,
+        crf=settings.crf,
+        allowed=allowed,
+        name="base",
+    )
+    model = CrowdModel(base, crowd, name="crowd_model")
+    model.compile(keras.optimizers.Adam(settings.learning_rate))
+    data = ArrayData(encoder(tokens), annotations)
+    how: dict[str, Any] = {"epochs": settings.epochs, "callbacks": list(callbacks), "verbose": verbose}
+    if crowd is None:
+        targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
+        batches = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
+        model.fit_batches(batches, **how)
+    else:
+        model.fit(data, batch_size=settings.batch_size, seed=settings.seed, **how)
+    return model, encoder
+
+
+def _padded(
+    distributions: Sequence[np.ndarray], tokens: Sequence[Sequence[str]], num_classes: int, width: int
+) -> np.ndarray:
+    """Distributions of all sentences, float32 [N, T, K], zeros as padding."""
+    if len(distributions) != len(tokens):
+        raise DataError(f"there are {len(tokens):,} sentences, but {len(distributions):,} tag distributions")
+    padded = np.zeros((len(tokens), width, num_classes), "float32")
+    for task, (rows, own) in enumerate(zip(distributions, tokens, strict=True)):
+        if np.shape(rows) != (len(own), num_classes):
+            raise DataError(
+                f"the tag distribution of sentence {task} must have shape {[len(own), num_classes]}, got "
+                f"{list(np.shape(rows))}"
+            )
+        padded[task, : min(len(own), width)] = rows[:width]
+    return padded

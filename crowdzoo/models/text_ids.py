@@ -1,0 +1,125 @@
+"""Raw text to word ids: TensorFlow operations only, so that training and serving run the same graph."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import DataError
+
+__all__ = ["PADDING", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
+
+PADDING = 0
+UNKNOWN = 1
+# Everything that is no letter, digit or apostrophe within a word parts words. RE2 knows Unicode's classes
+_BETWEEN = r"[^\pL\pN']+"
+
+
+def words_of(texts: Any) -> Any:
+    """Lower-cased words of texts.
+
+    Args:
+        texts: strings `[B]`, UTF-8: a TensorFlow tensor, or anything that becomes one.
+
+    Returns:
+        `tf.RaggedTensor` of strings `[B, words]`.
+    """
+    import tensorflow as tf
+
+    lower = tf.strings.lower(texts, encoding="utf-8")
+    return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN, " "))
+
+
+def build_vocabulary(texts: Iterable[str], *, max_words: int = 20_000, min_texts: int = 1) -> list[str]:
+    """The words of training texts, the most frequent first, ties in alphabetical order.
+
+    Args:
+        texts: training texts.
+        max_words: most words that are kept.
+        min_texts: texts that a word must occur in.
+
+    Returns:
+        Words; word i has id i + 2, because 0 is padding and 1 any other word.
+
+    Raises:
+        DataError: no word is left.
+    """
+    texts = list(texts)
+    counts: Counter[str] = Counter()
+    number: Counter[str] = Counter()
+    for start in range(0, len(texts), 1024):
+        for row in words_of(texts[start : start + 1024]).to_list():
+            words = [word.decode("utf-8") for word in row]
+            counts.update(words)
+            number.update(set(words))
+    kept = sorted((word for word in counts if number[word] >= min_texts), key=lambda word: (-counts[word], word))
+    if not kept:
+        raise DataError(f"none of the {len(texts):,} texts has a word that occurs in {min_texts} of them")
+    return kept[:max_words]
+
+
+class TextIds:
+    """Texts as word ids; callable inside a TensorFlow graph, such as a serving signature.
+
+    A `tf.Module` that keeps a reference to `tables` exports them with the SavedModel.
+
+    Args:
+        vocabulary: words without repetition; word i has id i + 2.
+        max_length: words of a text that count; the rest is cut off. None keeps all.
+
+    Raises:
+        DataError: an empty vocabulary, an empty or repeated word.
+        ValueError: max_length below 1.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], max_length: int | None = None):
+        import tensorflow as tf
+
+        self.vocabulary = [str(word) for word in vocabulary]
+        if not self.vocabulary or "" in self.vocabulary:
+            raise DataError("a vocabulary holds at least one word, and no empty one")
+        if len(set(self.vocabulary)) < len(self.vocabulary):
+            word = next(word for word, count in Counter(self.vocabulary).items() if count > 1)
+            raise DataError(f"a vocabulary holds each word once; {word!r} is there more often")
+        if max_length is not None and max_length < 1:
+            raise ValueError(f"TextIds: max_length must be at least 1, got {max_length!r}")
+        self.max_length = max_length
+        words = tf.constant(self.vocabulary)
+        numbers = tf.range(2, len(self.vocabulary) + 2, dtype=tf.int64)
+        self.resource = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, numbers), UNKNOWN)
+
+    @property
+    def num_words(self) -> int:
+        """V, ids in all: those of padding and of the unknown word too."""
+        return len(self.vocabulary) + 2
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """Lookup table from words to ids; an exported model has to hold it."""
+        return {"words": self.resource}
+
+    def __call__(self, texts: Any) -> Any:
+        """Ids of texts.
+
+        Args:
+            texts: strings `[B]`.
+
+        Returns:
+            int32 tensor `[B, T]`, T the longest text's words (at least 1), padded with 0.
+        """
+        import tensorflow as tf
+
+        words = words_of(texts)
+        if self.max_length is not None:
+            words = words[:, : self.max_length]
+        ids = tf.ragged.map_flat_values(self.resource.lookup, words).to_tensor(PADDING)
+        ids = tf.pad(ids, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(ids)[1])]])
+        return tf.cast(ids, tf.int32)
+
+    def to_numpy(self, texts: Sequence[str], batch_size: int = 1024) -> np.ndarray:
+        """Ids of many texts in memory, int32 `[N, T]`, padded with 0 to the longest of all."""
+        parts = [self(list(texts[start : start + batch_size])).numpy() for start in range(0, len(texts), batch_size)]
+        length = max((part.shape[1] for part in parts), default=1)
+        padded = [np.pad(part, ((0, 0), (0, length - part.shape[1]))) for part in parts]
+        return np.concatenate(padded) if padded else np.zeros((0, 1), "int32")

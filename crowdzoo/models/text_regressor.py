@@ -1,0 +1,130 @@
+"""From the words of a text to one number."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.label_unit import LabelUnit, check_unit
+from crowdzoo.layers.masked_convolution import MaskedConvolution
+from crowdzoo.layers.tf_idf import TfIdf
+
+__all__ = ["TextRegressor"]
+
+FORMS = ("convolutional", "bag-of-words")
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class TextRegressor(keras.Model):
+    """A rating of a text, from its word ids (`crowdzoo.models.text_ids` makes them).
+
+    | form | network |
+    |------|---------|
+    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
+    | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout, Dense 1 |
+
+    Estimates do not depend on how far a text is padded. The paper flattens where here a maximum over the text stands:
+    a flattened text has a fixed length, and its padding counts. Weights and dropout follow
+    `keras.utils.set_random_seed`.
+
+    Args:
+        num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
+        form: "convolutional" or "bag-of-words".
+        embedding: numbers for each word (convolutional).
+        filters: of each convolution.
+        hidden: units of the last hidden layer; None is 32, for the bag of words 64.
+        dropout: share dropped in training, 0 <= dropout < 1.
+        center: mean of the ratings; see `crowdzoo.models.rating_unit`.
+        unit: their standard deviation, above 0.
+        head: False leaves the last layer away, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Call arguments:
+        inputs: word ids int `[B, T]`.
+
+    Returns:
+        Estimates `[B, 1]` in the labels' unit, float32 under mixed precision too; without a head the last hidden
+        layer's output `[B, H]`.
+
+    Raises:
+        ValueError: impossible values.
+
+    Source:
+        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5 (MovieReviews), there
+        on fixed GloVe vectors.
+    """
+
+    def __init__(
+        self,
+        num_words: int,
+        form: str = "convolutional",
+        embedding: int = 64,
+        filters: int = 128,
+        hidden: int | None = None,
+        dropout: float = 0.5,
+        center: float = 0.0,
+        unit: float = 1.0,
+        head: bool = True,
+        **kwargs: Any,
+    ):
+        if form not in FORMS:
+            raise ValueError(f"TextRegressor: form is one of {', '.join(FORMS)}, got {form!r}")
+        units = (32 if form == "convolutional" else 64) if hidden is None else hidden
+        lowest = {
+            "num_words": (num_words, 3),
+            "embedding": (embedding, 1),
+            "filters": (filters, 1),
+            "hidden": (units, 1),
+        }
+        for name, (value, least) in lowest.items():
+            if isinstance(value, bool) or int(value) != value or value < least:
+                raise ValueError(f"TextRegressor: {name} must be a whole number >= {least}, got {value!r}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"TextRegressor: dropout must be at least 0 and below 1, got {dropout!r}")
+        center, unit = check_unit("TextRegressor", center, unit)
+        drop = keras.layers.Dropout(dropout, name="dropout")
+        inputs = keras.Input((None,), dtype="int32", name="instances")
+        weigh = None
+        if form == "convolutional":
+            places = ops.cast(ops.not_equal(inputs, 0), "float32")
+            outputs = keras.layers.Embedding(num_words, embedding, name="embedding")(inputs)
+            outputs, places = MaskedConvolution(filters, 3, pool=5, name="convolution_0")(outputs, places)
+            outputs, places = MaskedConvolution(filters, 5, pool=5, name="convolution_1")(drop(outputs), places)
+            outputs = ops.max(outputs, axis=1)
+            outputs = keras.layers.Dense(units, activation="relu", name="hidden")(outputs)
+        else:
+            weigh = TfIdf(num_words, name="tf_idf")
+            outputs = drop(keras.layers.Dense(units, activation="relu", name="hidden")(weigh(inputs)))
+        if head:
+            outputs = keras.layers.Dense(1, name="value")(outputs)
+            outputs = LabelUnit(center, unit, name="label_unit")(outputs)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+        self.weigh = weigh
+        self.settings = {
+            "num_words": int(num_words),
+            "form": form,
+            "embedding": int(embedding),
+            "filters": int(filters),
+            "hidden": hidden,
+            "dropout": float(dropout),
+            "center": center,
+            "unit": unit,
+            "head": bool(head),
+        }
+
+    def adapt(self, ids: np.ndarray) -> None:
+        """Takes the words' weights from the training texts; the convolutional form has none.
+
+        Args:
+            ids: int `[N, T]`.
+
+        Raises:
+            DataError: another shape, no texts, or ids that there are not.
+        """
+        if self.weigh is not None:
+            self.weigh.adapt(ids)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**self.settings, "name": self.name, "trainable": self.trainable}

@@ -1,0 +1,307 @@
+"""The layer RatingEM against the equations of its EM in loops and float64; LabelUnit and the ratings' loss with it."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.layers import CrowdsourcedLayer, LabelUnit
+from crowdzoo.layers.rating_em import RatingEM, posterior
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.losses import MaskedCrowdMeanSquaredError
+from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+B, D, R = 4, 4, 5
+NAN = np.nan
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
+# Annotator 3 rated once, annotator 4 never; nobody rated task 2.
+DENSE = np.array(
+    [[1.0, 2, 4, NAN, NAN], [2, 3.5, NAN, NAN, NAN], [NAN] * 5, [5, NAN, 6, 4, NAN], [0, 1, NAN, NAN, NAN]]
+)
+ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes(check, form):
+    arguments = {
+        "num_annotators": R, "bias": True, "prior": 0.5, "epochs_per_round": 3, "start_rounds": 7, "center": 2.0,
+        "unit": 1.5,
+    }  # fmt: skip
+    p = np.random.default_rng(0).normal(size=(B, 1)).astype("float32")
+    ids = {"annotators": IDS} if form == "sparse" else {}
+    check(LayerCase(RatingEM, arguments, p, (B, 3 if ids else R), ids))
+
+
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes_for_the_label_unit(check):
+    x = np.random.default_rng(0).normal(size=(3, 2)).astype("float32")
+    check(LayerCase(LabelUnit, {"center": -3.0, "unit": 0.5}, x, (3, 2)))
+    np.testing.assert_allclose(ops.convert_to_numpy(LabelUnit(-3.0, 0.5)(x)), x * 0.5 - 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"prior": 0}, "prior must be above 0 and finite, got 0"),
+        ({"prior": NAN}, "prior must be above 0 and finite, got nan"),
+        ({"epochs_per_round": 0}, "epochs_per_round must be a whole number >= 1, got 0"),
+        ({"start_rounds": 1.5}, "start_rounds must be a whole number >= 1, got 1.5"),
+        ({"unit": 0.0}, "unit must be above 0 and finite, got 0.0"),
+        ({"center": np.inf}, "center must be a finite number, got inf"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RatingEM(**{"num_annotators": R, **arguments})
+
+
+def test_a_wrong_input_and_questions_for_classes_are_refused():
+    layer = RatingEM(R)
+    with pytest.raises(ValueError, match=r"must have shape \[batch, 1\], one estimate a task, got \(4, 2\)"):
+        layer(np.zeros((B, 2), "float32"))
+    with pytest.raises(ValueError, match="no weights yet"):
+        layer.annotator_biases()
+    with pytest.raises(ValueError, match="ratings have no confusion matrices"):
+        layer.annotator_confusions()
+
+
+# === The equations ===
+
+
+def rounds(estimates, state, center, unit, prior):
+    """One round in loops: E-step, biases, anchor, precisions, variances. Returns targets, state, log-likelihood."""
+    bias, precision, variance, among = state
+    y = (DENSE - center) / unit
+    seen = ~np.isnan(y)
+    pairs = list(zip(*np.nonzero(seen), strict=True))
+    mean, spread, likelihood = np.array(estimates, float), np.full(len(y), variance), 0.0
+    for i in range(len(y)):
+        who = np.flatnonzero(seen[i])
+        if not len(who):
+            continue
+        total = 1 / variance + sum(precision[r] for r in who)
+        mean[i] = (estimates[i] / variance + sum(precision[r] * (y[i, r] - bias[r]) for r in who)) / total
+        spread[i] = 1 / total
+        rest = y[i][who] - estimates[i] - bias[who]
+        covariance = np.diag(1 / precision[who]) + variance
+        likelihood -= (rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(2 * np.pi * covariance)[1]) / 2
+    new, width = np.zeros(R), np.zeros(R)
+    for r in range(R):
+        rated = np.flatnonzero(seen[:, r])
+        width[r] = 1 / (1 / among + precision[r] * len(rated))
+        new[r] = width[r] * precision[r] * sum(y[i, r] - mean[i] for i in rated)
+    among = np.mean([new[r] ** 2 + width[r] for r in range(R) if seen[:, r].any()])
+    common = sum(new[r] for _, r in pairs) / len(pairs)
+    bias, mean = new - common, mean + common
+    squares = [
+        sum((y[i, r] - mean[i] - bias[r]) ** 2 + spread[i] + width[r] for i in np.flatnonzero(seen[:, r]))
+        for r in range(R)
+    ]
+    pooled = sum(squares) / len(pairs)
+    precision = np.array([(prior + seen[:, r].sum() / 2) / (prior * pooled + squares[r] / 2) for r in range(R)])
+    rated = seen.any(axis=1)
+    variance = np.mean((mean - estimates)[rated] ** 2 + spread[rated])
+    return mean, (bias, precision, variance, among), likelihood
+
+
+def test_whole_epochs_are_the_equations():
+    x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+    center, unit = rating_unit(ANNOTATIONS)
+    keras.utils.set_random_seed(0)
+    base = FeatureRegressor(D, hidden=(), center=center, unit=unit)
+    layer = RatingEM(R, prior=0.7, start_rounds=3, center=center, unit=unit)
+    model = CrowdModel(base, layer)
+    model.compile(keras.optimizers.SGD(0.3))
+    kernel, bias = (np.array(weight, "float64") for weight in base.get_weights()[2:])
+    state = (np.zeros(R), np.ones(R), 1.0, 0.1)
+    rated = np.array([0, 1, 3, 4])
+    estimates = np.zeros(len(DENSE))
+    for _ in range(3):
+        targets, state, _ = rounds(estimates, state, center, unit, 0.7)
+        estimates[:] = targets[rated].mean()
+    losses, likelihoods = [], []
+    for epoch in range(3):
+        if epoch:
+            targets, state, likelihood = rounds((x @ kernel + bias)[:, 0], state, center, unit, 0.7)
+            likelihoods.append(likelihood)
+        error = (x @ kernel + bias)[rated, 0] - targets[rated]
+        losses.append(np.mean(error**2))
+        kernel = kernel - 0.3 * 2 * (x[rated].T @ error)[:, None] / len(rated) * 1.0
+        bias = bias - 0.3 * 2 * error.mean()
+    history = model.fit(x, ANNOTATIONS, epochs=3, batch_size=32, verbose=0).history
+    np.testing.assert_allclose(history["loss"], losses, rtol=1e-3)
+    np.testing.assert_allclose(history["log_likelihood"], likelihoods, rtol=1e-3)
+    np.testing.assert_allclose(model.annotator_biases(), state[0] * unit, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(layer.annotator_precisions(), state[1] / unit**2, rtol=1e-3)
+    np.testing.assert_allclose(model.predict(x, verbose=0), center + unit * (x @ kernel + bias), rtol=1e-3)
+    assert abs((DENSE * 0 + model.annotator_biases())[~np.isnan(DENSE)].sum()) < 1e-4  # anchored
+
+
+def test_the_posterior_is_that_of_a_normal_distribution():
+    rng = np.random.default_rng(0)
+    bias, precision = rng.normal(size=R), rng.uniform(0.5, 2, R)
+    tasks, annotators = np.nonzero(~np.isnan(DENSE))
+    means, variances, likelihood = posterior(
+        np.zeros(5), 0.5, tasks, annotators, DENSE[tasks, annotators], bias, precision
+    )
+    expected = 0.0
+    for i in (0, 1, 3, 4):
+        who = annotators[tasks == i]
+        rest = DENSE[i, who] - bias[who]
+        covariance = np.diag(1 / precision[who]) + 0.5
+        expected -= (rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(2 * np.pi * covariance)[1]) / 2
+        np.testing.assert_allclose(means[i], 0.5 * np.linalg.solve(covariance, rest).sum(), rtol=1e-9)
+        np.testing.assert_allclose(variances[i], 0.5 - 0.25 * np.linalg.inv(covariance).sum(), rtol=1e-9)
+    assert likelihood == pytest.approx(expected, rel=1e-9)
+    assert (means[2], variances[2]) == (0.0, 0.5)
+
+
+# === Training ===
+
+N, ANNOTATORS = 400, 8
+
+
+def a_crowd(unit=1.0):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, D)).astype("float32")
+    truth = x @ np.array([1.0, -0.5, 0.5, 0.0]) + 3
+    bias = np.array([1.5, -0.5, -0.5, 0.0, -0.5, 0.5, -0.5, 0.0])
+    deviation = np.array([0.3, 0.3, 1.5, 0.6, 0.3, 0.9, 0.3, 0.3])
+    dense = truth[:, None] + bias + rng.normal(size=(N, ANNOTATORS)) * deviation
+    for row in dense:
+        row[rng.permutation(ANNOTATORS - 1)[:4]] = NAN
+    dense[:, -1] = NAN
+    return x, truth * unit, bias * unit, deviation * unit, Annotations.from_dense(dense * unit, kind="regression")
+
+
+def a_model(annotations, seed=0, dropout=0.0, **more):
+    keras.utils.set_random_seed(seed)
+    center, unit = rating_unit(annotations)
+    base = FeatureRegressor(D, hidden=(16,), dropout=dropout, center=center, unit=unit)
+    model = CrowdModel(base, RatingEM(annotations.num_annotators, center=center, unit=unit, **more))
+    model.compile(keras.optimizers.Adam(0.01))
+    return model
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-4])
+def test_a_simulated_crowd_is_recovered_in_any_unit(unit):
+    x, truth, bias, deviation, annotations = a_crowd(unit)
+    model = a_model(annotations)
+    model.fit(x, annotations, epochs=12, batch_size=50, verbose=0)
+    counts = np.bincount(annotations.annotator_ids, minlength=ANNOTATORS)
+    common = bias @ counts / counts.sum()
+    np.testing.assert_allclose(model.annotator_biases()[:7], bias[:7] - common, atol=0.15 * unit)
+    np.testing.assert_allclose(1 / np.sqrt(model.crowd.annotator_precisions()[:7]), deviation[:7], rtol=0.25)
+    found = model.predict(x, verbose=0)[:, 0] - common
+    assert np.std(found - truth) < 0.35 * unit
+    means, errors = model.crowd.posterior_ratings(
+        found + common, annotations.task_ids, annotations.annotator_ids, annotations.labels
+    )
+    ratings = np.bincount(annotations.task_ids, annotations.labels, N) / annotations.redundancy
+    assert np.std(means - truth) < 0.5 * np.std(ratings - truth)
+    assert (errors > 0).all()
+
+
+def test_validation_is_the_squared_error_of_the_answers_and_annotators_without_ratings_change_nothing():
+    x, _, _, _, annotations = a_crowd()
+    wide = np.concatenate([annotations.to_dense(), np.full((N, 20), NAN)], axis=1)
+    model = a_model(annotations)
+    history = model.fit(x, annotations, validation_data=(x, annotations), epochs=2, batch_size=N, verbose=0).history
+    answers = ops.convert_to_numpy(model.crowd(model.base(x)))[annotations.task_ids, annotations.annotator_ids]
+    unit = model.crowd.unit
+    np.testing.assert_allclose(
+        history["val_loss"][-1], np.mean(((annotations.labels - answers) / unit) ** 2), rtol=1e-4
+    )
+    other = a_model(Annotations.from_dense(wide, kind="regression"))
+    np.testing.assert_allclose(
+        other.fit(x, wide, epochs=2, batch_size=N, verbose=0).history["loss"], history["loss"], rtol=1e-4
+    )
+
+
+def test_two_runs_with_one_seed_agree_and_a_saved_model_is_the_same(tmp_path):
+    x, _, _, _, annotations = a_crowd()
+    models = []
+    for _ in range(2):
+        models.append(a_model(annotations, dropout=0.2, prior=0.5))
+        models[-1].fit(x, annotations, epochs=2, batch_size=100, seed=3, verbose=0)
+    one, two = models
+    for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
+        np.testing.assert_array_equal(left, right)
+    one.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
+    np.testing.assert_array_equal(loaded.annotator_biases(), one.annotator_biases())
+    assert (loaded.crowd.prior, loaded.crowd.unit) == (0.5, one.crowd.unit)
+
+
+def test_without_biases_they_stay_zero():
+    x, _, _, _, annotations = a_crowd()
+    model = a_model(annotations, bias=False)
+    model.fit(x, annotations, epochs=1, batch_size=100, verbose=0)
+    np.testing.assert_array_equal(model.annotator_biases(), np.zeros(ANNOTATORS))
+
+
+# === The ratings' loss, and the crowd layer in units ===
+
+
+def test_the_loss_counts_in_units_of_the_ratings():
+    y, p = np.array([[1.0, NAN], [4.0, 2.0]], "float32"), np.array([[3.0, 9.0], [4.0, 1.0]], "float32")
+    plain = MaskedCrowdMeanSquaredError()(y, p)
+    np.testing.assert_allclose(ops.convert_to_numpy(RatingSquaredError(2.0)(y, p)), ops.convert_to_numpy(plain) / 4)
+    revived = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RatingSquaredError(2.0)))
+    assert revived.unit == 2.0
+    with pytest.raises(ValueError, match="unit must be above 0"):
+        RatingSquaredError(0.0)
+
+
+@pytest.mark.parametrize("connection", ["S", "B", "S+B"])
+def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection):
+    p = np.random.default_rng(0).normal(size=(B, 1)).astype("float32")
+    plain = CrowdsourcedLayer(R, connection, "regression")
+    other = CrowdsourcedLayer(R, connection, "regression", center=5.0, unit=2.0)
+    for layer in (plain, other):
+        layer.build((None, 1))
+        layer.set_weights([np.arange(R) / 4 + number for number in range(len(layer.weights))])
+    answers = ops.convert_to_numpy(plain(p))
+    np.testing.assert_allclose(ops.convert_to_numpy(other(5 + 2 * p)), 5 + 2 * answers, rtol=1e-5)
+    np.testing.assert_allclose(other.annotator_biases(), 2 * plain.annotator_biases())
+    revived = CrowdsourcedLayer.from_config(other.get_config())
+    assert (revived.center, revived.unit, revived.anchor) == (5.0, 2.0, False)
+
+
+def test_anchored_biases_sum_to_zero_over_the_annotations_and_answers_stay(tmp_path):
+    x, _, _, _, annotations = a_crowd()
+    center, unit = rating_unit(annotations)
+    models = []
+    for anchor in (False, True):
+        keras.utils.set_random_seed(0)
+        base = FeatureRegressor(D, hidden=(), center=center, unit=unit)
+        layer = CrowdsourcedLayer(ANNOTATORS, "B", "regression", center=center, unit=unit, anchor=anchor)
+        models.append(CrowdModel(base, layer))
+        models[-1].compile(keras.optimizers.Adam(0.02))
+        models[-1].fit(x, annotations, epochs=3, batch_size=100, verbose=0)
+    free, anchored = models
+    counts = np.bincount(annotations.annotator_ids, minlength=ANNOTATORS)
+    common = free.annotator_biases() @ counts / counts.sum()
+    assert abs(common) > 0.002
+    assert abs(anchored.annotator_biases() @ counts) < 1e-3
+    np.testing.assert_allclose(
+        anchored.predict(x, verbose=0), free.predict(x, verbose=0) + common, rtol=1e-4, atol=1e-4
+    )
+    asked = {"instances": x[:5], "annotators": np.tile(np.arange(3, dtype="int32"), (5, 1))}
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(anchored(asked)), ops.convert_to_numpy(free(asked)), rtol=1e-4, atol=1e-4
+    )
+    anchored.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(x, verbose=0), anchored.predict(x, verbose=0))
+
+
+def test_units_and_anchors_belong_to_ratings():
+    with pytest.raises(ValueError, match="anchor belongs to connection 'B' of a regression"):
+        CrowdsourcedLayer(R, "S+B", "regression", anchor=True)
+    with pytest.raises(ValueError, match="center and unit belong to a regression"):
+        CrowdsourcedLayer(R, "MW", unit=2.0)

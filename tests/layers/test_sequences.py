@@ -1,0 +1,418 @@
+"""Crowd layers on tokens, against their equations token by token in NumPy with loops and float64."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.layers import (
+    WAUM,
+    ConfusionMatrices,
+    CrossFittedEM,
+    CrowdsourcedLayer,
+    DeepEM,
+    DoctorNet,
+    GeoCrowdNet,
+    MaxMIG,
+    PooledConfusions,
+    TraceRegularization,
+    UnionNet,
+)
+from crowdzoo.layers.doctor_net import VoteShareCrossentropy
+from crowdzoo.layers.expectation import ExpectedLogLikelihood
+from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.models import ArrayData, CrowdModel
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+N, T, K, R, D = 5, 4, 3, 4, 6
+LENGTHS = [4, 2, 1, 3, 4]
+# who labelled which sentence; nobody the fourth, and annotator 3 nothing
+WHO = [[0, 1], [0, 1, 2], [2], [], [1, 2]]
+
+
+def a_crowd(seed=0):
+    """Dense labels `[N, T, R]` and their annotations."""
+    rng = np.random.default_rng(seed)
+    dense = np.full((N, T, R), -1)
+    for i, annotators in enumerate(WHO):
+        for r in annotators:
+            dense[i, : LENGTHS[i], r] = rng.integers(K, size=LENGTHS[i])
+    return dense, Annotations.from_dense(dense, kind="sequence", classes=np.arange(K))
+
+
+def probabilities(shape=(N, T), seed=1):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=shape).astype("float32")
+
+
+def a_base(seed=0):
+    """Softmax regression at every token."""
+    keras.utils.set_random_seed(seed)
+    return keras.Sequential([keras.Input((None, D)), keras.layers.Dense(K, activation="softmax")])
+
+
+def features(seed=2):
+    return np.random.default_rng(seed).normal(size=(N, T, D)).astype("float32")
+
+
+def given(crowd):
+    """A model whose instances are the base's answers themselves."""
+    return CrowdModel(keras.Sequential([keras.Input((None, K)), keras.layers.Identity()]), crowd)
+
+
+def some_confusions(seed=3):
+    return np.random.default_rng(seed).dirichlet(np.ones(K), size=(R, K))
+
+
+def posteriors_by_hand(p, dense, confusions):
+    """q `[N, T, K]`, zeros where nobody labelled, and the log-likelihood of all labels."""
+    q, likelihood = np.zeros((N, T, K)), 0.0
+    for i, t in np.ndindex(N, T):
+        said = [(r, label) for r, label in enumerate(dense[i, t]) if label >= 0]
+        if said:
+            odds = p[i, t].astype("float64")
+            for r, label in said:
+                odds = odds * confusions[r, :, label]
+            q[i, t] = odds / odds.sum()
+            likelihood += np.log(odds.sum())
+    return q, likelihood
+
+
+def votes_by_hand(dense):
+    counts = np.zeros((N, T, K))
+    for i, t, r in np.argwhere(dense >= 0):
+        counts[i, t, dense[i, t, r]] += 1
+    return counts
+
+
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+@pytest.mark.parametrize("layer", [ConfusionMatrices, DoctorNet])
+def test_the_battery_passes_on_sequences(layer, check):
+    heads = layer is DoctorNet
+    arguments = {"num_annotators": R, "task": "sequence", **({"num_classes": K, "weighted": True} if heads else {})}
+    ids = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1], [2, 1, 0]], dtype="int32")
+    inputs = features() if heads else probabilities()
+    check(LayerCase(layer, arguments, inputs, (N, T, 3, K), {"annotators": ids}))
+
+
+# === DeepEM ===
+
+
+def test_the_posterior_of_a_token_is_bayes_rule_on_its_own_labels():
+    dense, annotations = a_crowd()
+    model, p, confusions = given(DeepEM(R, task="sequence")), probabilities(), some_confusions()
+    model.crowd.set_confusions(confusions)
+    expected, likelihood = posteriors_by_hand(p, dense, confusions)
+    # two in a batch, whose sentences are cut to the longest of the batch
+    found, total = model.e_step(ArrayData(p, annotations), batch_size=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert total == pytest.approx(likelihood, rel=1e-4)
+    for i, length in enumerate(LENGTHS):
+        assert not found[i, length if WHO[i] else 0 :].any()
+    # who asks for posteriors gets the estimate where nobody labelled
+    expected[3] = p[3]
+    np.testing.assert_allclose(model.posteriors(p, annotations), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
+    dense, annotations = a_crowd()
+    prior, epochs = 0.01, 6
+    model = CrowdModel(a_base(), DeepEM(R, prior=prior, diagonal=0.6, task="sequence"))
+    model.compile(keras.optimizers.SGD(0.0))  # the base is fixed
+    x = features()
+    p = ops.convert_to_numpy(model(x)).astype("float64")
+    start = np.array([[0.6 if k == said else 0.2 for said in range(K)] for k in range(K)])
+    q = votes_by_hand(dense)
+    q /= np.maximum(q.sum(axis=-1, keepdims=True), 1)
+    losses, likelihoods, confusions = [], [], None
+    for epoch in range(epochs):
+        if epoch:
+            q, likelihood = posteriors_by_hand(p, dense, confusions)
+            likelihoods.append(likelihood)
+        confusions = np.array([prior * start] * R)
+        for i, t, r in np.argwhere(dense >= 0):
+            for k in range(K):
+                confusions[r, k, dense[i, t, r]] += q[i, t, k]
+        confusions /= confusions.sum(axis=2, keepdims=True)
+        loss = 0.0
+        for i, t in np.argwhere((dense >= 0).any(axis=2)):
+            for k in range(K):
+                said = sum(np.log(confusions[r, k, label]) for r, label in enumerate(dense[i, t]) if label >= 0)
+                loss -= q[i, t, k] * (np.log(p[i, t, k]) + said)
+        losses.append(loss / sum(map(bool, WHO)))  # a sentence's loss is the sum over its tokens
+    history = model.fit(x, annotations, epochs=epochs, batch_size=N, verbose=0).history
+    np.testing.assert_allclose(model.annotator_confusions(), confusions, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(history["log_likelihood"], likelihoods, rtol=1e-4)
+    np.testing.assert_allclose(history["loss"], losses, rtol=1e-4)
+    assert np.diff(history["log_likelihood"]).min() > -1e-3
+    np.testing.assert_allclose(model.annotator_confusions()[3], start, rtol=1e-4)  # who said nothing keeps the prior
+
+
+def test_confusions_of_simulated_annotators_of_sequences_are_recovered():
+    rng = np.random.default_rng(0)
+    sentences, annotators, tokens = 150, 6, 8
+    truth = rng.choice(K, p=[0.5, 0.3, 0.2], size=(sentences, tokens))
+    x = (1.5 * np.eye(K)[truth] + rng.normal(size=(sentences, tokens, K))).astype("float32")
+    confusions = np.array([0.7 * np.eye(K) + 0.3 * rng.dirichlet(np.ones(K), K) for _ in range(annotators)])
+    confusions[1] = 0.1 / K + 0.9 * np.eye(K)[[1, 2, 0]]  # always wrong
+    dense = np.full((sentences, tokens, annotators), -1)
+    lengths = rng.integers(4, tokens + 1, sentences)
+    for i, length in enumerate(lengths):
+        for r in rng.permutation(annotators)[:3]:
+            dense[i, :length, r] = [rng.choice(K, p=confusions[r, k]) for k in truth[i, :length]]
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((None, K)), keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, DeepEM(annotators, task="sequence"))
+    model.compile(keras.optimizers.Adam(0.05))
+    annotations = Annotations.from_dense(dense, kind="sequence", classes=np.arange(K))
+    model.fit(x, annotations, epochs=8, batch_size=50, verbose=0)
+    # a count of some 75 to 220 labels a row alone errs by .03 on average
+    assert np.abs(model.annotator_confusions() - confusions).mean() < 0.06
+    there = np.arange(tokens) < lengths[:, None]
+    posteriors = model.posteriors(x, annotations)
+    votes = (dense[..., None] == np.arange(K)).sum(axis=2)
+    right = [(array.argmax(axis=-1) == truth)[there].mean() for array in (posteriors, votes)]
+    assert right[0] > right[1] + 0.05
+
+
+def test_the_expected_log_likelihood_of_a_sentence_is_the_sum_over_its_tokens():
+    rng = np.random.default_rng(0)
+    q, joint = probabilities(), -rng.exponential(size=(N, T, K)).astype("float32")
+    q[2, 1:] = 0  # beyond the sentence
+    expected = [-sum(q[i, t, k] * joint[i, t, k] for t in range(T) for k in range(K)) for i in range(N)]
+    loss = ExpectedLogLikelihood(reduction=None)
+    np.testing.assert_allclose(ops.convert_to_numpy(loss(q, joint)), expected, rtol=1e-5)
+    assert float(ops.convert_to_numpy(ExpectedLogLikelihood()(q, joint))) == pytest.approx(np.mean(expected), rel=1e-5)
+    # labels instead of posteriors: the mean over them
+    dense, _ = a_crowd()
+    logs = np.log(probabilities((N, T, R)))
+    cells = np.argwhere(dense >= 0)
+    mean = -np.mean([logs[i, t, r, dense[i, t, r]] for i, t, r in cells])
+    assert float(ops.convert_to_numpy(ExpectedLogLikelihood()(dense, logs))) == pytest.approx(mean, rel=1e-5)
+
+
+# === CrowdsourcedLayer: the majority first ===
+
+
+class Recorded(CrowdModel):
+    """Notes what each phase is trained on, and trains only where that is asked for."""
+
+    trains = False
+
+    def fit_batches(self, data, **kwargs):
+        frozen = not self.crowd.kernel.trainable
+        self.phases = [*getattr(self, "phases", []), (type(self.loss).__name__, kwargs["epochs"], frozen)]
+        self.passes = [*getattr(self, "passes", []), [(np.asarray(x), np.asarray(y)) for x, y in data] if frozen else 0]
+        return super().fit_batches(data, **kwargs) if self.trains else None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "epochs"),
+    [
+        ({"task": "sequence"}, 5),
+        ({"task": "sequence", "majority_epochs": 2}, 2),
+        ({"task": "sequence", "majority_epochs": 0}, 0),
+        ({}, 0),
+        ({"majority_epochs": 3}, 3),
+    ],
+)
+def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, epochs):
+    dense, annotations = a_crowd()
+    x = features()
+    if "task" not in arguments:
+        x, dense = x[:, 0], dense[:, :1]
+        annotations = Annotations.from_dense(dense[:, 0], classes=np.arange(K))
+    shape = (D,) if x.ndim == 2 else (None, D)
+    base = keras.Sequential([keras.Input(shape), keras.layers.Dense(K, activation="softmax")])
+    model = Recorded(base, CrowdsourcedLayer(R, scale=2.0, **arguments))
+    model.compile()
+    model.fit(x, annotations, epochs=7, batch_size=N, shuffle=False, verbose=0)
+    first = [("MaskedCrossentropy", epochs, True)] if epochs else []
+    assert model.phases == [*first, ("MaskedCrowdCrossentropy", 7, False)]
+    if epochs:
+        ((found, targets),) = model.passes[0]
+        labelled = [i for i, who in enumerate(WHO) if who]
+        np.testing.assert_array_equal(found, x[labelled])
+        counts = votes_by_hand(np.pad(dense, [(0, 0), (0, T - dense.shape[1]), (0, 0)], constant_values=-1))
+        for i, t in np.ndindex(N, dense.shape[1]):
+            if i in labelled:
+                best = [k for k in range(K) if counts[i, t, k] == counts[i, t].max() > 0]
+                row = [k in best for k in range(K)] / np.maximum(len(best), 1)  # of a tie each an equal part
+                np.testing.assert_allclose(targets[labelled.index(i)].reshape(-1, K)[t], row, rtol=1e-6)
+        assert (counts.max(axis=-1) == np.sort(counts, axis=-1)[..., 1]).any()  # ties are there
+
+
+def test_the_majoritys_phase_trains_the_base_alone_and_is_not_repeated():
+    dense, annotations = a_crowd()
+    x, rate = features(), 0.5
+    # the decay would pull at the annotators' weights, too
+    optimizer = keras.optimizers.SGD(rate, weight_decay=0.1)
+    model = Recorded(a_base(), CrowdsourcedLayer(R, task="sequence", majority_epochs=1))
+    model.compile(optimizer)
+    kernel, bias = (weight.astype("float64") for weight in model.base.get_weights())
+    model.trains = True
+    history = model.fit(x, annotations, epochs=1, batch_size=N, verbose=0)
+    assert len(history.history["loss"]) == 1  # of the second phase only
+    assert model.optimizer is optimizer
+    assert int(ops.convert_to_numpy(optimizer.iterations)) == 1
+    assert type(model.loss).__name__ == "MaskedCrowdCrossentropy"
+    assert len(model.trainable_variables) == 3
+    # the loss of the second phase's only step was that of identities on the base after the first phase's step
+    counts = votes_by_hand(dense)
+    winners = (counts == counts.max(axis=-1, keepdims=True)) & (counts > 0)
+    target = winners / np.maximum(winners.sum(axis=-1, keepdims=True), 1)
+    tokens = counts.sum(axis=-1) > 0
+    error = softmax(x @ kernel + bias) - target
+    kernel_step = np.einsum("ntd,ntk->dk", x * tokens[..., None], error) / tokens.sum()
+    bias_step = (error * tokens[..., None]).sum(axis=(0, 1)) / tokens.sum()
+    kernel, bias = ((1 - 0.1 * rate) * old - rate * step for old, step in ((kernel, kernel_step), (bias, bias_step)))
+    answers = np.log(softmax(softmax(x @ kernel + bias)))
+    loss = -np.mean([answers[i, t, dense[i, t, r]] for i, t, r in np.argwhere(dense >= 0)])
+    assert history.history["loss"][0] == pytest.approx(loss, rel=1e-4)
+    model.fit(x, annotations, epochs=1, batch_size=N, verbose=0)
+    assert [phase[0] for phase in model.phases] == ["MaskedCrossentropy", *["MaskedCrowdCrossentropy"] * 2]
+
+
+def softmax(logits):
+    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5])
+def test_impossible_majority_epochs_are_named(wrong):
+    with pytest.raises(ValueError, match="majority_epochs must be a whole number >= 0, got"):
+        CrowdsourcedLayer(R, task="sequence", majority_epochs=wrong)
+
+
+def test_ratings_have_no_majority():
+    with pytest.raises(ValueError, match="ratings have no majority, so majority_epochs is for classes"):
+        CrowdsourcedLayer(R, "B", "regression", majority_epochs=1)
+    assert CrowdsourcedLayer(R, "B", "regression", majority_epochs=0).majority_epochs == 0
+
+
+@pytest.mark.parametrize("epochs", [None, 0, 3])
+def test_the_config_holds_the_majoritys_epochs(epochs):
+    config = CrowdsourcedLayer(R, task="sequence", majority_epochs=epochs).get_config()
+    assert CrowdsourcedLayer.from_config(json.loads(json.dumps(config))).majority_epochs == epochs
+
+
+# === MaskedCrossentropy ===
+
+
+def test_masked_crossentropy_is_the_mean_over_tokens_that_have_a_distribution():
+    q, p = probabilities(seed=4), probabilities(seed=5)
+    there = np.random.default_rng(0).random((N, T)) < 0.6
+    q[~there] = 0
+    weight = np.random.default_rng(1).random(N)
+    costs = {(i, t): -sum(q[i, t, k] * np.log(p[i, t, k]) for k in range(K)) for i, t in np.argwhere(there)}
+    loss = MaskedCrossentropy()
+    assert float(ops.convert_to_numpy(loss(q, p))) == pytest.approx(np.mean([*costs.values()]), rel=1e-5)
+    weighted = sum(weight[i] * cost for (i, _), cost in costs.items()) / len(costs)
+    assert float(ops.convert_to_numpy(loss(q, p, sample_weight=weight))) == pytest.approx(weighted, rel=1e-5)
+    # padding costs nothing, whatever the probabilities are there; and one row a task will do
+    padded = [np.pad(array, [(0, 0), (0, 2), (0, 0)]) for array in (q, p)]
+    assert float(ops.convert_to_numpy(loss(*padded))) == pytest.approx(np.mean([*costs.values()]), rel=1e-5)
+    first = np.mean([cost for (_, t), cost in costs.items() if t == 0])
+    assert float(ops.convert_to_numpy(loss(q[:, 0], p[:, 0]))) == pytest.approx(first, rel=1e-5)
+    assert float(ops.convert_to_numpy(loss(np.zeros_like(q), p))) == 0.0
+
+
+def test_distributions_of_another_shape_are_refused_instead_of_repeated():
+    with pytest.raises(ValueError, match=r"same shape, got \(5, 1, 3\) and \(5, 4, 3\)"):
+        MaskedCrossentropy()(probabilities((N, 1)), probabilities())
+
+
+# === DoctorNet ===
+
+IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [2, 0, 1], [2, 1, -1]], dtype="int32")
+
+
+def heads(weighted):
+    """A layer with random weights, and every head's answer to `features()`, `[N, T, R, K]` in float64."""
+    layer = DoctorNet(R, K, weighted=weighted, task="sequence", heads_at_once=3)
+    layer.build((None, None, D))
+    rng = np.random.default_rng(1)
+    kernel, bias = rng.normal(size=(R, D, K)), rng.normal(size=(R, K))
+    log_weight = rng.normal(size=R) if weighted else np.zeros(R)
+    values = {"kernel": kernel, "bias": bias, "log_weight": log_weight, "seen": np.array([1, 1, 1, 0])}
+    for name, value in values.items():
+        if getattr(layer, name) is not None:
+            getattr(layer, name).assign(value.astype("float32"))
+    x, said = features().astype("float64"), np.empty((N, T, R, K))
+    for i, t, r in np.ndindex(N, T, R):
+        said[i, t, r] = softmax(np.array([sum(x[i, t] * kernel[r, :, k]) + bias[r, k] for k in range(K)]))
+    return layer, said, np.exp(log_weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["DN", "WDN"])
+def test_heads_answer_every_token_and_the_truth_is_their_mean(weighted):
+    layer, said, weights = heads(weighted)
+    dense = ops.convert_to_numpy(layer(features()))
+    sparse = ops.convert_to_numpy(layer(features(), annotators=IDS))
+    assert dense.shape == (N, T, R, K)
+    assert sparse.shape == (N, T, 3, K)
+    np.testing.assert_allclose(softmax(dense), said, rtol=1e-4, atol=1e-6)
+    for i, m in np.argwhere(IDS >= 0):
+        r = IDS[i, m]
+        np.testing.assert_allclose(softmax(sparse[i, :, m]), said[i, :, r], rtol=1e-4, atol=1e-6)
+        if weighted:  # what the softmax drops is the weight
+            np.testing.assert_allclose(np.exp(sparse[i, :, m]).sum(axis=-1), weights[r], rtol=1e-4)
+    truth = ops.convert_to_numpy(layer.truth(features()))
+    for i, t in np.ndindex(N, T):  # annotator 3 was not seen
+        expected = sum(weights[r] * said[i, t, r] for r in range(3)) / weights[:3].sum()
+        np.testing.assert_allclose(truth[i, t], expected, rtol=1e-4, atol=1e-6)
+    rows = features().reshape(-1, D)
+    by_token = [(truth[i, t], said[i, t]) for i, t in np.ndindex(N, T)]
+    confusions = sum(np.einsum("k,rl->rkl", one, other) for one, other in by_token)
+    confusions /= confusions.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(layer.confusions_on(rows), confusions, rtol=1e-4)
+
+
+def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
+    layer, said, weights = heads(weighted=True)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(-1, K, (N, T, 3)) * (IDS >= 0)[:, None] - (IDS < 0)[:, None]
+    costs = np.zeros(N)
+    for i, t in np.ndindex(N, T):
+        voters = [m for m in range(3) if labels[i, t, m] >= 0]
+        if voters:
+            mean = sum(weights[IDS[i, m]] * said[i, t, IDS[i, m]] for m in voters)
+            mean = mean / sum(weights[IDS[i, m]] for m in voters)
+            costs[i] -= sum(np.log(mean[labels[i, t, m]]) for m in voters) / len(voters)
+    found = VoteShareCrossentropy(reduction=None)(labels, layer(features(), annotators=IDS))
+    np.testing.assert_allclose(ops.convert_to_numpy(found), costs, rtol=1e-4, atol=1e-6)
+    assert costs[2] == 0
+
+
+# === Layers for classes only ===
+
+
+@pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization, MaxMIG, WAUM, CrossFittedEM, UnionNet])
+def test_layers_that_know_no_sequences_say_so(layer):
+    with pytest.raises(ValueError, match=f"{layer.__name__}: task must be one of classification, got 'sequence'"):
+        layer(2, task="sequence")
+
+
+@pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])
+def test_an_unknown_task_is_named_with_those_there_are(layer):
+    with pytest.raises(ValueError, match="task must be one of classification, sequence, got 'sequences'"):
+        layer(2, task="sequences")
+    with pytest.raises(ValueError, match="DoctorNet: task must be one of classification, sequence, got 'regression'"):
+        DoctorNet(2, K, task="regression")
+
+
+@pytest.mark.parametrize("layer", [PooledConfusions, DeepEM])
+def test_annotations_of_sequences_are_refused_under_a_layer_for_classes(layer):
+    model = CrowdModel(keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")]), layer(R))
+    model.compile()
+    with pytest.raises(DataError, match="the crowd layer is for classification, the annotations are of kind sequence"):
+        model.fit(features()[:, 0], a_crowd()[1], verbose=0)
+
+
+@pytest.mark.parametrize("layer", [ConfusionMatrices(R, task="sequence"), DeepEM(R, task="sequence")])
+def test_a_base_without_tokens_is_refused(layer):
+    with pytest.raises(ValueError, match=r"the input must have shape \[batch, tokens, classes\], got \(5, 3\)"):
+        layer(probabilities((N,)))

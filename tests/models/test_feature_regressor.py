@@ -1,0 +1,150 @@
+"""FeatureRegressor, and training of ratings by settings."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models import RATING_METHODS, FeatureRegressor, TrainingSettings, rating_unit, train
+
+ARGUMENTS = {
+    "num_features": 3,
+    "hidden": [5, 6],
+    "dropout": 0.25,
+    "mean": [1.0, 2.0, 3.0],
+    "variance": [1.0, 4.0, 9.0],
+    "batch_normalization": True,
+    "center": 2.5,
+    "unit": 0.5,
+    "name": "mine",
+    "trainable": True,
+}
+N, R, NAN = 160, 6, np.nan
+RNG = np.random.default_rng(0)
+X = RNG.normal(3, 2, size=(N, 3)).astype("float32")
+TRUTH = 50 + 10 * (X[:, 0] - 3) / 2
+DENSE = TRUTH[:, None] + [8, -3, -3, -3, 1, 0] + RNG.normal(0, 3, size=(N, R))
+DENSE[RNG.random((N, R)) < 0.4] = NAN
+DENSE[:, 4] = TRUTH  # every task has a rating, so every batch has the same shape
+DENSE[1:, 5] = NAN  # an annotator with one rating
+ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
+QUICK = {"task": "regression", "hidden": (8,), "dropout": 0.0, "epochs": 15, "batch_size": 40, "learning_rate": 0.02}
+
+
+def test_the_config_holds_every_argument_and_revives():
+    model = FeatureRegressor(**ARGUMENTS)
+    assert json.loads(json.dumps(model.get_config())) == ARGUMENTS
+    revived = keras.saving.deserialize_keras_object(json.loads(json.dumps(keras.saving.serialize_keras_object(model))))
+    assert type(revived) is FeatureRegressor
+    assert revived.get_config() == ARGUMENTS
+
+
+def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):
+    model = FeatureRegressor(3, hidden=(5,), dropout=0.5, center=10.0, unit=4.0)
+    model.adapt(X)
+    _, _, w0, b0, w1, b1 = model.get_weights()
+    h = np.maximum((X - X.mean(axis=0)) / X.std(axis=0) @ w0 + b0, 0)
+    expected = 10 + 4 * (h @ w1 + b1)
+    np.testing.assert_allclose(ops.convert_to_numpy(model(X)), expected, rtol=1e-4, atol=1e-5)
+    model.save(tmp_path / "base.keras")
+    loaded = keras.saving.load_model(tmp_path / "base.keras")
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_features": 0}, "num_features and hidden units must be at least 1"),
+        ({"hidden": (0,)}, r"hidden=\[0\]"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"unit": -1.0}, "unit must be above 0 and finite, got -1.0"),
+        ({"center": NAN}, "center must be a finite number, got nan"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        FeatureRegressor(**{"num_features": 3, **arguments})
+
+
+def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
+    assert rating_unit(ANNOTATIONS) == pytest.approx((np.nanmean(DENSE), np.nanstd(DENSE)))
+    assert rating_unit(np.array([2.0, NAN, 4.0])) == (3.0, 1.0)
+    assert rating_unit(np.full(7, 0.1)) == pytest.approx((0.1, 1.0))  # nothing to measure by
+    with pytest.raises(DataError, match="there is no rating"):
+        rating_unit(np.array([NAN]))
+    with pytest.raises(DataError, match="must be finite numbers below 1e150"):
+        rating_unit(np.array([1e200, -1e200]))
+    with pytest.raises(DataError, match="only ratings have a unit"):
+        rating_unit(Annotations.from_dense(np.array([[0, 1]])))
+
+
+# === Training by settings ===
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("crowdsourced-layer", {"connection": "S+B"}),
+        ("crowdsourced-layer", {"anchor": True}),
+        ("rating-em", {}),
+        ("doctor-net", {"weighting": "ratings"}),
+    ],
+)
+def test_every_method_speaks_in_the_labels_unit(method, arguments):
+    model = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
+    found = model.predict(X, verbose=0)[:, 0]
+    assert np.sqrt(np.mean((found - TRUTH) ** 2)) < 4  # ratings alone differ by 10
+    if method != "doctor-net":
+        assert np.isfinite(model.annotator_biases()).all()
+
+
+def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_itself():
+    settings = TrainingSettings(method="aggregated", **QUICK)
+    ratings = np.where(np.arange(N) % 4 == 0, NAN, TRUTH)
+    model, same = (train(settings, X, ratings=ratings) for _ in range(2))
+    assert model.crowd is None
+    assert np.sqrt(np.mean((model.predict(X, verbose=0)[:, 0] - TRUTH) ** 2)) < 3
+    for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"method": "deep-em"},
+            "method 'deep-em' is not for task regression; choose one of crowdsourced-layer, rating-em",
+        ),
+        ({"method": "rating-em", "task": "classification"}, "method 'rating-em' is not for task classification"),
+        ({"method": "ratingem"}, "unknown method 'ratingem'; .* Did you mean 'rating-em'"),
+        ({"task": "regresion"}, "unknown task 'regresion'; .* Did you mean 'regression'"),
+        ({"arguments": {"connection": "MW"}}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
+        ({"arguments": {"unit": 2.0}}, "has no setting 'unit'"),
+        ({"low": 2, "high": 1}, "low must be below high, both finite, got 2 and 1"),
+        ({"low": NAN}, "low must be below high, both finite"),
+        ({"task": "classification", "low": 0}, "low and high belong to task regression"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        TrainingSettings(**{**QUICK, **changes})
+
+
+def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
+    with pytest.raises(DataError, match="method rating-em needs annotations"):
+        train(TrainingSettings(method="rating-em", **QUICK), X)
+    with pytest.raises(DataError, match=r"needs ratings \[N\]"):
+        train(TrainingSettings(method="aggregated", **QUICK), X)
+    with pytest.raises(DataError, match="that of task code 3 is inf"):
+        train(TrainingSettings(method="aggregated", **QUICK), X, ratings=np.where(np.arange(N) == 3, np.inf, TRUTH))
+    with pytest.raises(
+        DataError, match=r"row 0, column 'label': .* \(task 0, annotator 0\) is outside of the scale 0 to 1"
+    ):
+        train(TrainingSettings(low=0, high=1, **QUICK), X, annotations=ANNOTATIONS)
+    with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
+        train(TrainingSettings(**QUICK), X, annotations=Annotations.from_dense(np.zeros((N, 2), int)))
+    assert RATING_METHODS == ("crowdsourced-layer", "rating-em", "doctor-net", "aggregated")

@@ -1,0 +1,56 @@
+"""Text to word ids, in TensorFlow's own operations."""
+
+import numpy as np
+import pytest
+
+from crowdzoo.errors import DataError
+
+tf = pytest.importorskip("tensorflow")
+
+from crowdzoo.models.text_ids import TextIds, build_vocabulary, words_of  # noqa: E402
+
+TEXTS = ["A good, GOOD film.", "don't see it: bad", "", "Élan café 10/10 — good!"]
+
+
+def test_words_are_lower_case_and_parted_by_what_is_no_letter_or_digit():
+    words = [[word.decode() for word in row] for row in words_of(TEXTS).to_list()]
+    assert words == [
+        ["a", "good", "good", "film"],
+        ["don't", "see", "it", "bad"],
+        [],
+        ["élan", "café", "10", "10", "good"],
+    ]
+
+
+def test_a_vocabulary_has_the_frequent_words_first():
+    assert build_vocabulary(TEXTS, max_words=3) == ["good", "10", "a"]
+    assert build_vocabulary(TEXTS, min_texts=2) == ["good"]
+    with pytest.raises(DataError, match="none of the 1 texts has a word"):
+        build_vocabulary(["..."])
+
+
+def test_ids_are_padded_cut_and_unknown_words_are_one():
+    ids = TextIds(["good", "film", "café"])
+    assert ids.num_words == 5
+    assert ids.to_numpy(TEXTS).tolist() == [[1, 2, 2, 3, 0], [1, 1, 1, 1, 0], [0] * 5, [1, 4, 1, 1, 2]]
+    assert TextIds(["good"], max_length=2).to_numpy(TEXTS, batch_size=1).tolist() == [[1, 2], [1, 1], [0, 0], [1, 1]]
+    assert ids(tf.constant([""])).shape == (1, 1)  # a text without words is one place of padding
+
+
+def test_the_same_ids_come_out_of_a_saved_graph(tmp_path):
+    module = tf.Module()
+    module.ids = TextIds(["good", "film"], max_length=4)
+    module.table = module.ids.resource
+    module.serve = tf.function(module.ids.__call__, input_signature=[tf.TensorSpec([None], tf.string)])
+    tf.saved_model.save(module, str(tmp_path / "saved"))
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    np.testing.assert_array_equal(loaded.serve(tf.constant(TEXTS)).numpy(), module.ids.to_numpy(TEXTS))
+
+
+def test_a_vocabulary_that_makes_no_sense_is_refused():
+    with pytest.raises(DataError, match="'a' is there more often"):
+        TextIds(["a", "b", "a"])
+    with pytest.raises(DataError, match="at least one word, and no empty one"):
+        TextIds(["a", ""])
+    with pytest.raises(ValueError, match="max_length must be at least 1"):
+        TextIds(["a"], max_length=0)
