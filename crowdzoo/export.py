@@ -15,6 +15,7 @@ import numpy as np
 
 import crowdzoo
 from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.export_signatures import build_signatures
 
 if TYPE_CHECKING:
     from crowdzoo.models.crowd_model import CrowdModel
@@ -26,7 +27,9 @@ __all__ = [
     "WARMUP_INSTANCES",
     "export_model",
     "load_and_predict",
+    "load_saved_model",
     "newest_version",
+    "stacked",
 ]
 
 # TF Serving looks for warm-up requests here, and nowhere else.
@@ -36,6 +39,7 @@ MODEL_CARD_FILE = "assets.extra/model_card.json"
 REQUEST_FILES = {
     "serving_default": "assets.extra/request.json",
     "annotators": "assets.extra/request_annotators.json",
+    "spans": "assets.extra/request_spans.json",
 }
 # Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
 WARMUP_INSTANCES = 16
@@ -45,8 +49,9 @@ def export_model(
     model: CrowdModel,
     path: str | Path,
     *,
-    classes: Sequence[str],
+    classes: Sequence[str] | None = None,
     annotators: Sequence[str] = (),
+    encoder: Any = None,
     name: str = "model",
     warmup_instances: Any = None,
     model_card: Mapping[str, Any] | None = None,
@@ -56,10 +61,15 @@ def export_model(
     Signatures (`B` instances in a request, `K` classes):
 
     - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
-      `[B, H, W, C]`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`, `class` string `[B]`.
+      `[B, H, W, C]`; with an encoder raw text, string `[B]`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
+      `class` string `[B]`. Of a regressor `value` float32 `[B]`, in the ratings' unit. Of a tagger, padded to the
+      longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the
+      tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
+    - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
+      `[B, S]` (mean of the span's tokens), `starts`, `ends` int64 `[B, S]` (bytes), `lengths` int64 `[B]`.
     - `annotators`, where the model has a crowd layer: `instances` and `annotator`, string `[B]`, the
-      annotators' names -> the same outputs, for what that annotator would say of the instance. A name that
-      the model was not trained with is an `InvalidArgumentError` that quotes it.
+      annotators' names -> the same outputs as `serving_default`, for what that annotator would say of the instance. A
+      name that the model was not trained with is an `InvalidArgumentError` that quotes it.
 
     Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
     `model_card.json`, and for each signature one request as JSON.
@@ -67,21 +77,22 @@ def export_model(
     The folder appears at once and complete: it is written under another name and then renamed.
 
     Args:
-        model: a built `CrowdModel` on the TensorFlow backend: `model.base` gives class probabilities, and
-            `model.crowd` is None or a layer called as `crowd(probabilities, annotators=codes [B, 1])`.
+        model: a built `CrowdModel` on the TensorFlow backend.
         path: folder to write. To be served it should be `MODEL_DIR/<version>`, the version an integer.
-        classes: names of the `K` classes, in the order of the base's output.
+        classes: names of the `K` classes or tags, in the order of the base's output; None for ratings.
         annotators: names of the `R` annotators, in the order of their codes. Ignored without a crowd layer.
+        encoder: from raw text to what the base takes, `TokenEncoder` or `TextIds`; it goes into the graph. None where
+            the base takes the instances themselves. A tagger needs one.
         name: the model's name in the warm-up requests and the card.
-        warmup_instances: array `[n, ...]` of instances; the first 16 become warm-up requests. None takes one
-            instance of zeros.
+        warmup_instances: array `[n, ...]` of instances (texts, with an encoder); the first 16 become warm-up requests.
+            None takes one instance of zeros (or the text "warm up").
         model_card: more to say in the card, such as metrics; anything JSON can hold.
 
     Returns:
         `path`.
 
     Raises:
-        ConfigError: another backend, a base that is no classifier, a folder that is there already and not empty,
+        ConfigError: another backend, an output of another shape, a folder that is there already and not empty,
             names that do not fit the model, or warm-up instances that do not fit the base.
     """
     path = Path(path)
@@ -91,17 +102,20 @@ def export_model(
             f"for a served model that is MODEL_DIR/<a higher version number>"
         )
     _check_backend()
-    class_names = _names(classes, "classes")
+    class_names = None if classes is None else _names(classes, "classes")
     annotator_names = _names(annotators, "annotators") if model.crowd is not None else []
     if model.crowd is not None and len(annotator_names) != model.crowd.num_annotators:
         raise ConfigError(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
         )
-    spec = _instance_spec(model.base, warmup_instances)
-    warmup = _warmup_array(warmup_instances, spec)
-    module, signatures = _module(model, spec, class_names, annotator_names)
+    if encoder is None:
+        spec = _instance_spec(model.base, warmup_instances)
+        warmup = _warmup_array(warmup_instances, spec)
+    else:
+        spec, warmup = None, _warmup_texts(warmup_instances)
+    module, signatures = build_signatures(model, spec, class_names, annotator_names, encoder)
     card = _card(model, name, class_names, annotator_names, signatures, model_card)
-    requests = {"serving_default": {"instances": warmup}}
+    requests = {name: {"instances": warmup} for name in signatures if name != "annotators"}
     if model.crowd is not None:
         cycled = [annotator_names[i % len(annotator_names)] for i in range(len(warmup))]
         requests["annotators"] = {"instances": warmup, "annotator": np.array(cycled, dtype=object)}
@@ -127,16 +141,19 @@ def export_model(
     return path
 
 
-def load_and_predict(path: str | Path, instances: Any, *, batch_size: int = 256) -> dict[str, np.ndarray]:
+def load_and_predict(
+    path: str | Path, instances: Any, *, batch_size: int = 256, signature: str = "serving_default"
+) -> dict[str, np.ndarray]:
     """Predicts with an exported model in this process, without a server.
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's `serving_default` takes them.
+        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings.
         batch_size: instances in a call.
+        signature: "serving_default" or "spans".
 
     Returns:
-        `probabilities` float32 `[n, K]`, `label` int64 `[n]`, `class` str `[n]`.
+        The signature's outputs as in `export_model`, strings as `str`; what is padded, to the longest of all.
 
     Raises:
         ServingError: there is no model at `path`, or it does not take these instances.
@@ -145,28 +162,66 @@ def load_and_predict(path: str | Path, instances: Any, *, batch_size: int = 256)
 
     folder = newest_version(path)
     try:
-        loaded = tf.saved_model.load(str(folder))  # kept in a name: the variables live as long as it does
+        loaded = load_saved_model(folder)  # kept in a name: the variables live as long as it does
     except (OSError, ValueError, tf.errors.OpError) as error:
         raise ServingError(f"{folder}: this model cannot be loaded: {error}") from error
-    if "serving_default" not in loaded.signatures:
-        raise ServingError(f"{folder}: this model has no signature serving_default, only {sorted(loaded.signatures)}")
-    function = loaded.signatures["serving_default"]
+    if signature not in loaded.signatures:
+        raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
+    function = loaded.signatures[signature]
     if list(function.structured_input_signature[1]) != ["instances"]:
         raise ServingError(f"{folder}: was not written by crowdzoo: its input is not called 'instances'")
     spec = function.structured_input_signature[1]["instances"]
-    array = np.asarray(instances)
-    if array.dtype.kind not in "biuf" or not spec.shape.is_compatible_with(array.shape):
+    array = np.asarray(instances, dtype=object if spec.dtype == tf.string else None)
+    fits = (
+        all(isinstance(text, str | bytes) for text in array.flat)
+        if spec.dtype == tf.string
+        else array.dtype.kind in "biuf"
+    )
+    if not fits or not spec.shape.is_compatible_with(array.shape):
         raise ServingError(
-            f"{folder}: instances have shape {list(array.shape)} ({array.dtype}), "
+            f"{folder}: instances have shape {list(array.shape)} ({np.asarray(instances).dtype}), "
             f"the model takes {spec.shape.as_list()} ({spec.dtype.name})"
         )
     array = array.astype(spec.dtype.as_numpy_dtype)
     parts = [
-        {name: value.numpy() for name, value in function(instances=tf.constant(array[i : i + batch_size])).items()}
+        {
+            name: value.numpy()
+            for name, value in function(instances=tf.constant(array[i : i + batch_size], spec.dtype)).items()
+        }
         for i in range(0, max(len(array), 1), batch_size)
     ]
-    outputs = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    outputs = {name: stacked([part[name] for part in parts]) for name in parts[0]}
     return {name: _as_text(value) if value.dtype == object else value for name, value in outputs.items()}
+
+
+def load_saved_model(folder: str | Path) -> Any:
+    """Loads a SavedModel; where its graph cuts text into tokens, tensorflow-text is imported first, which it needs.
+
+    Raises:
+        ValueError: it needs tensorflow-text, which is not installed.
+        OSError, tf.errors.OpError: it cannot be loaded.
+    """
+    import tensorflow as tf
+
+    if b"RegexSplitWithOffsets" in (Path(folder) / "saved_model.pb").read_bytes():
+        try:
+            import tensorflow_text  # noqa: F401  registers the operations
+        except ImportError as error:
+            raise ValueError("its graph needs tensorflow-text: pip install 'crowdzoo[text]'") from error
+    return tf.saved_model.load(str(folder))
+
+
+def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Answers to several requests, one below the other; what each has padded to its longest, to the longest of all."""
+    shapes = [part.shape[1:] for part in parts]
+    if len(set(shapes)) == 1 or len({len(shape) for shape in shapes}) > 1:
+        return np.concatenate(parts)
+    widest = np.max(shapes, axis=0)
+    filler: Any = {"O": b"", "U": ""}.get(parts[0].dtype.kind, 0)
+    return np.concatenate([
+        np.pad(part, [(0, 0), *((0, int(more)) for more in widest - part.shape[1:])], constant_values=filler)
+        for part in parts
+    ])  # fmt: skip
 
 
 def _as_text(array: np.ndarray) -> np.ndarray:
@@ -220,7 +275,10 @@ def _instance_spec(base: Any, warmup_instances: Any) -> Any:
     shape: Any
     if inputs := getattr(base, "inputs", None):
         if len(inputs) != 1:
-            raise ConfigError(f"export: the base takes {len(inputs)} inputs, a served model takes one")
+            raise ConfigError(
+                f"export: the base takes {len(inputs)} inputs, a served model takes one. A tagger takes raw strings "
+                "when it is served: give its encoder, export(..., encoder=TokenEncoder)"
+            )
         shape, dtype = tuple(inputs[0].shape), inputs[0].dtype
     elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
         if warmup_instances is None:
@@ -242,74 +300,6 @@ def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ConfigError("export: warmup_instances has a number that is not finite")
     return array
-
-
-def _module(model: Any, spec: Any, classes: list[str], annotators: list[str]) -> tuple[Any, dict[str, Any]]:
-    """A `tf.Module` that holds each variable once, and its signatures as concrete functions."""
-    import keras
-    import tensorflow as tf
-
-    class_names = tf.constant(classes)
-
-    def answer(probabilities: Any) -> dict[str, Any]:
-        probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
-        label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
-        return {"probabilities": probabilities, "label": label, "class": tf.gather(class_names, label)}
-
-    def predict(instances: Any) -> dict[str, Any]:
-        return answer(model(instances, training=False))
-
-    module = tf.Module(name="crowdzoo")
-    signatures = {"serving_default": tf.function(predict).get_concrete_function(spec)}
-
-    shape = signatures["serving_default"].structured_outputs["probabilities"].shape.as_list()
-    if len(shape) != 2:
-        raise ConfigError(f"export: the model's output is {shape}; so far classification [batch, classes] is exported")
-    if shape[1] != len(classes):
-        raise ConfigError(f"export: {len(classes)} classes are named, the model has {shape[1]} outputs")
-
-    if model.crowd is not None:
-        module.codes = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
-        )
-
-        def predict_annotator(instances: Any, annotator: Any) -> dict[str, Any]:
-            codes = module.codes.lookup(annotator)
-            same_size = tf.debugging.Assert(
-                tf.equal(tf.shape(instances)[0], tf.shape(annotator)[0]),
-                [
-                    "annotator: as many names as instances are needed; names, instances:",
-                    tf.shape(annotator)[0],
-                    tf.shape(instances)[0],
-                ],
-            )
-            known = tf.debugging.Assert(
-                tf.reduce_all(codes >= 0),
-                [
-                    f"annotator: not among the {len(annotators)} annotators of this model:",
-                    tf.unique(tf.boolean_mask(annotator, codes < 0)).y,
-                ],
-                summarize=3,
-            )
-            with tf.control_dependencies([same_size, known]):
-                codes = tf.identity(codes)
-            logits = model({"instances": instances, "annotators": codes[:, None]}, training=False)
-            return answer(tf.nn.softmax(tf.cast(logits, tf.float32)[:, 0], axis=-1))
-
-        name_spec = tf.TensorSpec([None], tf.string, name="annotator")
-        signatures["annotators"] = tf.function(predict_annotator).get_concrete_function(spec, name_spec)
-
-    # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
-    used = {id(variable): variable for graph in signatures.values() for variable in graph.variables}
-    module.held = [variable for variable in _backend_variables(keras, model) if id(variable) in used]
-    module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
-    return module, signatures
-
-
-def _backend_variables(keras: Any, model: Any) -> list[Any]:
-    """The model's TensorFlow variables in the model's own order, which is the same in every run."""
-    layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
-    return [variable.value for layer in layers for variable in layer.variables]
 
 
 def _write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.ndarray]]) -> None:
@@ -337,6 +327,13 @@ def _write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.
                 writer.write(log.SerializeToString())
 
 
+def _warmup_texts(texts: Any) -> np.ndarray:
+    chosen = ["warm up"] if texts is None else list(texts)[:WARMUP_INSTANCES]
+    if not chosen or not all(isinstance(text, str) for text in chosen):
+        raise ConfigError("export: warmup_instances must be texts, because the encoder reads texts")
+    return np.array(chosen, dtype=object)
+
+
 def _request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
     """The first warm-up request in TF Serving's row form."""
     first = {key: _json_value(value[0]) for key, value in inputs.items()}
@@ -356,18 +353,20 @@ def _json_value(value: Any) -> Any:
 def _card(
     model: Any,
     name: str,
-    classes: list[str],
+    classes: list[str] | None,
     annotators: list[str],
     signatures: Mapping[str, Any],
     more: Mapping[str, Any] | None,
 ) -> str:
     """The card as JSON. Annotators are counted, not named: names may be personal data."""
     software = {"crowdzoo": crowdzoo.__version__, "python": platform.python_version()}
-    software |= {package: importlib.metadata.version(package) for package in ("keras", "tensorflow", "numpy")}
+    outputs = signatures["serving_default"].structured_outputs
+    packages = ["keras", "tensorflow", "numpy"] + (["tensorflow-text"] if "tokens" in outputs else [])
+    software |= {package: importlib.metadata.version(package) for package in packages}
     card: dict[str, Any] = {
         "name": name,
         "classes": classes,
-        "num_classes": len(classes),
+        "num_classes": len(classes or ()),
         "num_annotators": len(annotators),
         "num_parameters": int(model.base.count_params()),
         "signatures": {

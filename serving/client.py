@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from crowdzoo.errors import ServingError
+from crowdzoo.export import stacked
 from crowdzoo.serving.connection import Connection
 
 __all__ = ["Client"]
@@ -78,7 +79,7 @@ class Client:
                                      self._outputs(signature))
             for i in range(0, max(size, 1), step)
         ]  # fmt: skip
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return {name: stacked([part[name] for part in parts]) for name in parts[0]}
 
     def metadata(self) -> dict[str, Any]:
         """What the model takes and gives.

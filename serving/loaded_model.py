@@ -8,7 +8,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from crowdzoo.export import WARMUP_FILE
+from crowdzoo.export import WARMUP_FILE, load_saved_model
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
@@ -38,7 +38,7 @@ class LoadedModel:
         self.version = version
         self.signature_defs = _signature_defs(folder)
         # kept: the variables live only as long as this object
-        self._loaded: Any = tf.saved_model.load(str(folder))
+        self._loaded: Any = load_saved_model(folder)
         self.signatures = {name: Signature(name, function) for name, function in self._loaded.signatures.items()}
         if not self.signatures:
             raise ValueError("it has no signatures")

@@ -48,10 +48,7 @@ class RestConnection:
         columns = self._ask("POST", ":predict", json.dumps(request, allow_nan=False).encode())["outputs"]
         if len(outputs) == 1:  # TF Serving leaves the name out
             columns = {next(iter(outputs)): columns}
-        return {
-            name: np.array(column, dtype=None if outputs[name] == "str" else outputs[name])
-            for name, column in columns.items()
-        }
+        return {name: _array(column, outputs[name]) for name, column in columns.items()}
 
     def metadata(self) -> dict[str, Any]:
         """See `Connection`."""
@@ -102,6 +99,13 @@ class RestConnection:
             return content
         reason = content.get("error") if isinstance(content, dict) else None
         raise ServingError(f"{self._url} answers {answer.status_code}: {reason or 'not a model server?'}")
+
+
+def _array(column: Any, dtype: str) -> np.ndarray:
+    if dtype != "str":
+        return np.array(column, dtype=dtype)
+    array = np.array(column)
+    return array if array.size else array.astype(str)  # of rows without any text NumPy makes numbers
 
 
 def _jsonable(array: np.ndarray) -> Any:

@@ -1,0 +1,278 @@
+"""Signatures of an exported model: what it answers to instances, for classes, ratings and tagged sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.sequences.tags import spans_of, tag_problem
+
+__all__ = ["build_signatures"]
+
+
+def build_signatures(
+    model: Any, spec: Any, classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
+) -> tuple[Any, dict[str, Any]]:
+    """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
+
+    Args:
+        model: a built `CrowdModel`.
+        spec: `tf.TensorSpec` of the instances.
+        classes: names of the K classes or tags; None for ratings.
+        annotators: names of the R annotators, where there is a crowd layer.
+        encoder: from raw strings to what the base takes, `TokenEncoder` or `TextIds`; None takes instances themselves.
+
+    Returns:
+        The module, and its functions by the names of their signatures.
+
+    Raises:
+        ConfigError: the model's output is none of the three kinds, or `classes` does not fit it.
+    """
+    import tensorflow as tf
+
+    module = tf.Module(name="crowdzoo")
+    if encoder is not None:
+        module.tables = encoder.tables  # held, or the graph's tables would be gone
+        spec = tf.TensorSpec([None], tf.string, name="instances")
+    estimate = tf.function(lambda instances: model(_read(encoder, instances)[0], training=False))
+    shape = estimate.get_concrete_function(spec).output_shapes.as_list()
+    answers = _answers(model, shape, classes, encoder)
+
+    def truth(instances: Any) -> Any:
+        """What the model makes of instances: its input, its estimate, and of texts their tokens."""
+        x, tokens = _read(encoder, instances)
+        return x, model(x, training=False), tokens
+
+    def signature(answer: Callable[..., dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+        def predict(instances: Any) -> dict[str, Any]:
+            size = tf.shape(instances)[0]
+            return _first(answer(*truth(_at_least_one(instances, encoder))), size)
+
+        return predict
+
+    functions = {name: tf.function(signature(answer)).get_concrete_function(spec) for name, answer in answers.items()}
+    if model.crowd is not None:
+        module.codes = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
+        )
+        answer = answers["serving_default"]
+
+        def predict_annotator(instances: Any, annotator: Any) -> dict[str, Any]:
+            size = tf.shape(instances)[0]
+            codes = _known_codes(module.codes.lookup(annotator), annotator, size, len(annotators))
+            instances = _at_least_one(instances, encoder)
+            codes = tf.pad(codes, [[0, tf.shape(instances)[0] - size]])
+            x, tokens = _read(encoder, instances)
+            said = model({"instances": x, "annotators": codes[:, None]}, training=False)
+            if shape[-1] > 1:
+                said = tf.nn.softmax(tf.cast(said, tf.float32)[..., 0, :])
+            return _first(answer(None, said, tokens), size)
+
+        name_spec = tf.TensorSpec([None], tf.string, name="annotator")
+        functions["annotators"] = tf.function(predict_annotator).get_concrete_function(spec, name_spec)
+
+    # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
+    used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
+    layers = [model.base] + ([model.crowd] if model.crowd is not None else [])
+    own = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
+    module.held = [variable for variable in own if id(variable) in used]
+    module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
+    return module, functions
+
+
+def _answers(
+    model: Any, shape: list[int | None], classes: Sequence[str] | None, encoder: Any
+) -> dict[str, Callable[..., dict[str, Any]]]:
+    """What each signature makes of the model's input, its estimate and the tokens."""
+    sequence = len(shape) == 3 and hasattr(encoder, "tokenize")
+    if len(shape) == 3 and not sequence:
+        raise ConfigError(
+            f"export: the model's output is {shape}, tags of tokens; a tagger takes raw strings when it is served: "
+            "give its encoder, export(..., encoder=TokenEncoder)"
+        )
+    if len(shape) not in (2, 3):
+        raise ConfigError(
+            f"export: the model's output is {shape}; classes [batch, classes], ratings [batch, 1] and tags "
+            "[batch, tokens, tags] are exported"
+        )
+    if shape[-1] == 1:
+        if classes is not None:
+            raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
+        return {"serving_default": _value}
+    if classes is None or shape[-1] != len(classes):
+        named = "no classes are" if classes is None else f"{len(classes)} classes are"
+        raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs")
+    if not sequence:
+        return {"serving_default": _class_answer(list(classes))}
+    answers = {"serving_default": _tags_answer(_codes_of(model), list(classes))}
+    if not any(tag_problem(name, "BIO") and tag_problem(name, "IOBES") for name in classes):
+        answers["spans"] = _spans_answer(_codes_of(model), list(classes))
+    return answers
+
+
+# === Instances ===
+
+
+def _read(encoder: Any, instances: Any) -> tuple[Any, Any]:
+    """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
+    if encoder is None:
+        return instances, None
+    if not hasattr(encoder, "tokenize"):
+        return encoder(instances), None
+    tokens, starts, ends = encoder.tokenize(instances)
+    return encoder.encode(tokens), (instances, tokens, starts, ends)
+
+
+def _at_least_one(instances: Any, encoder: Any) -> Any:
+    """Texts, one at least: a convolution over an empty batch fails."""
+    import tensorflow as tf
+
+    if encoder is None:
+        return instances
+    return tf.concat([instances, tf.fill([tf.maximum(1 - tf.shape(instances)[0], 0)], "")], axis=0)
+
+
+def _first(outputs: dict[str, Any], size: Any) -> dict[str, Any]:
+    """The outputs without the row that `_at_least_one` may have added."""
+    return {name: value[:size] for name, value in outputs.items()}
+
+
+def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> Any:
+    """Annotators' codes, after one name an instance was checked, and that each is known."""
+    import tensorflow as tf
+
+    same_size = tf.debugging.Assert(
+        tf.equal(size, tf.shape(annotator)[0]),
+        [
+            "annotator: as many names as instances are needed; names, instances:",
+            tf.shape(annotator)[0],
+            size,
+        ],
+    )
+    known = tf.debugging.Assert(
+        tf.reduce_all(codes >= 0),
+        [
+            f"annotator: not among the {num_annotators} annotators of this model:",
+            tf.unique(tf.boolean_mask(annotator, codes < 0)).y,
+        ],
+        summarize=3,
+    )
+    with tf.control_dependencies([same_size, known]):
+        return tf.identity(codes)
+
+
+# === Classes and ratings ===
+
+
+def _value(_: Any, estimate: Any, __: Any) -> dict[str, Any]:
+    import tensorflow as tf
+
+    return {"value": tf.cast(estimate, tf.float32)[:, 0]}
+
+
+def _class_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:
+    import tensorflow as tf
+
+    names = tf.constant(classes)
+
+    def answer(_: Any, probabilities: Any, __: Any) -> dict[str, Any]:
+        probabilities = tf.cast(probabilities, tf.float32)  # mixed precision computes in float16
+        label = tf.argmax(probabilities, axis=-1, output_type=tf.int64)
+        return {"probabilities": probabilities, "label": label, "class": tf.gather(names, label)}
+
+    return answer
+
+
+# === Tagged sentences ===
+
+
+def _codes_of(model: Any) -> Callable[..., Any]:
+    """The best tag of every token: a CRF's best path, else the most probable one."""
+    import tensorflow as tf
+
+    def codes(x: Any, probabilities: Any) -> Any:
+        if x is not None and getattr(model.base, "head", None) is not None:
+            return tf.cast(model.base.decode(x), tf.int64)
+        return tf.argmax(probabilities, axis=-1, output_type=tf.int64)
+
+    return codes
+
+
+def _padded(ragged: Any, codes: Any, default: Any = 0) -> Any:
+    """Ragged `[B, T]`, as wide as the codes `[B, T']`, which have a token even where no text has any."""
+    import tensorflow as tf
+
+    dense = ragged.to_tensor(default)
+    return tf.pad(dense, [[0, 0], [0, tf.shape(codes)[1] - tf.shape(dense)[1]]], constant_values=default)
+
+
+def _tags_answer(codes_of: Callable[..., Any], classes: list[str]) -> Callable[..., dict[str, Any]]:
+    import tensorflow as tf
+
+    names = tf.constant(classes)
+
+    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+        probabilities = tf.cast(probabilities, tf.float32)
+        codes = codes_of(x, probabilities)
+        _, tokens, starts, ends = texts
+        lengths = tokens.row_lengths()
+        there = tf.sequence_mask(lengths, tf.shape(codes, tf.int64)[1])
+        scores = tf.gather(probabilities, codes, axis=-1, batch_dims=2)
+        return {
+            "tokens": _padded(tokens, codes, ""),
+            "tags": tf.where(there, tf.gather(names, codes), ""),
+            "scores": tf.where(there, scores, 0.0),
+            "starts": _padded(starts, codes),
+            "ends": _padded(ends, codes),
+            "lengths": lengths,
+        }
+
+    return answer
+
+
+def _spans_answer(codes_of: Callable[..., Any], classes: list[str]) -> Callable[..., dict[str, Any]]:
+    import tensorflow as tf
+
+    inside = tf.constant([name != "O" for name in classes])
+    types = tf.constant([name[2:] for name in classes])
+    # whether two neighbouring tags are of one span, by the rules of conlleval that `spans_of` keeps; those of IOBES
+    # hold those of BIO
+    pairs = [[spans_of([one, next_one], "IOBES") for next_one in classes] for one in classes]
+    joined = tf.constant([[any(span.end - span.start == 2 for span in spans) for spans in row] for row in pairs])
+
+    def answer(x: Any, probabilities: Any, texts: Any) -> dict[str, Any]:
+        probabilities = tf.cast(probabilities, tf.float32)
+        codes = codes_of(x, probabilities)
+        instances, tokens, starts, ends = texts
+        there = tf.sequence_mask(tokens.row_lengths(), tf.shape(codes, tf.int64)[1])
+        is_inside = tf.gather(inside, codes) & there
+        goes_on = tf.gather_nd(joined, tf.stack([codes[:, :-1], codes[:, 1:]], axis=-1)) & is_inside[:, 1:]
+        nothing = tf.zeros_like(is_inside[:, :1])
+        first = tf.where(is_inside & ~tf.concat([nothing, goes_on], axis=1))  # [S, 2]: sentence, token
+        last = tf.where(is_inside & ~tf.concat([goes_on, nothing], axis=1))
+        start = tf.gather_nd(_padded(starts, codes), first)
+        end = tf.gather_nd(_padded(ends, codes), last)
+        # a span's score is its tokens' mean one
+        scores = tf.where(there, tf.gather(probabilities, codes, axis=-1, batch_dims=2), 0.0)
+        sums = tf.pad(tf.cumsum(scores, axis=1), [[0, 0], [1, 0]])
+        one = tf.constant([[0, 1]], tf.int64)
+        total = tf.gather_nd(sums, last + one) - tf.gather_nd(sums, first)
+        score = total / tf.cast(last[:, 1] - first[:, 1] + 1, tf.float32)
+        rows = tf.cast(tf.shape(codes)[0], tf.int64)
+
+        def dense(values: Any, default: Any) -> Any:
+            return tf.RaggedTensor.from_value_rowids(values, first[:, 0], nrows=rows).to_tensor(default)
+
+        starts, ends = dense(start, tf.constant(0, tf.int64)), dense(end, tf.constant(0, tf.int64))
+        return {
+            "types": dense(tf.gather(types, tf.gather_nd(codes, first)), ""),
+            # not gathered first: that would copy the whole text for each span
+            "texts": tf.strings.substr(instances[:, None], starts, ends - starts),
+            "scores": dense(score, 0.0),
+            "starts": starts,
+            "ends": ends,
+            "lengths": tf.RaggedTensor.from_value_rowids(first[:, 0], first[:, 0], nrows=rows).row_lengths(),
+        }
+
+    return answer
