@@ -17,8 +17,10 @@ from absl import logging
 from tfx.types import standard_artifacts
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.check_scale import check_scale
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
+from crowdzoo.components.sequence_examples import read_crowd_sequences, sentence_examples, splits_of
 from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from crowdzoo.errors import SHOWN, DataError
 from crowdzoo.instances import Instances, read_instances
@@ -42,30 +44,35 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Joins by task, checks everything, and writes what the rest of the pipeline reads.
 
-    Each tf.Example has `task` (bytes), `instances` (float, [D]), `annotator_ids` and `annotator_labels`
-    (int64 codes, as many as the task has annotations) and, where known, `gold` (int64 code).
+    For task "sequence" see `crowdzoo.components.sequence_examples`. Else each tf.Example has `task` (bytes),
+    `instances` (float, [D]), `annotator_ids` and `annotator_labels` (int64 codes, as many as the task has annotations)
+    and, where known, `gold` (int64 code). For task "regression" labels and gold are float, ratings in their own unit.
     Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
 
     Args:
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
         annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
             were rejected.
-        settings: JSON of `annotations`, `instances` (paths), `classes`, `on_bad_rows`, `on_duplicate`,
-            `eval_fraction` and `seed`.
+        settings: JSON of `task`, `annotations`, `instances` (paths), `classes`, `on_bad_rows`, `on_duplicate`,
+            `eval_fraction` and `seed`; for sequences `gold` (path), `scheme` and `on_bad_tags`; for ratings, instead of
+            classes, `low` and `high`.
         fingerprint: hash of the files' content, so that TFX's cache follows it.
         code_version: hash of the code that runs here, for the same reason.
         beam_pipeline: runs the join.
 
     Raises:
-        DataError: annotations or instances that cannot be used.
+        DataError: annotations or instances that cannot be used, ratings outside of `low` to `high` among them.
     """
     del fingerprint, code_version  # part of TFX's cache key, and of nothing else
     options = json.loads(settings)
+    if options["task"] == "sequence":
+        _write_sequences(options, examples, annotations, beam_pipeline)
+        return
     parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
     crowd = _read_annotations(options, os.path.join(annotations.uri, REJECTS_FILE))
     instances = read_instances(options["instances"])
     sides = _Sides(
-        gold=_gold_codes(instances, crowd, options["instances"]),
+        gold=_gold(instances, crowd, options["instances"]),
         split=_splits(instances, options["eval_fraction"], options["seed"]),
     )
     _check_tasks(crowd, instances, options)
@@ -76,11 +83,12 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     write_dataset_info(
         examples.uri,
         {
-            "classes": _class_names(crowd),
+            "classes": None if crowd.classes is None else _class_names(crowd),
             "annotators": [str(name) for name in crowd.annotators],
+            "task": options["task"],
             "num_features": instances.features.shape[1],
             "num_tasks": counts,
-            "num_gold": {name: int(np.sum((sides.gold >= 0) & (sides.split == name))) for name in SPLITS},
+            "num_gold": {name: int(np.sum(sides.known & (sides.split == name))) for name in SPLITS},
         },
     )
     with beam_pipeline as pipeline:
@@ -89,31 +97,84 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         (
             {"rows": rows, "labels": labels}
             | "JoinByTask" >> beam.CoGroupByKey()
-            | "ToExamples" >> beam.FlatMapTuple(_to_examples)
+            | "ToExamples" >> beam.FlatMapTuple(_to_examples, ratings=crowd.kind == "regression")
             | "WriteExamples" >> WriteExamples(examples.uri, counts)
         )
 
 
+def _write_sequences(options: dict[str, Any], examples: Any, annotations: Any, beam_pipeline: beam.Pipeline) -> None:
+    """The same for sentences: the annotations' artifact holds gold's tags as JSON, in the order of the tokens."""
+    sequences = read_crowd_sequences(options)
+    crowd = sequences.annotations
+    split = splits_of(sequences, options["eval_fraction"], options["seed"])
+    labelled = crowd.redundancy > 0
+    counts = {"train": int(np.sum((split == "train") & labelled)), "eval": int(np.sum(split == "eval"))}
+    for name, count in counts.items():
+        if count == 0:
+            raise DataError(f"{options['annotations']}: no sentence falls into {name}. Change data.eval_fraction.")
+    if sequences.gold is None and not np.any((split == "eval") & labelled):
+        raise DataError(f"{options['annotations']}: no sentence of eval has gold or annotations to evaluate with.")
+    logging.info("Sentences in each split: %s", counts)
+    crowd.to_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
+    tags = [None] * len(sequences) if sequences.gold is None else [json.dumps(row) for row in sequences.gold_tags()]
+    columns = {"task": [str(name) for name in crowd.tasks], "split": split.tolist(), "gold": tags}
+    pyarrow.parquet.write_table(
+        pa.table(columns, pa.schema([(name, pa.string()) for name in columns])),
+        os.path.join(annotations.uri, TASKS_FILE),
+    )
+    prepare_examples(examples)
+    write_dataset_info(
+        examples.uri,
+        {
+            "task": "sequence",
+            "classes": sequences.classes,
+            "scheme": sequences.scheme,
+            "annotators": [str(name) for name in crowd.annotators],
+            "num_tasks": counts,
+            "num_gold": {name: int(np.sum(split == name)) * (sequences.gold is not None) for name in SPLITS},
+        },
+    )
+    with beam_pipeline as pipeline:
+        rows = pipeline | "Sentences" >> beam.Create([options]) | "Rows" >> beam.FlatMap(_sentences)
+        _ = rows | "WriteExamples" >> WriteExamples(examples.uri, counts)
+
+
+def _sentences(options: dict[str, Any]) -> Iterator[tuple[str, str, tf.train.Example]]:
+    sequences = read_crowd_sequences(options)
+    return sentence_examples(sequences, splits_of(sequences, options["eval_fraction"], options["seed"]))
+
+
 @dataclasses.dataclass(frozen=True)
 class _Sides:
-    """What is settled for all instances at once: gold codes (-1 unknown) and splits, in the file's order, [N]."""
+    """What is settled for all instances at once: gold and splits, in the file's order, [N].
+
+    Gold is codes, int64 with -1 for unknown, or ratings, float64 with NaN for unknown.
+    """
 
     gold: np.ndarray
     split: np.ndarray
 
+    @property
+    def known(self) -> np.ndarray:
+        """Whose gold is known, bool [N]."""
+        return ~np.isnan(self.gold) if self.gold.dtype.kind == "f" else self.gold >= 0
+
 
 def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
+    ratings = options["task"] == "regression"
     crowd = Annotations.read(
         options["annotations"],
-        kind="classification",
-        classes=options["classes"],
+        kind=options["task"],
+        classes=None if ratings else options["classes"],
         on_duplicate=options["on_duplicate"],
         on_bad_rows=options["on_bad_rows"],
         rejects=rejects if options["on_bad_rows"] == "reject" else None,
     )
     if len(crowd) == 0:
         raise DataError(f"{options['annotations']}: holds no annotations.")
-    if crowd.num_classes < 2:
+    if ratings:
+        check_scale(crowd, options["low"], options["high"])
+    elif crowd.num_classes < 2:
         only = f"only one class, {_class_names(crowd)[0]!r}"
         raise DataError(f"{options['annotations']}: {only}. Name all the classes in data.classes.")
     return crowd
@@ -124,10 +185,14 @@ def _class_names(crowd: Annotations) -> list[str]:
     return [str(name) for name in crowd.classes]
 
 
-def _gold_codes(instances: Instances, crowd: Annotations, path: str) -> np.ndarray:
-    """Gold as codes, [N]. The column holds names, or else codes; -1 and nan mean unknown unless they are names."""
+def _gold(instances: Instances, crowd: Annotations, path: str) -> np.ndarray:
+    """Gold as ratings or codes, [N].
+
+    Of classes the column holds names, or else codes; -1 and nan mean unknown unless they are names.
+    """
     classes = crowd.classes
-    assert classes is not None
+    if classes is None:
+        return instances.gold_ratings(path)
     if instances.gold is None:
         return np.full(len(instances), -1, np.int64)
     names = {str(name) for name in classes}
@@ -175,27 +240,29 @@ def _count_splits(crowd: Annotations, instances: Instances, sides: _Sides, path:
             what = "annotated task" if name == "train" else "task"
             way_out = "Mind its column 'split'." if instances.split is not None else "Change data.eval_fraction."
             raise DataError(f"{path}: no {what} falls into the {name} split. {way_out}")
-    if not np.any((split == "eval") & (labelled | (sides.gold >= 0))):
+    if not np.any((split == "eval") & (labelled | sides.known)):
         raise DataError(f"{path}: no task of the eval split has gold or annotations, so no model can be evaluated.")
     logging.info("Tasks in each split: %s", counts)
     return counts
 
 
 def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: str) -> None:
-    """Writes what is known of each task besides its features: `task`, `split` and `gold` (a class name or null)."""
-    names = _class_names(crowd)
-    columns = {
-        "task": instances.tasks.astype(str).tolist(),
-        "split": sides.split.tolist(),
-        "gold": [names[code] if code >= 0 else None for code in sides.gold],
-    }
-    pyarrow.parquet.write_table(pa.table(columns, pa.schema([(name, pa.string()) for name in columns])), path)
+    """Writes what is known of each task besides its features: `task`, `split` and `gold` (class name, rating, null)."""
+    names = None if crowd.classes is None else _class_names(crowd)
+    gold = [
+        None if not known else gold if names is None else names[gold]
+        for gold, known in zip(sides.gold.tolist(), sides.known, strict=True)
+    ]
+    columns = {"task": instances.tasks.astype(str).tolist(), "split": sides.split.tolist(), "gold": gold}
+    kinds = {"task": pa.string(), "split": pa.string(), "gold": pa.float64() if names is None else pa.string()}
+    pyarrow.parquet.write_table(pa.table(columns, pa.schema(list(kinds.items()))), path)
 
 
-def _rows(path: str, sides: _Sides) -> Iterator[tuple[str, tuple[np.ndarray, int, str]]]:
+def _rows(path: str, sides: _Sides) -> Iterator[tuple[str, tuple[np.ndarray, float | None, str]]]:
     instances = read_instances(path)
-    for task, features, gold, split in zip(instances.tasks, instances.features, sides.gold, sides.split, strict=True):
-        yield str(task), (features, int(gold), str(split))
+    columns = (instances.tasks, instances.features, sides.gold.tolist(), sides.known, sides.split)
+    for task, features, gold, known, split in zip(*columns, strict=True):
+        yield str(task), (features, gold if known else None, str(split))
 
 
 def _labels(path: str) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
@@ -206,7 +273,9 @@ def _labels(path: str) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
             yield str(crowd.tasks[task_ids[begin]]), (annotator_ids[begin:end], labels[begin:end])
 
 
-def _to_examples(task: str, groups: dict[str, Any]) -> Iterator[tuple[str, str, tf.train.Example]]:
+def _to_examples(
+    task: str, groups: dict[str, Any], ratings: bool = False
+) -> Iterator[tuple[str, str, tf.train.Example]]:
     ((features, gold, split),) = groups["rows"]
     labels = list(groups["labels"])
     if not labels and split == "train":
@@ -217,7 +286,8 @@ def _to_examples(task: str, groups: dict[str, Any]) -> Iterator[tuple[str, str, 
     feature["task"].bytes_list.value.append(task.encode())
     feature["instances"].float_list.value.extend(features)
     feature["annotator_ids"].int64_list.value.extend(annotator_ids)
-    feature["annotator_labels"].int64_list.value.extend(annotator_labels)
-    if gold >= 0:
-        feature["gold"].int64_list.value.append(gold)
+    kind = "float_list" if ratings else "int64_list"
+    getattr(feature["annotator_labels"], kind).value.extend(annotator_labels)
+    if gold is not None:
+        getattr(feature["gold"], kind).value.append(gold)
     yield split, task, example

@@ -29,7 +29,10 @@ from crowdzoo.components.example_files import (
     split_files,
     write_dataset_info,
 )
+from crowdzoo.components.sequence_examples import with_answers
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
+from crowdzoo.errors import ConfigError
+from crowdzoo.sequences import CrowdSequences
 
 __all__ = ["CrowdAggregator"]
 
@@ -56,26 +59,38 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     `evaluation_weight` (float). The evaluation label is gold where any task of eval has gold; tasks without gold
     then weigh 0. Where there is no gold at all it is the aggregated label, and tasks without annotations weigh 0.
 
+    Ratings have no `posterior`, and labels in float: `aggregated_label` is the method's estimate, each split by its own
+    ratings. A task without ratings has the mean of train's estimates.
+
     Args:
         examples: splits train and eval from AnnotationExampleGen.
         annotations: the annotations with their vocabularies.
         aggregated_examples: receives the same splits with more features, and `dataset.json` with the keys `truth`
             (what evaluation compares with, `gold` or `aggregated`) and `aggregation` added.
         report: receives `annotators.parquet`, `annotators.csv`, `tasks.parquet` (train tasks) and `summary.json`.
-        settings: JSON of `method` (a name in `METHODS`), its `arguments`, and `seed`.
+        settings: JSON of `method` (a name in `METHODS`, for sentences `SEQUENCE_METHODS`, for ratings
+            `RATING_METHODS`), its `arguments`, and `seed`.
         code_version: hash of the code that runs here, for TFX's cache.
         beam_pipeline: runs the aggregation.
     """
     del code_version
     options = json.loads(settings)
-    method = create(options["method"], **{"seed": options["seed"], **options["arguments"]})
     info = read_dataset_info(examples.uri)
+    method = create(options["method"], kind=info["task"], **_arguments(options, info["task"]))
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
     prepare_examples(aggregated_examples)
     write_dataset_info(
         aggregated_examples.uri,
         {**info, "truth": truth, "aggregation": {"method": options["method"], **options["arguments"]}},
     )
+    if info["task"] == "sequence":
+        uris = (annotations.uri, examples.uri, aggregated_examples.uri, report.uri)
+        _aggregate_sequences(method, *uris, truth, beam_pipeline)
+        return
+    if info["task"] == "regression":
+        uris = (annotations.uri, examples.uri, aggregated_examples.uri, report.uri)
+        _aggregate_ratings(method, *uris, truth, beam_pipeline)
+        return
     work = os.path.join(report.uri, ".work")
     crowds = {split: _annotations(annotations.uri, split) for split in SPLITS}
     fitted = _fit(method, crowds["train"], os.path.join(work, "checkpoints"), beam_pipeline)
@@ -108,11 +123,130 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     _write_report(fitted, report.uri)
 
 
+def _arguments(options: dict[str, Any], task: str) -> dict[str, Any]:
+    """The method's arguments, with the run's seed where the method draws."""
+    arguments = {"seed": options["seed"], **options["arguments"]}
+    if task == "classification" or "seed" in options["arguments"]:
+        return arguments
+    try:
+        create(options["method"], kind=task, **arguments)
+    except ConfigError:
+        return options["arguments"]
+    return arguments
+
+
+def _aggregate_sequences(
+    method: Any, annotations: str, examples: str, aggregated: str, report: str, truth: str, beam_pipeline: beam.Pipeline
+) -> None:
+    """The same for sentences with their words, in this process: each split by its own annotations alone.
+
+    What train taught about the annotators is not carried over to eval; sentences without annotations have "O".
+    """
+    answers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    info = read_dataset_info(examples)
+    for split in SPLITS:
+        sentences = _crowd_sequences(annotations, examples, split, info["scheme"])
+        crowd = sentences.annotations
+        if len(crowd) == 0:
+            continue
+        fitted = method.fit(sentences)
+        codes = np.split(fitted.labels, fitted.starts[1:-1])
+        posteriors = np.split(fitted.posteriors, fitted.starts[1:-1])
+        for task in np.flatnonzero(crowd.redundancy > 0):
+            answers[str(crowd.tasks[task])] = (posteriors[task].astype(np.float32), codes[task])
+        if split == "train":
+            fitted.to_parquet(report)
+            _write_flat(report)
+    outside = info["classes"].index("O")
+    with beam_pipeline as pipeline:
+        enriched = [
+            pipeline
+            | f"Read[{split}]" >> beam.io.ReadFromTFRecord(split_files(examples, split))
+            | f"Parse[{split}]" >> beam.Map(_parse)
+            | f"Enrich[{split}]" >> beam.Map(_enrich_sentence, split, answers, truth, outside)
+            for split in SPLITS
+        ]
+        _ = enriched | beam.Flatten() | "WriteExamples" >> WriteExamples(aggregated, info["num_tasks"])
+
+
+def _enrich_sentence(
+    element: tuple[str, tf.train.Example], split: str, answers: dict[str, Any], truth: str, outside: int
+) -> tuple[str, str, tf.train.Example]:
+    task, example = element
+    return split, task, with_answers(example, *answers.get(task, (None, None)), truth, outside)
+
+
+def _aggregate_ratings(
+    method: Any, annotations: str, examples: str, aggregated: str, report: str, truth: str, beam_pipeline: beam.Pipeline
+) -> None:
+    """The same for ratings, in this process: each split by its own ratings alone."""
+    fitted = method.fit(_annotations(annotations, "train"))
+    crowd = _annotations(annotations, "eval")
+    work = os.path.join(report, ".work")
+    none = (crowd.tasks[:0], np.zeros(0))
+    found = method.fit(crowd) if len(crowd) else None
+    rows = {
+        "train": _write_estimates(work, "train", fitted.tasks, fitted.estimates),
+        "eval": _write_estimates(work, "eval", *(none if found is None else (found.tasks, found.estimates))),
+    }
+    unknown = float(fitted.estimates.mean())
+    with beam_pipeline as pipeline:
+        enriched = []
+        for split in SPLITS:
+            records = (
+                pipeline
+                | f"Read[{split}]" >> beam.io.ReadFromTFRecord(split_files(examples, split))
+                | f"Parse[{split}]" >> beam.Map(_parse)
+            )
+            answers = (
+                pipeline
+                | f"ReadEstimates[{split}]" >> beam.io.ReadFromParquet(rows[split])
+                | f"Estimates[{split}]" >> beam.Map(lambda row: (row["task"], row["estimate"]))
+            )
+            enriched.append(
+                {"example": records, "answer": answers}
+                | f"Join[{split}]" >> beam.CoGroupByKey()
+                | f"Enrich[{split}]" >> beam.Map(_enrich_rating, split, truth, unknown)
+            )
+        num_tasks = read_dataset_info(examples)["num_tasks"]
+        _ = enriched | beam.Flatten() | "WriteExamples" >> WriteExamples(aggregated, num_tasks)
+    tf.io.gfile.rmtree(work)
+    fitted.to_parquet(report)
+    _write_flat(report)
+
+
+def _enrich_rating(
+    joined: tuple[str, dict[str, Iterable[Any]]], split: str, truth: str, unknown: float
+) -> tuple[str, str, tf.train.Example]:
+    task, found = joined
+    (example,) = found["example"]
+    estimate = next(iter(found["answer"]), unknown)
+    feature = example.features.feature
+    gold = feature["gold"].float_list.value[0] if "gold" in feature else None
+    known = gold is not None if truth == "gold" else len(feature["annotator_ids"].int64_list.value) > 0
+    feature["aggregated_label"].float_list.value.append(estimate)
+    feature["evaluation_label"].float_list.value.append(gold if truth == "gold" and known else estimate)
+    feature["evaluation_weight"].float_list.value.append(float(known))
+    return split, task, example
+
+
 def _annotations(folder: str, split: str) -> Annotations:
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = pyarrow.parquet.read_table(os.path.join(folder, TASKS_FILE))
     names = tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist()
     return crowd.select_tasks(np.isin(crowd.tasks.astype(str), names))
+
+
+def _crowd_sequences(annotations: str, examples: str, split: str, scheme: str) -> CrowdSequences:
+    """The sentences of a split, those that are among its Examples."""
+    files = sorted(tf.io.gfile.glob(split_files(examples, split)))
+    tokens = {}
+    for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator():
+        task, example = _parse(record)
+        tokens[task] = [token.decode() for token in example.features.feature["tokens"].bytes_list.value]
+    crowd = _annotations(annotations, split)
+    crowd = crowd.select_tasks(np.array([str(name) in tokens for name in crowd.tasks], bool))
+    return CrowdSequences([tokens[str(name)] for name in crowd.tasks], crowd, scheme=scheme)
 
 
 def _fit(method: Any, crowd: Annotations, folder: str, pipeline: beam.Pipeline) -> Aggregation:
@@ -143,6 +277,16 @@ def _write_rows(folder: str, split: str, tasks: np.ndarray, posteriors: np.ndarr
         "posterior": pa.LargeListArray.from_arrays(size, pa.array(posteriors.ravel(), pa.float64())),
         "label": pa.array(labels, pa.int64()),
     }
+    return _write_table(folder, split, columns)
+
+
+def _write_estimates(folder: str, split: str, tasks: np.ndarray, estimates: np.ndarray) -> str:
+    """Writes names of tasks and their estimates; gives the path."""
+    columns = {"task": pa.array(tasks.astype(str), pa.string()), "estimate": pa.array(estimates, pa.float64())}
+    return _write_table(folder, split, columns)
+
+
+def _write_table(folder: str, split: str, columns: dict[str, pa.Array]) -> str:
     tf.io.gfile.makedirs(folder)
     path = os.path.join(folder, f"{split}.parquet")
     buffer = io.BytesIO()  # GFile is no file to pyarrow
@@ -154,8 +298,13 @@ def _write_rows(folder: str, split: str, tasks: np.ndarray, posteriors: np.ndarr
 
 def _write_report(fitted: Aggregation, folder: str) -> None:
     fitted.to_parquet(folder)
+    _write_flat(folder)
+
+
+def _write_flat(folder: str) -> None:
+    """The annotators' table without its matrices as CSV."""
     table = pyarrow.parquet.read_table(os.path.join(folder, "annotators.parquet"))
-    flat = table.select([name for name in table.column_names if name != "confusion"])
+    flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])
     pyarrow.csv.write_csv(flat, os.path.join(folder, "annotators.csv"))
 
 

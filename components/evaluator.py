@@ -15,6 +15,8 @@ from tfx.types import standard_artifacts
 from tfx_bsl.public import tfxio
 
 from crowdzoo.components.example_files import read_dataset_info, split_files
+from crowdzoo.components.rating_evaluation import regressor_summary
+from crowdzoo.components.sequence_evaluation import tagger_summary
 from crowdzoo.components.serving_folder import baseline_of
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.export import MODEL_CARD_FILE
@@ -22,6 +24,9 @@ from crowdzoo.export import MODEL_CARD_FILE
 __all__ = ["Evaluator"]
 
 CANDIDATE, BASELINE = "candidate", "baseline"
+# What a model is blessed by, for each kind of labels, and how it is written
+METRICS = {"classification": "accuracy", "sequence": "f1", "regression": "r2"}
+METRIC_NAMES = {"accuracy": "accuracy", "f1": "F1", "r2": "R²"}
 
 
 # No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
@@ -38,18 +43,21 @@ def Evaluator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Runs TensorFlow Model Analysis on both models, and blesses the new one or not.
 
-    It is blessed if its accuracy reaches `minimum_accuracy`, and falls below that of the last pushed model by no
-    more than `tolerance`. The last pushed model is found in the serving folder. (TFX would take a Resolver node for
-    that; open-source Kubeflow cannot run one, and with it a plain rerun would never come from the cache.)
+    It is blessed if its metric (accuracy; of a tagger the spans' F1 and of a regressor R², which TensorFlow Model
+    Analysis does not know, so that this component asks the exported models itself) reaches `minimum`, and falls below
+    that of the last pushed model by no more than `tolerance`. The last pushed model is found in the serving folder.
+    (TFX would take a Resolver node for that; open-source Kubeflow cannot run one, and with it a plain rerun would never
+    come from the cache.)
 
     Args:
         examples: the Examples from CrowdAggregator; the split eval is used.
         model: the new model.
         evaluation: receives TFMA's result, and `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
-            `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`; baseline null where nothing was pushed
-            before), `blessed` and `reason`.
+            `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`, of a tagger `f1`, `precision`,
+            `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`; baseline null where nothing
+            was pushed before), `metric`, `blessed` and `reason`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
-        settings: JSON of `tolerance`, `minimum_accuracy` and `serving`, the folder of pushed models.
+        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models.
         code_version: hash of the code that runs here, for TFX's cache.
         baseline: fingerprint of the last pushed model, for TFX's cache; the runner fills it in.
         beam_pipeline: runs the analysis.
@@ -63,10 +71,17 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         last_pushed = None
     models = {CANDIDATE: candidate} | ({BASELINE: str(last_pushed)} if last_pushed else {})
     info = read_dataset_info(examples.uri)
-    with beam_pipeline as pipeline:
-        _analyse(pipeline, models, split_files(examples.uri, "eval"), info, evaluation.uri)
-    summary = _summary(evaluation.uri, models, info["truth"])
-    summary["blessed"], summary["reason"] = _verdict(summary, options["tolerance"], options["minimum_accuracy"])
+    if info["task"] == "sequence":
+        summary = tagger_summary(models, [split_files(examples.uri, "eval")], info)
+    elif info["task"] == "regression":
+        summary = regressor_summary(models, [split_files(examples.uri, "eval")], info)
+    else:
+        with beam_pipeline as pipeline:
+            _analyse(pipeline, models, split_files(examples.uri, "eval"), info, evaluation.uri)
+        summary = _summary(evaluation.uri, models, info["truth"])
+    metric = METRICS[info["task"]]
+    summary["metric"] = metric
+    summary["blessed"], summary["reason"] = _verdict(summary, metric, options["tolerance"], options["minimum"])
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     _bless(blessing, model, summary["blessed"], last_pushed)
 
@@ -166,18 +181,18 @@ def _summary(output: str, models: dict[str, str], truth: str) -> dict[str, Any]:
     return summary
 
 
-def _verdict(summary: dict[str, Any], tolerance: float, minimum_accuracy: float) -> tuple[bool, str]:
-    accuracy = summary[CANDIDATE]["accuracy"]
-    if accuracy < minimum_accuracy:
-        return False, f"its accuracy {accuracy:.4f} is below the minimum {minimum_accuracy:g}"
+def _verdict(summary: dict[str, Any], metric: str, tolerance: float, minimum: float) -> tuple[bool, str]:
+    value, name = summary[CANDIDATE][metric], METRIC_NAMES[metric]
+    if value < minimum:
+        return False, f"its {name} {value:.4f} is below the minimum {minimum:g}"
     if summary[BASELINE] is None:
         return True, "no model of the same classes and instances was pushed before it"
-    last = summary[BASELINE]["accuracy"]
+    last = summary[BASELINE][metric]
     version = Path(summary[BASELINE]["model"]).name
-    if accuracy < last - tolerance:
+    if value < last - tolerance:
         allowed = f" by more than the tolerance {tolerance:g}" if tolerance else ""
-        return False, f"its accuracy {accuracy:.4f} is below the {last:.4f} of version {version}{allowed}"
-    return True, f"its accuracy {accuracy:.4f} stands up to the {last:.4f} of version {version}"
+        return False, f"its {name} {value:.4f} is below the {last:.4f} of version {version}{allowed}"
+    return True, f"its {name} {value:.4f} stands up to the {last:.4f} of version {version}"
 
 
 def _bless(blessing: Any, model: Any, blessed: bool, last_pushed: Path | None) -> None:

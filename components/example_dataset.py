@@ -1,4 +1,4 @@
-"""tf.data over the pipeline's Examples: instances with their annotations, or with the aggregation's posterior."""
+"""tf.data over the pipeline's Examples: instances with their annotations, or with what an aggregation made of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,17 +19,20 @@ class ExampleDataset:
         patterns: patterns of gzipped TFRecord files.
         num_tasks: N.
         num_features: D.
-        num_classes: K.
+        num_classes: K; None for ratings, whose labels are numbers.
     """
 
-    def __init__(self, patterns: Sequence[str], num_tasks: int, num_features: int, num_classes: int):
+    def __init__(self, patterns: Sequence[str], num_tasks: int, num_features: int, num_classes: int | None):
         # sorted, because the order of records decides about the trained weights
         self.files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
         if not self.files:
             raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
         self.num_tasks = num_tasks
+        self.num_tokens = None
         self._instances = {"instances": tf.io.FixedLenFeature([num_features], tf.float32)}
-        self._posterior = {"posterior": tf.io.FixedLenFeature([num_classes], tf.float32)}
+        self._ratings = num_classes is None
+        name, size = ("aggregated_label", 1) if num_classes is None else ("posterior", num_classes)
+        self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
 
     def batches(
         self,
@@ -46,14 +49,17 @@ class ExampleDataset:
 
         Returns:
             Batches `(x, y)`: x the instances float32 [B, D], or a dictionary of them and of `inputs`: "annotators" and
-            "labels" int64 [B, M], padded with -1, "tasks" int64 [B]; y the labels, or the tasks' rows of `targets`.
+            "labels" int64 [B, M], padded with -1 (ratings float32, padded with NaN), "tasks" int64 [B]; y the labels,
+            or the tasks' rows of `targets`.
         """
-        names = ("annotator_ids", "annotator_labels")
-        features = self._instances | {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in names}
+        kinds = {"annotator_ids": tf.int64, "annotator_labels": tf.float32 if self._ratings else tf.int64}
+        ragged = {name: tf.io.RaggedFeature(kind, row_splits_dtype=tf.int64) for name, kind in kinds.items()}
+        features = self._instances | ragged
+        missing = float("nan") if self._ratings else -1
 
         def parse(tasks: tf.Tensor, records: tf.Tensor) -> tuple[Any, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
-            annotators, labels = (parsed[name].to_tensor(-1) for name in names)
+            annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
             x = {"instances": parsed["instances"], "annotators": annotators, "labels": labels, "tasks": tasks}
             x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
             return x, labels if targets is None else _rows(targets, tasks)
@@ -65,15 +71,23 @@ class ExampleDataset:
         """Shuffled batches for a model without a crowd layer.
 
         Returns:
-            Batches `(instances float32 [B, D], posterior float32 [B, K])`.
+            Batches `(instances float32 [B, D], posterior float32 [B, K])`; of ratings `(instances, estimate [B, 1])`.
         """
-        features = self._instances | self._posterior
+        name, target = self._aggregated
+        features = self._instances | {name: target}
 
         def parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
-            return parsed["instances"], parsed["posterior"]
+            return parsed["instances"], parsed[name]
 
         return self._batched(self._records(), batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
+
+    def aggregated_ratings(self) -> np.ndarray:
+        """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
+        name, target = self._aggregated
+        records = tf.data.TFRecordDataset(self.files, "GZIP").batch(1024)
+        parsed = records.map(lambda batch: tf.io.parse_example(batch, {name: target})[name])
+        return np.concatenate([batch[:, 0] for batch in parsed.as_numpy_iterator()])
 
     def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
         """Batches of instances alone, float32 [B, D], in the files' order."""

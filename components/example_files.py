@@ -32,7 +32,8 @@ def write_dataset_info(uri: str, info: dict[str, Any]) -> None:
 
     Args:
         uri: the artifact's folder.
-        info: `classes` and `annotators` (names in the order of their codes), `num_features`, `num_tasks` and
+        info: `task`, `classes` (None for ratings) and `annotators` (names in the order of their codes),
+            `num_features`, `num_tasks` and
             `num_gold` (by split).
     """
     with tf.io.gfile.GFile(os.path.join(uri, "dataset.json"), "w") as file:

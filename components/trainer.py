@@ -11,8 +11,12 @@ from tfx import v1 as tfx
 
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.components.sequence_examples import read_examples
 from crowdzoo.export import export_model
+from crowdzoo.layers.rating_columns import rating_columns
 from crowdzoo.models.methods import AGGREGATED
+from crowdzoo.models.rating_units import rating_unit
+from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
 from crowdzoo.models.training import TrainingSettings, build_model
 
 __all__ = ["run_fn"]
@@ -20,6 +24,9 @@ __all__ = ["run_fn"]
 
 def run_fn(fn_args: tfx.components.FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
+
+    A regressor learns in units of the mean and deviation of the ratings (method "aggregated": of the estimates) that it
+    learns from, and speaks in the labels' own.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras` and `history.json` (the loss of each
     epoch) to `fn_args.model_run_dir`.
@@ -29,21 +36,30 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
             `training` of the pipeline's configuration.
     """
     config = fn_args.custom_config
+    info = read_dataset_info(os.path.dirname(os.path.dirname(fn_args.train_files[0])))  # .../Split-train/*
+    if info["task"] == "sequence":
+        _train_tagger(fn_args, info)
+        return
     settings = TrainingSettings(
         method=config["method"]["name"],
         arguments={key: value for key, value in config["method"].items() if key != "name"},
         seed=config["seed"],
+        task=info["task"],
         **{key: value for key, value in config["model"].items() if key != "base"},
         **config["training"],
     )
-    info = read_dataset_info(os.path.dirname(os.path.dirname(fn_args.train_files[0])))  # .../Split-train/*
     num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
-    data = ExampleDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, len(classes))
+    num_classes = None if classes is None else len(classes)
+    data = ExampleDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, num_classes)
     mean, variance = data.moments()
+    center, unit = (0.0, 1.0) if settings.task != "regression" else _rating_unit(data, settings.method)
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(settings.seed)
-    model = build_model(settings, num_features=num_features, num_classes=len(classes), num_annotators=len(annotators))
+    model = build_model(
+        settings, num_features=num_features, num_classes=num_classes or 0, num_annotators=len(annotators),
+        center=center, unit=unit,
+    )  # fmt: skip
     model.base.standardize.mean.assign(mean)
     model.base.standardize.variance.assign(variance)
     order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
@@ -52,10 +68,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     else:
         history = model.fit(data, epochs=settings.epochs, verbose=2, **order)
 
-    run_folder = Path(fn_args.model_run_dir)
-    run_folder.mkdir(parents=True, exist_ok=True)
-    model.save(run_folder / "model.keras")
-    (run_folder / "history.json").write_text(json.dumps(history.history, indent=2))
+    _save(model, history, Path(fn_args.model_run_dir))
     export_model(
         model,
         fn_args.serving_model_dir,
@@ -63,12 +76,59 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
         annotators=annotators,
         name=config["name"],
         warmup_instances=next(data.instances(16).as_numpy_iterator()),
-        model_card={
-            "training_tasks": info["num_tasks"]["train"],
-            "seed": settings.seed,
-            "method": config["method"],
-            "model": config["model"],
-            "training": config["training"],
-            "aggregation": info["aggregation"],
-        },
+        model_card=_card(config, info),
     )
+
+
+def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
+    """Mean and deviation of what a regressor learns from."""
+    return rating_unit(data.aggregated_ratings() if method == AGGREGATED else rating_columns(data)[2])
+
+
+def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
+    """The same for sentences, which are read whole; `encoder.json` beside the model has the vocabulary."""
+    config = fn_args.custom_config
+    settings = TaggerSettings(
+        method=config["method"]["name"],
+        arguments={key: value for key, value in config["method"].items() if key != "name"},
+        seed=config["seed"],
+        **{key: value for key, value in config["model"].items() if key != "base"},
+        **config["training"],
+    )
+    sentences = read_examples(fn_args.train_files, info)
+    tf.config.experimental.enable_op_determinism()
+    model, encoder = train_tagger(
+        settings, sentences.tokens, sentences.annotations, scheme=info["scheme"],
+        tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
+    )  # fmt: skip
+    run_folder = Path(fn_args.model_run_dir)
+    _save(model, model.history, run_folder)
+    (run_folder / "encoder.json").write_text(json.dumps(encoder.get_config(), ensure_ascii=False), encoding="utf-8")
+    export_model(
+        model,
+        fn_args.serving_model_dir,
+        classes=info["classes"],
+        annotators=info["annotators"],
+        encoder=encoder,
+        name=config["name"],
+        warmup_instances=sentences.texts[:16],
+        model_card={**_card(config, info), "scheme": info["scheme"]},
+    )
+
+
+def _save(model: Any, history: Any, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save(folder / "model.keras")
+    (folder / "history.json").write_text(json.dumps(history.history, indent=2))
+
+
+def _card(config: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
+    """What the model's card says of its training."""
+    return {
+        "training_tasks": info["num_tasks"]["train"],
+        "seed": config["seed"],
+        "method": config["method"],
+        "model": config["model"],
+        "training": config["training"],
+        "aggregation": info["aggregation"],
+    }

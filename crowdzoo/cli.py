@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,7 @@ def _missing_module(name: str) -> str:
         "tensorflow": "tensorflow", "tfx": "pipeline", "apache_beam": "pipeline", "yaml": "pipeline",
         "pydantic": "pipeline", "tensorflow_model_analysis": "pipeline", "starlette": "serving", "uvicorn": "serving",
         "grpc": "serving", "httpx": "serving", "tensorflow_serving": "serving", "matplotlib": "plots",
+        "tensorflow_text": "text",
     }  # fmt: skip
     extra = extras.get(name.split(".")[0])
     way_out = f"pip install 'crowdzoo[{extra}]'" if extra else f"install {name}"
@@ -111,6 +112,19 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _add_kinds(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--task", choices=("classification", "sequence", "regression"), default="classification",
+        help="kind of labels (default classification); sequence: sentences that annotators tagged, spans in .jsonl, "
+        "CoNLL's columns under any other ending; regression: ratings, numbers as labels",
+    )  # fmt: skip
+    command.add_argument("--low", type=float, metavar="X", help="of ratings: lowest one; a rating below is refused")
+    command.add_argument("--high", type=float, metavar="X", help="of ratings: highest one")
+    command.add_argument("--scheme", choices=("BIO", "IOBES"), default="BIO", help="how tags are written (default BIO)")
+    command.add_argument("--on-bad-tags", choices=("error", "mend"), default="error",
+        help="tags that break the scheme, such as I- without B-: stop (default), or mend them",
+    )  # fmt: skip
+
+
 def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
     from crowdzoo.annotations import Annotations
 
@@ -130,12 +144,14 @@ def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
 
 def _describe_aggregate(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
-    command.add_argument("--method", default="dawid-skene", metavar="NAME",
-        help="algorithm (default dawid-skene); a name that there is not lists them all",
+    command.add_argument("--method", metavar="NAME",
+        help="algorithm (default dawid-skene, of sentences bsc-seq, of ratings rating-em); a name that there is not "
+        "lists them all",
     )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results (new or empty)")
     command.add_argument("--gold", type=Path, metavar="FILE",
-        help="known classes (columns task, gold; .parquet, .csv): the accuracy on them is printed",
+        help="known classes (columns task, gold; .parquet, .csv; of sentences token and tag): the accuracy on them is "
+        "printed, of sentences F1, of ratings R², MAE and RMSE",
     )  # fmt: skip
     command.add_argument("--use-gold", action="store_true",
         help="the algorithm takes the classes of --gold for certain, and no accuracy is printed",
@@ -146,21 +162,35 @@ def _describe_aggregate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-iter", type=_positive, metavar="N", help="most EM iterations")
     command.add_argument("--tol", type=float, metavar="X", help="stop when the objective gains less per annotation")
     command.add_argument("--seed", type=int, default=0, help="seed of random tie breaking and starts (default 0)")
+    _add_kinds(command)
     _add_reading(command)
 
 
 def _aggregate(arguments: argparse.Namespace) -> None:
+    from crowdzoo.cli_ratings import refuse_scale
+
+    given = {"max_iter": arguments.max_iter, "tol": arguments.tol}
+    settings = {name: value for name, value in given.items() if value is not None}
+    settings |= dict(map(_setting, arguments.settings))
+    if arguments.task == "regression":
+        from crowdzoo.cli_ratings import aggregate_ratings
+
+        _refuse_filled(arguments.out, "--out")
+        aggregate_ratings(arguments, settings, _read_annotations)
+        return
+    refuse_scale(arguments)
+    if arguments.task == "sequence":
+        from crowdzoo.cli_sequences import aggregate_sentences
+
+        _refuse_filled(arguments.out, "--out")
+        aggregate_sentences(arguments, settings)
+        return
+    arguments.method = arguments.method or "dawid-skene"
     from crowdzoo.aggregation import create
     from crowdzoo.instances import read_gold
     from crowdzoo.report.tables import print_table
 
-    given = {"max_iter": arguments.max_iter, "tol": arguments.tol}
-    settings = {
-        **_accepted(arguments.method, seed=arguments.seed),
-        **{name: value for name, value in given.items() if value is not None},
-        **dict(map(_setting, arguments.settings)),
-    }
-    aggregator = create(arguments.method, **settings)
+    aggregator = create(arguments.method, **{**_accepted(arguments.method, seed=arguments.seed), **settings})
     if arguments.use_gold and arguments.gold is None:
         raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
     _refuse_filled(arguments.out, "--out")
@@ -287,14 +317,15 @@ def _accepted(method: str, **settings: Any) -> dict[str, Any]:
 
 def _describe_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
-    command.add_argument(
-        "instances", type=Path, help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz)"
-    )
+    command.add_argument("instances", type=Path, nargs="?",
+        help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz); none for sentences",
+    )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="FILE.keras", help="where the trained model goes")
     command.add_argument(
         "--method", default="crowdsourced-layer", metavar="NAME",
         help="a method that learns from every annotator's labels (default crowdsourced-layer), or an algorithm of "
-        "`crowdzoo aggregate`, on whose posteriors the base is trained; a name that there is not lists them all",
+        "`crowdzoo aggregate`, on whose posteriors (estimates) the base is trained; a name that there is not lists "
+        "them all. Of ratings rating-em is the former, and aggregated the latter of that name",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="any setting of the method, such as connection=VW; may be given several times",
@@ -305,6 +336,9 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--batch-size", type=_positive)
     command.add_argument("--learning-rate", type=float)
     command.add_argument("--seed", type=int, default=0, help="default 0")
+    _add_kinds(command)
+    command.add_argument("--gold", type=Path, metavar="FILE", help="of sentences: their true tags, to print F1; of "
+        "classes and ratings gold is a column of the instances")  # fmt: skip
     _add_reading(command)
 
 
@@ -312,6 +346,7 @@ def _train(arguments: argparse.Namespace) -> None:
     import numpy as np
 
     from crowdzoo import aggregation
+    from crowdzoo.cli_ratings import refuse_scale
     from crowdzoo.instances import read_instances
     from crowdzoo.models.methods import AGGREGATED, METHODS
     from crowdzoo.models.training import TrainingSettings, train
@@ -320,17 +355,39 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.out.suffix != ".keras":
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
     _check_writable(arguments.out, "--out")
-    instances = read_instances(arguments.instances)
-    annotations = _read_annotations(arguments, tasks=instances.tasks)  # so task codes are rows of the instances
-    gold = instances.gold_codes(annotations.classes, file=str(arguments.instances))
-    training = np.ones(len(instances), bool) if instances.split is None else instances.split != "eval"
     given = {
         name: value
         for name in ("dropout", "epochs", "batch_size", "learning_rate")
         if (value := getattr(arguments, name)) is not None
     }
-    learned = arguments.method in METHODS and arguments.method != AGGREGATED
     hyperparameters = dict(map(_setting, arguments.settings))
+    if arguments.task != "regression":
+        refuse_scale(arguments)
+    if arguments.task == "sequence":
+        from crowdzoo.cli_sequences import train_sentences
+
+        if arguments.instances is not None:
+            raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this one away.")
+        given["seed"] = arguments.seed
+        trained = train_sentences(arguments, hyperparameters, given, _progress)
+        _save_model(trained["model"], arguments.out, trained, encoder=trained["encoder"])
+        print_table(arguments.method, ("", ""), [*trained["rows"], ("model", str(arguments.out))])
+        return
+    if arguments.instances is None:
+        raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
+    if arguments.task == "regression":
+        from crowdzoo.cli_ratings import train_ratings
+
+        given |= {"hidden": _whole_numbers("--hidden", arguments.hidden), "seed": arguments.seed}
+        trained = train_ratings(arguments, hyperparameters, given, _read_annotations, _progress)
+        _save_model(trained["model"], arguments.out, trained)
+        print_table(arguments.method, ("", ""), [*trained["rows"], ("model", str(arguments.out))])
+        return
+    instances = read_instances(arguments.instances)
+    annotations = _read_annotations(arguments, tasks=instances.tasks)  # so task codes are rows of the instances
+    gold = instances.gold_codes(annotations.classes, file=str(arguments.instances))
+    training = np.ones(len(instances), bool) if instances.split is None else instances.split != "eval"
+    learned = arguments.method in METHODS and arguments.method != AGGREGATED
     if not learned and arguments.method not in aggregation.METHODS:
         names = [*(name for name in METHODS if name != AGGREGATED), *aggregation.METHODS]
         hint = did_you_mean(arguments.method, names)
@@ -350,7 +407,7 @@ def _train(arguments: argparse.Namespace) -> None:
         labels = {"label_distribution": aggregator.fit(used).posteriors}
     with _progress("training", settings.epochs) as step:
         model = train(settings, instances.features[training], callbacks=[_epoch_callback(step)], **labels)
-    _save_model(model, arguments.out, annotations)
+    _save_model(model, arguments.out, {"classes": annotations.classes, "annotators": annotations.annotators})
     rows = [
         ("tasks trained on", f"{used.num_tasks:,}"),
         ("annotations trained on", f"{len(used):,}"),
@@ -365,10 +422,10 @@ def _train(arguments: argparse.Namespace) -> None:
     print_table(arguments.method, ("", ""), [*rows, ("model", str(arguments.out))])
 
 
-def _save_model(model: Any, path: Path, annotations: Any) -> None:
+def _save_model(model: Any, path: Path, vocabularies: Mapping[str, Any], **more: Any) -> None:
     """Save beside the model's file the names that its codes stand for; both appear complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = {"classes": _as_strings(annotations.classes), "annotators": _as_strings(annotations.annotators)}
+    names = {**{name: _as_strings(vocabularies[name]) for name in ("classes", "annotators")}, **more}  # ratings: None
     scratch = path.with_name(f".{path.stem}.part.keras")
     try:
         model.save(scratch)
@@ -384,8 +441,8 @@ def _names_path(path: Path) -> Path:
     return path.with_suffix(".names.json")
 
 
-def _as_strings(names: Any) -> list[str]:
-    return [str(name) for name in names]
+def _as_strings(names: Any) -> list[str] | None:
+    return None if names is None else [str(name) for name in names]
 
 
 def _describe_export(command: argparse.ArgumentParser) -> None:
@@ -400,8 +457,10 @@ def _export(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
     import keras
 
+    import crowdzoo.models.tagger_training
     import crowdzoo.models.training  # noqa: F401  registers every class that `crowdzoo train` saves
-    from crowdzoo.export import export_model
+    from crowdzoo.cli_sequences import encoder_of, read_texts
+    from crowdzoo.export import WARMUP_INSTANCES, export_model
     from crowdzoo.instances import read_instances
 
     if not arguments.model.is_file():
@@ -413,14 +472,18 @@ def _export(arguments: argparse.Namespace) -> None:
     if not names_path.is_file():
         raise DataError(f"{names_path}: is missing; it holds the class names and was written beside {arguments.model}.")
     names = json.loads(names_path.read_text())
-    warmup = read_instances(arguments.warmup).features[:16] if arguments.warmup else None
+    encoder = encoder_of(names)
+    warmup = None
+    if arguments.warmup:
+        found = read_instances(arguments.warmup).features if encoder is None else read_texts(arguments.warmup)[1]
+        warmup = found[:WARMUP_INSTANCES]
     try:
         model = keras.saving.load_model(arguments.model)
     except (ValueError, OSError) as error:
         raise DataError(f"{arguments.model}: is not a model that `crowdzoo train` saved ({error}).") from error
     versions = [int(folder.name) for folder in arguments.out.glob("*") if folder.name.isdigit()]
     target = arguments.out / str(max(versions, default=0) + 1)
-    export_model(model, target, **names, warmup_instances=warmup)
+    export_model(model, target, **{**names, "encoder": encoder}, warmup_instances=warmup)
     print(target)
 
 
@@ -428,33 +491,36 @@ def _describe_predict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
-    command.add_argument("instances", type=Path, help="columns task and features (.parquet, .csv, .csv.gz)")
+    command.add_argument("instances", type=Path,
+        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or a text a line (.txt)",
+    )  # fmt: skip
     command.add_argument("--out", type=Path, metavar="FILE.csv", help="where the predictions go; default: the terminal")
     command.add_argument("--name", default=None, help="the model's name on a server (default: model)")
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    from crowdzoo.instances import read_instances
+    from crowdzoo.cli_ratings import value_lines
+    from crowdzoo.cli_sequences import read_texts, span_lines
+    from crowdzoo.instances import holds_texts, read_instances
 
     if arguments.out is not None:
         _check_writable(arguments.out, "--out")
-    instances = read_instances(arguments.instances)
-    if "://" in arguments.model:
-        from crowdzoo.serving import Client
-
-        with Client(arguments.model, **({"model": arguments.name} if arguments.name else {})) as client:
-            outputs = client.predict(instances.features)
+    if holds_texts(arguments.instances):
+        tasks, texts = read_texts(arguments.instances)
+        lines = span_lines(tasks, _answers(arguments, texts, "spans"), _quoted)
     else:
-        from crowdzoo.export import load_and_predict
-
-        outputs = load_and_predict(arguments.model, instances.features)
-    classes = [_text(name) for name in outputs["class"]]
-    confident = outputs["probabilities"].max(axis=1)
-    lines = ["task,class,probability"]
-    lines += [
-        f"{_quoted(task)},{_quoted(name)},{probability:.6f}"
-        for task, name, probability in zip(instances.tasks, classes, confident, strict=True)
-    ]
+        instances = read_instances(arguments.instances)
+        outputs = _answers(arguments, instances.features, "serving_default")
+        if "value" in outputs:
+            lines = value_lines(instances.tasks, outputs, _quoted)
+        else:
+            classes = [_text(name) for name in outputs["class"]]
+            confident = outputs["probabilities"].max(axis=1)
+            lines = ["task,class,probability"]
+            lines += [
+                f"{_quoted(task)},{_quoted(name)},{probability:.6f}"
+                for task, name, probability in zip(instances.tasks, classes, confident, strict=True)
+            ]
     text = "\n".join(lines) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
@@ -462,6 +528,18 @@ def _predict(arguments: argparse.Namespace) -> None:
         scratch = arguments.out.with_name(f".{arguments.out.name}.part")
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(arguments.out)
+
+
+def _answers(arguments: argparse.Namespace, instances: Any, signature: str) -> dict[str, Any]:
+    """What a served folder, or a server, answers."""
+    if "://" in arguments.model:
+        from crowdzoo.serving import Client
+
+        with Client(arguments.model, **({"model": arguments.name} if arguments.name else {})) as client:
+            return client.predict(instances, signature=signature, batch_size=256 if signature == "spans" else None)
+    from crowdzoo.export import load_and_predict
+
+    return load_and_predict(arguments.model, instances, signature=signature)
 
 
 def _text(name: Any) -> str:
@@ -509,18 +587,31 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe_demo(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--out", type=Path, default=Path("crowdzoo-runs/labelme"), metavar="DIR",
-        help="where everything goes (default crowdzoo-runs/labelme)",
+    command.add_argument("name", nargs="?", choices=("labelme", "ner", "ratings"), default="labelme",
+        help="labelme: photographs (default); ner: sentences with entities, raw text to a served tagger; ratings: "
+        "numbers by harsh and mild annotators to a served regressor",
     )  # fmt: skip
-    command.add_argument("--seeds", type=_positive, default=5, help="trainings of each method in the table (default 5)")
+    command.add_argument("--out", type=Path, metavar="DIR", help="where everything goes (default crowdzoo-runs/NAME)")
+    command.add_argument("--seeds", type=_positive, metavar="N", help="trainings of each row in the table")
 
 
 def _demo(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
+    out = arguments.out or Path("crowdzoo-runs") / arguments.name
+    seeds = {} if arguments.seeds is None else {"seeds": range(arguments.seeds)}
+    if arguments.name == "ner":
+        from crowdzoo.pipelines.demo_ner import run_ner_demo
+
+        run_ner_demo(out, **seeds)
+        return
+    if arguments.name == "ratings":
+        from crowdzoo.pipelines.demo_ratings import run_ratings_demo
+
+        run_ratings_demo(out, **seeds)
+        return
     from crowdzoo.pipelines.demo import run_demo
 
-    run_demo(arguments.out, seeds=range(arguments.seeds))
+    run_demo(out, **seeds)
 
 
 def _describe_serve(command: argparse.ArgumentParser) -> None:
@@ -567,6 +658,8 @@ def _datasets(arguments: argparse.Namespace) -> None:
             for one in loaded
         ]  # fmt: skip
         print_table("data sets that crowdzoo ships", header, rows)
+        for kind, what in (("sequence", "sentences"), ("regression", "ratings")):
+            print(f"of {what}: {', '.join(datasets.names(kind))}")
         return
     chosen = datasets.load(arguments.name)
     if arguments.write:
@@ -660,11 +753,11 @@ def _epoch_callback(step: Callable[[], None]) -> Any:
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "aggregate": (_describe_aggregate, _aggregate, "One label per task, and what each annotator is like."),
     "quality": (_describe_quality, _quality, "How far annotators agree, and which tasks and whom to look at."),
-    "train": (_describe_train, _train, "Train a classifier from annotators' labels, without the pipeline."),
+    "train": (_describe_train, _train, "Train a model from annotators' labels, without the pipeline."),
     "run": (_describe_run, _run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
     "export": (_describe_export, _export, "Write a trained model as the next version of a served folder."),
     "serve": (_describe_serve, _serve, "Answer TF Serving's REST and gRPC APIs for a served folder."),
     "predict": (_describe_predict, _predict, "Predict with a served folder or a running server."),
     "datasets": (_describe_datasets, _datasets, "List the data sets that ship with crowdzoo, or write one as files."),
-    "demo": (_describe_demo, _demo, "The whole road on LabelMe's Mechanical Turk labels, with the accuracy table."),
+    "demo": (_describe_demo, _demo, "The whole road on a crowd set that ships, with a table of what learns best."),
 }

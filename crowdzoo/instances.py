@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from crowdzoo._numbers import numbers_of
 from crowdzoo.errors import SHOWN, BadRow, DataError
 
-__all__ = ["Instances", "read_gold", "read_instances"]
+__all__ = ["Instances", "holds_texts", "read_gold", "read_gold_ratings", "read_instances", "read_text_columns"]
 
 SPLITS = ("train", "eval")
 
@@ -24,14 +25,17 @@ class Instances:
     Attributes:
         tasks: names of the tasks, [N], int64 where every name is an integer, else str.
         features: float32 [N, D].
-        gold: names of the true classes as they stand in the file, str [N], "" where unknown; None without the column.
+        gold: names of the true classes (true ratings) as they stand in the file, str [N], "" where unknown; None
+            without the column.
         split: "train" or "eval", str [N]; None without the column.
+        first_row: the number that the first instance has for a reader of the file, for messages.
     """
 
     tasks: np.ndarray
     features: np.ndarray
     gold: np.ndarray | None = None
     split: np.ndarray | None = None
+    first_row: int = 0
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -68,12 +72,29 @@ class Instances:
             raise DataError("Gold names classes that are not among the annotations' classes.", rows, len(unknown))
         return codes
 
+    def gold_ratings(self, file: str | Path = "gold") -> np.ndarray:
+        """Gold as numbers.
+
+        Args:
+            file: the name used in an error.
+
+        Returns:
+            float64 [N], NaN where gold is unknown (empty, or nan).
+
+        Raises:
+            DataError: gold that is no number, or infinite; names file, row, column and value.
+        """
+        if self.gold is None:
+            return np.full(len(self), np.nan)
+        return _ratings(Path(file), self.gold, self.first_row)
+
 
 def read_instances(path: str | Path) -> Instances:
     """Read instances from Parquet or CSV.
 
     Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
-    order; optional `gold` (name of the true class, empty where unknown) and `split` ("train" or "eval").
+    order; optional `gold` (name of the true class, or the true rating; empty where unknown) and `split` ("train" or
+    "eval").
 
     Args:
         path: file ending in .parquet, .csv or .csv.gz.
@@ -95,7 +116,39 @@ def read_instances(path: str | Path) -> Instances:
     if split is not None:
         wrong = np.flatnonzero(~np.isin(split, SPLITS))
         _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'.")
-    return Instances(tasks, _features(path, table, first_row), gold, split)
+    return Instances(tasks, _features(path, table, first_row), gold, split, first_row)
+
+
+def holds_texts(path: str | Path) -> bool:
+    """Whether a file is of texts: .txt, or a table whose columns beside task, gold and split are `text` alone.
+
+    Raises:
+        DataError: no such file, or it is no table.
+    """
+    path = Path(path)
+    if path.suffix == ".txt":
+        return True
+    _, table, _ = _read_table(path)
+    return set(table.column_names) - {"task", "gold", "split"} == {"text"}
+
+
+def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
+    """Reads texts.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `text`.
+
+    Returns:
+        Names of the tasks, and their texts.
+
+    Raises:
+        DataError: no such file or columns, or a repeated or empty task.
+    """
+    path, table, first_row = _read_table(path)
+    for name in ("task", "text"):
+        if name not in table.column_names:
+            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
+    return [str(task) for task in _tasks(path, table["task"], first_row)], _strings(table["text"]).tolist()
 
 
 def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -114,18 +167,49 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.nd
         DataError: no such file or columns, a repeated or empty task, a class that is not among `classes`; names file,
             row, column and value.
     """
-    path, table, first_row = _read_table(path)
-    for name in ("task", "gold"):
-        if name not in table.column_names:
-            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
-    given = _tasks(path, table["task"], first_row).astype(str)
-    gold = _strings(table["gold"])
+    path, given, gold, first_row = _gold_columns(path)
     code = {str(name): number for number, name in enumerate(classes.tolist())}
     unknown = np.flatnonzero([name != "" and name not in code for name in gold.tolist()])
     reason = f"is no class of the annotations, which have {_shorten(code)}."
     _complain(path, unknown, first_row, "gold", gold, reason)
     known = {task: code[name] for task, name in zip(given.tolist(), gold.tolist(), strict=True) if name}
     return np.array([known.get(str(task), -1) for task in tasks.tolist()], np.int64)
+
+
+def read_gold_ratings(path: str | Path, tasks: np.ndarray) -> np.ndarray:
+    """Reads known ratings; a file of instances with gold will do.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (the true rating, empty where unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+
+    Returns:
+        float64 [N], NaN where the file does not know.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, gold that is no number or infinite; names file,
+            row, column and value.
+    """
+    path, given, gold, first_row = _gold_columns(path)
+    known = dict(zip(given.tolist(), _ratings(path, gold, first_row).tolist(), strict=True))
+    return np.array([known.get(str(task), np.nan) for task in tasks.tolist()], np.float64)
+
+
+def _gold_columns(path: str | Path) -> tuple[Path, np.ndarray, np.ndarray, int]:
+    """The path, names of tasks [N], gold [N] as it stands there, and the number of the first row."""
+    path, table, first_row = _read_table(path)
+    for name in ("task", "gold"):
+        if name not in table.column_names:
+            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
+    return path, _tasks(path, table["task"], first_row).astype(str), _strings(table["gold"]), first_row
+
+
+def _ratings(path: Path, gold: np.ndarray, first_row: int) -> np.ndarray:
+    numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()))
+    for positions, reason in problems:
+        way_out = "" if "Leave it empty" in str(reason) else " Gold of ratings is a number; leave it empty if unknown."
+        _complain(path, positions, first_row, "gold", gold, f"{reason}{way_out}")
+    return numbers
 
 
 def _read_table(path: str | Path) -> tuple[Path, pa.Table, int]:
@@ -147,7 +231,7 @@ def _read_table(path: str | Path) -> tuple[Path, pa.Table, int]:
 
 def _read_csv(path: Path) -> pa.Table:
     # Everything but the features stays text, so that a task called 007 keeps its zeros
-    text = {column: pa.string() for column in ("task", "gold", "split")}
+    text = {column: pa.string() for column in ("task", "gold", "split", "text")}
     options = pyarrow.csv.ConvertOptions(column_types=text, strings_can_be_null=False)
     return pyarrow.csv.read_csv(path, convert_options=options)
 

@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,10 +48,16 @@ class DataConfig(_Section):
     """Where the labels and the instances are.
 
     Attributes:
-        dataset: name of a data set that crowdzoo ships; takes the place of the two files.
-        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .parquet, also .gz).
+        dataset: name of a data set that crowdzoo ships; takes the place of the files.
+        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .parquet, also .gz). For task
+            `sequence` sentences with annotators' tags: spans in .jsonl, columns under any other ending.
+        gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
+        scheme: for task `sequence`, how tags are written.
+        on_bad_tags: for task `sequence`, whether tags that break the scheme stop or are mended (I- without B-).
+        low: for task `regression`, the lowest rating that annotators may give; a rating below stops the run.
+        high: for task `regression`, the highest one.
         instances: table with the columns task, features (list) or one numeric column per feature, and
-            optionally gold and split (.parquet or .csv, .csv.gz).
+            optionally gold (a class, of ratings a number) and split (.parquet or .csv, .csv.gz).
         classes: names of the classes in the order of their codes; None takes those that occur, sorted.
         on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
         on_duplicate: what to do with a second label by one annotator for one task.
@@ -60,6 +67,11 @@ class DataConfig(_Section):
     dataset: str | None = None
     annotations: Path | None = None
     instances: Path | None = None
+    gold: Path | None = None
+    scheme: Literal["BIO", "IOBES"] = "BIO"
+    on_bad_tags: Literal["error", "mend"] = "error"
+    low: Float | None = None
+    high: Float | None = None
     classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
@@ -69,12 +81,12 @@ class DataConfig(_Section):
     def _one_source(self) -> "DataConfig":
         if self.dataset is not None and (self.annotations is not None or self.instances is not None):
             raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
-        if self.dataset is None and (self.annotations is None or self.instances is None):
-            raise ValueError(
-                "needs 'annotations' and 'instances' (two files), or 'dataset' (the name of a shipped set)"
-            )
+        if self.dataset is not None and self.gold is not None:
+            raise ValueError("'dataset' brings its own gold: leave 'gold' away")
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("'classes' names a class twice")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"'low' should be below 'high', not {self.low:g} and {self.high:g}")
         return self
 
 
@@ -82,11 +94,13 @@ class AggregationConfig(BaseModel):
     """How the labels of several annotators become one estimate of the truth.
 
     Attributes:
-        method: a name in `crowdzoo.aggregation.METHODS`. All other keys are arguments of that method.
+        method: a name in `crowdzoo.aggregation.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings
+            `RATING_METHODS`); dawid-skene, bsc-seq and rating-em where it is not set. All other keys are arguments of
+            that method.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    method: str = "dawid-skene"
+    method: str
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -98,24 +112,39 @@ class ModelConfig(_Section):
     """The base model, which is also the one that is served.
 
     Attributes:
-        base: which base; `feature-classifier` is a multilayer perceptron over standardised features.
-        hidden: units of each hidden layer; an empty list gives logistic regression.
+        base: which base, by the task: `feature-classifier` is a multilayer perceptron over standardised features,
+            `feature-regressor` the same for ratings, `sequence-tagger` a convolution and a GRU over words.
         dropout: share of hidden units dropped in training.
-        batch_normalization: normalises features and hidden layers by their batch.
+        hidden: of classifier and regressor: units of each hidden layer; an empty list gives logistic (linear)
+            regression.
+        batch_normalization: of classifier and regressor: normalises features and hidden layers by their batch.
+        embedding: of the tagger: length of a word's vector.
+        filters: of the tagger's convolution.
+        units: of the tagger's GRU.
+        bidirectional: of the tagger: whether a second GRU reads backwards.
+        characters: of the tagger: whether it sees characters beside words and their shapes.
+        crf: of the tagger: whether tags are the best path of a conditional random field.
     """
 
-    base: Literal["feature-classifier"] = "feature-classifier"
-    hidden: tuple[Annotated[Int, Field(ge=1)], ...] = (128,)
+    base: Literal["feature-classifier", "feature-regressor", "sequence-tagger"] | None = None
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.5
+    hidden: tuple[Annotated[Int, Field(ge=1)], ...] = (128,)
     batch_normalization: bool = False
+    embedding: Annotated[Int, Field(ge=1)] = 100
+    filters: Annotated[Int, Field(ge=1)] = 512
+    units: Annotated[Int, Field(ge=1)] = 50
+    bidirectional: bool = False
+    characters: bool = False
+    crf: bool = False
 
 
 class MethodConfig(BaseModel):
     """How the base learns from the crowd.
 
     Attributes:
-        name: a name in `crowdzoo.models.METHODS`: `aggregated` trains on the aggregation's posterior, every other on
-            the annotators' labels. All other keys are hyperparameters of that method.
+        name: a name in `crowdzoo.models.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings `RATING_METHODS`):
+            `aggregated` trains on the aggregation's posterior or estimate, every other on the annotators' labels. All
+            other keys are hyperparameters of that method.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -145,12 +174,17 @@ class EvaluationConfig(_Section):
     """When a model is good enough to be pushed.
 
     Attributes:
-        tolerance: how far accuracy may fall below that of the last pushed model (0.01 is one point).
-        minimum_accuracy: the least accuracy that any pushed model must have.
+        tolerance: how far accuracy (F1, R²) may fall below that of the last pushed model (0.01 is one point).
+        minimum_accuracy: the least accuracy that any pushed classifier must have.
+        minimum_f1: the least F1 of spans that any pushed tagger must have.
+        minimum_r2: the least R² that any pushed regressor must have; at 0, the default, it is at least as good as one
+            and the same number for every task.
     """
 
     tolerance: Fraction = 0.0
     minimum_accuracy: Fraction = 0.0
+    minimum_f1: Fraction = 0.0
+    minimum_r2: Fraction = 0.0
 
 
 class OutputConfig(_Section):
@@ -222,21 +256,120 @@ class PipelineConfig(_Section):
 
     Attributes:
         name: name of the pipeline in metadata, and of the served model.
-        task: kind of label; the pipeline knows `classification`.
+        task: kind of label: `classification`, `sequence` for tagged sentences, or `regression` for ratings.
         seed: seed of everything random.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
-    task: Literal["classification"] = "classification"
+    task: Literal["classification", "sequence", "regression"] = "classification"
     seed: Annotated[Int, Field(ge=0, lt=2**31)] = 0
     data: DataConfig
-    aggregation: AggregationConfig = AggregationConfig()
+    aggregation: AggregationConfig
     model: ModelConfig = ModelConfig()
     method: MethodConfig = MethodConfig()
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     output: OutputConfig
     beam: BeamConfig = BeamConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _aggregation_of_the_task(cls, values: Any) -> Any:
+        """Fills in the method of aggregation, whose default the task decides."""
+        if not isinstance(values, Mapping):
+            return values
+        task, given = values.get("task", "classification"), values.get("aggregation")
+        known = TASKS.get(task) if isinstance(task, str) else None
+        if given is not None and not isinstance(given, Mapping):
+            return values  # refused as what it is
+        default = (known or TASKS["classification"]).aggregation
+        return {**values, "aggregation": {"method": default, **(given or {})}}
+
+    @model_validator(mode="after")
+    def _fits_the_task(self) -> "PipelineConfig":
+        known = TASKS[self.task]
+        if self.model.base not in (None, known.base):
+            raise ValueError(f"model.base '{self.model.base}' is not for task {self.task}; it is {known.base}")
+        for section, allowed in known.keys.items():
+            strange = sorted(getattr(self, section).model_fields_set - set(allowed))
+            if strange:
+                raise ValueError(
+                    f"{section}.{strange[0]} is not for task {self.task}, where {section} has {', '.join(allowed)}"
+                )
+        missing = [key for key in known.files if getattr(self.data, key) is None]
+        if self.data.dataset is None and missing:
+            raise ValueError(
+                f"data needs {' and '.join(repr(key) for key in known.files)}, or 'dataset' (the name of a shipped set)"
+            )
+        return self
+
+    @property
+    def base_arguments(self) -> dict[str, Any]:
+        """The base and those of the model's settings that it has."""
+        known = TASKS[self.task]
+        return {"base": known.base, **self.model.model_dump(mode="json", include=set(known.keys["model"]) - {"base"})}
+
+    @property
+    def minimum(self) -> float:
+        """The least value of the task's metric that any pushed model must have."""
+        return getattr(self.evaluation, TASKS[self.task].minimum)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What belongs to a task: base, keys of sections that it has, files that it needs, bar, default of aggregation."""
+
+    base: str
+    keys: Mapping[str, tuple[str, ...]]
+    files: tuple[str, ...]
+    minimum: str
+    aggregation: str
+
+
+TASKS = {
+    "classification": _Task(
+        "feature-classifier",
+        {
+            "data": ("dataset", "annotations", "instances", "classes", "on_bad_rows", "on_duplicate", "eval_fraction"),
+            "model": ("base", "hidden", "dropout", "batch_normalization"),
+            "evaluation": ("tolerance", "minimum_accuracy"),
+        },
+        ("annotations", "instances"),
+        "minimum_accuracy",
+        "dawid-skene",
+    ),
+    "sequence": _Task(
+        "sequence-tagger",
+        {
+            "data": ("dataset", "annotations", "gold", "scheme", "classes", "on_bad_tags", "eval_fraction"),
+            "model": ("base", "dropout", "embedding", "filters", "units", "bidirectional", "characters", "crf"),
+            "evaluation": ("tolerance", "minimum_f1"),
+        },
+        ("annotations",),
+        "minimum_f1",
+        "bsc-seq",
+    ),
+    "regression": _Task(
+        "feature-regressor",
+        {
+            "data": (
+                "dataset",
+                "annotations",
+                "instances",
+                "low",
+                "high",
+                "on_bad_rows",
+                "on_duplicate",
+                "eval_fraction",
+            ),
+            "model": ("base", "hidden", "dropout", "batch_normalization"),
+            "evaluation": ("tolerance", "minimum_r2"),
+        },
+        ("annotations", "instances"),
+        "minimum_r2",
+        "rating-em",
+    ),
+}
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> PipelineConfig:
@@ -318,7 +451,13 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
-_PATH_KEYS = (("data", "annotations"), ("data", "instances"), ("output", "root"), ("output", "serving"))
+_PATH_KEYS = (
+    ("data", "annotations"),
+    ("data", "instances"),
+    ("data", "gold"),
+    ("output", "root"),
+    ("output", "serving"),
+)
 
 
 def _resolve_paths(values: dict[str, Any], base: Path) -> None:
@@ -383,7 +522,8 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if kind == "string_pattern_mismatch":
         return f"{key}: {shown}should begin with a letter and hold letters, digits, - and _ only (63 at most)."
     reason = str(context.get("error", "")) if kind == "value_error" else problem["msg"].replace("Input", "", 1).strip()
-    return f"{key or 'the file'}: {shown}{reason[0].lower() + reason[1:]}" + ("" if reason.endswith("?") else ".")
+    place = f"{key}: " if key else ""  # what sections have to do with each other names its keys itself
+    return f"{place}{shown}{reason[0].lower() + reason[1:]}" + ("" if reason.endswith("?") else ".")
 
 
 def _known_keys(sections: Sequence[str | int]) -> list[str]:

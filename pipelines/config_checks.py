@@ -37,12 +37,12 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config.data)]
+    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config.data, config.task)]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
     try:
-        create(config.aggregation.method, **config.aggregation.arguments)
+        create(config.aggregation.method, kind=config.task, **config.aggregation.arguments)
     except ConfigError as error:
         return [f"aggregation: {error}"]
     return []
@@ -50,18 +50,26 @@ def _aggregation_problems(config: PipelineConfig) -> list[str]:
 
 def _method_problems(config: PipelineConfig) -> list[str]:
     try:
-        check_method(config.method.name, config.method.arguments)
+        check_method(config.method.name, config.method.arguments, config.task)
     except ConfigError as error:
         return [f"method: {error}"]
+    if config.task == "sequence" and config.model.crf and config.method.name == "doctor-net":
+        return ["model.crf: True does not go with method doctor-net, which has a softmax for each annotator."]
     return []
 
 
-def _data_problems(data: DataConfig) -> list[str]:
+def _data_problems(data: DataConfig, task: str) -> list[str]:
     if data.dataset is not None:
-        if data.dataset in datasets.names():
+        known = datasets.names(task)
+        if data.dataset in known:
             return []
-        known = datasets.names()
         return [f"data.dataset: {data.dataset!r} is not one of {', '.join(known)}.{did_you_mean(data.dataset, known)}"]
+    if task == "sequence":
+        return [
+            f"data.{key}: {path} {problem}"
+            for key, path in (("annotations", data.annotations), ("gold", data.gold))
+            if path is not None and (problem := _file_problem(path, ("",))) is not None
+        ]
     problems = []
     for key, path, suffixes, needed in (
         ("data.annotations", data.annotations, _ANNOTATION_SUFFIXES, ("task", "annotator", "label")),

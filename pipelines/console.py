@@ -1,5 +1,6 @@
 """The terminal during a run: one line per component there, everything else in a log file."""
 
+import logging
 import os
 import sys
 import time
@@ -52,6 +53,7 @@ class Console:
             finally:
                 self._terminal = None
                 sys.stdout, sys.stderr = streams
+                _hand_over(log, sys.stderr)
                 for descriptor, old in enumerate(kept, start=1):
                     os.dup2(old, descriptor)
                     os.close(old)
@@ -73,6 +75,14 @@ class Console:
             raise
         step.seconds = time.monotonic() - step.started
         self.say("cached" if step.cached else f"{step.seconds:.1f} s")
+
+
+def _hand_over(log: TextIO, stream: TextIO) -> None:
+    """Loggers that were set up while the log was standard error write to the terminal again: the log will be closed."""
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        for handler in getattr(logger, "handlers", ()):
+            if isinstance(handler, logging.StreamHandler) and handler.stream is log:
+                handler.setStream(stream)
 
 
 class Step:

@@ -15,12 +15,13 @@ from crowdzoo import datasets
 from crowdzoo.components.code_version import code_version
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.models.training import TrainingSettings
-from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.tables import print_table
 from crowdzoo.serving.curl import curl_example
 
-__all__ = ["run_demo"]
+__all__ = ["print_ways_on", "run_demo"]
 
 CONFIG = Path(__file__).with_name("configs") / "labelme.yaml"
 METHODS = ("majority", "dawid-skene", "VW", "MW", "gold")
@@ -58,10 +59,21 @@ def run_demo(out: Path, seeds: Iterable[int] = range(5)) -> None:
     if not result.cached:
         direct = summary["seconds"]["MW"]
         print(f"Time: the pipeline {result.total_seconds:.1f} s; the same training called directly {direct:.1f} s\n")
+    print_ways_on(config, result, [out / "report" / name for name in summary["plots"]])
+
+
+def print_ways_on(config: PipelineConfig, result: RunResult, plots: Iterable[Path]) -> None:
+    """Prints where everything is, and the lines that serve the model and ask it.
+
+    Args:
+        config: of the run.
+        result: of the run.
+        plots: files of pictures.
+    """
     print(f"Served models  {config.output.serving}")
     print(f"Metadata       {result.metadata}")
-    for name in summary["plots"]:
-        print(f"Plot           {out / 'report' / name}")
+    for path in plots:
+        print(f"Plot           {path}")
     command = Path(sys.argv[0]).name if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
     serve = shlex.join([command, "serve", str(config.output.serving), "--name", config.name])
     print(f"\nServe it:\n    {serve}\nand ask it:\n    {curl_example(config.output.serving, name=config.name)}")

@@ -13,7 +13,7 @@ from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.pusher import Pusher
-from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.config import TASKS, PipelineConfig
 
 __all__ = ["create_pipeline"]
 
@@ -32,18 +32,16 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         The pipeline, with SQLite metadata below `config.output.root`.
     """
     root = config.output.root
-    annotations, instances = _input_files(config)
+    files = _input_files(config)
+    others = [key for key in TASKS[config.task].keys["data"] if key not in (*files, "dataset")]
     example_gen = AnnotationExampleGen(
         settings=_json(
-            annotations=str(annotations),
-            instances=str(instances),
-            classes=config.data.classes,
-            on_bad_rows=config.data.on_bad_rows,
-            on_duplicate=config.data.on_duplicate,
-            eval_fraction=config.data.eval_fraction,
+            task=config.task,
             seed=config.seed,
+            **{key: getattr(config.data, key) for key in others},
+            **{key: None if path is None else str(path) for key, path in files.items()},
         ),
-        fingerprint=_content_hash(annotations, instances),
+        fingerprint=_content_hash(*(path for path in files.values() if path is not None)),
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -67,7 +65,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         custom_config={
             "name": config.name,
             "seed": config.seed,
-            "model": config.model.model_dump(mode="json"),
+            "model": config.base_arguments,
             "method": config.method.model_dump(mode="json"),
             "training": config.training.model_dump(mode="json"),
             "code_version": code_version("crowdzoo.components.trainer"),
@@ -78,7 +76,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         model=trainer.outputs["model"],
         settings=_json(
             tolerance=config.evaluation.tolerance,
-            minimum_accuracy=config.evaluation.minimum_accuracy,
+            minimum=config.minimum,
             serving=str(config.output.serving),
         ),
         code_version=code_version("crowdzoo.components.evaluator"),
@@ -112,15 +110,21 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
     )
 
 
-def _input_files(config: PipelineConfig) -> tuple[Path, Path]:
-    """Paths of annotations and instances; a shipped data set is written below the root first."""
-    if config.data.dataset is None:
-        assert config.data.annotations is not None
-        assert config.data.instances is not None
-        return config.data.annotations, config.data.instances
-    folder = config.output.root / "data" / config.data.dataset
-    datasets.write_files(datasets.load(config.data.dataset), folder)
-    return folder / "annotations.csv", folder / "instances.parquet"
+def _input_files(config: PipelineConfig) -> dict[str, Path | None]:
+    """Files by their keys in the section data; a shipped data set is written below the root first."""
+    if config.data.dataset is not None:
+        folder = config.output.root / "data" / config.data.dataset
+        written = datasets.write_files(datasets.load(config.data.dataset), folder)
+        return dict.fromkeys(_FILES[config.task]) | dict(zip(_FILES[config.task], written, strict=False))
+    return {key: getattr(config.data, key) for key in _FILES[config.task]}
+
+
+# Keys of the input files, in the order in which `write_files` gives those of a shipped set
+_FILES = {
+    "classification": ("annotations", "instances"),
+    "sequence": ("annotations", "gold"),
+    "regression": ("annotations", "instances"),
+}
 
 
 def _content_hash(*paths: Path) -> str:

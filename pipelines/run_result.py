@@ -52,7 +52,7 @@ class RunResult:
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
         lines = [
             f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
-            f"Accuracy:    {candidate['accuracy']:.4f} on {candidate['tasks']:,} tasks, against {truth}",
+            f"{_score(self.evaluation['metric'], candidate)} on {candidate['tasks']:,} tasks, against {truth}",
             f"Annotators:  {self.report}",
             f"Metadata:    {self.metadata}",
             f"Log:         {self.log}",
@@ -60,3 +60,13 @@ class RunResult:
         ]
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
+
+
+def _score(metric: str, candidate: Mapping[str, Any]) -> str:
+    if metric == "f1":
+        parts = f"precision {candidate['precision']:.4f}, recall {candidate['recall']:.4f}"
+        return f"F1:          {candidate['f1']:.4f} ({parts})"
+    if metric == "r2":
+        parts = f"MAE {candidate['mae']:.4f}, RMSE {candidate['rmse']:.4f}"
+        return f"R²:          {candidate['r2']:.4f} ({parts})"
+    return f"Accuracy:    {candidate['accuracy']:.4f}"

@@ -76,6 +76,7 @@ ROWS: dict[str, Row] = {
     "CL MW": crowd_layer(connection="MW"),
     "CL MW, no majority first": crowd_layer(35, connection="MW", majority_epochs=0),
     "CL MW, CRF": dataclasses.replace(crowd_layer(connection="MW"), base={"crf": True}),
+    "DL-MV, CRF": Row(labels="majority-vote", base={"crf": True}),
     "gold, CRF": Row(labels="gold", epochs=20, base={"crf": True}),
     "gold, both directions, characters": Row(labels="gold", epochs=20, base={"bidirectional": True, "characters": 1}),
 }  # fmt: skip

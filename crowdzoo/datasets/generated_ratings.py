@@ -14,10 +14,13 @@ HIGH = 10.0
 BIAS = 1.5  # standard deviation of the annotators' biases
 NOISE = (0.5, 1.0, 1.0, 0.5, 2.5)  # standard deviations of their errors, in turn
 SCALES = (0.7, 1.1)  # how much of the scale they use, least and most
+TASTE = 1.0  # how much these features, which say nothing of the score, decide about who rates
+TASTES = [7, 8]
 DESCRIPTION = (
     "Made-up things with twelve features, seven of which say something of the true score from 0 to 10. Annotators give "
     "half points from 0 to 10: each is harsh or mild (bias), uses more or less of the scale, and is careful or "
-    "careless. Few rate much and many rate little. Everything is drawn from a seed."
+    "careless, and each has a taste that decides what they rate, so that a harsh one may get most of a kind. "
+    "Everything is drawn from a seed."
 )
 
 
@@ -31,10 +34,13 @@ def generated_ratings(
     5) + b_r + c_r e`, cut to 0 to 10 and rounded to halves, with `b_r ~ N(0, 1.5^2)`, `a_r` from 0.7 to 1.1 and
     `c_r` 0.5 (two of five annotators), 1 (two) or 2.5 (one).
 
+    Who rates what hangs on diligence (a factor from 1 to 5) and on a taste for two further features: what an annotator
+    likes to rate has that annotator's bias in its mean rating, which a network would learn as if it were the score.
+
     Args:
         num_tasks: N, at least 4.
         num_annotators: R, at least 1.
-        redundancy: annotators who rate each task, 1 to R. Of two annotators one may be drawn up to five times as often.
+        redundancy: annotators who rate each task, 1 to R.
         seed: of all draws.
 
     Returns:
@@ -57,7 +63,9 @@ def generated_ratings(
     noise = np.array(NOISE)[np.arange(num_annotators) % len(NOISE)]
     # keys of an exponential race: the first of each row are drawn without replacement, by their diligence
     diligence = crowd_rng.uniform(1, 5, num_annotators)
-    race = crowd_rng.exponential(size=(num_tasks, num_annotators)) / diligence
+    likes = crowd_rng.normal(size=(num_annotators, len(TASTES))) * TASTE
+    pull = np.exp(features[:, TASTES] @ likes.T) * diligence
+    race = crowd_rng.exponential(size=(num_tasks, num_annotators)) / pull
     chosen = np.sort(np.argsort(race, axis=1)[:, :redundancy], axis=1)
     tasks, annotators = np.repeat(np.arange(num_tasks), redundancy), chosen.ravel()
     centered = HIGH / 2 + scale[annotators] * (gold[tasks] - HIGH / 2)

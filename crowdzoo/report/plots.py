@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from crowdzoo.quality import QualityReport
     from crowdzoo.report.comparison import Comparison
 
-__all__ = ["plot_accuracies", "plot_confusions", "plot_em_history", "plot_quality", "plot_training_curves"]
+__all__ = [
+    "plot_accuracies",
+    "plot_biases",
+    "plot_confusions",
+    "plot_em_history",
+    "plot_quality",
+    "plot_scores",
+    "plot_training_curves",
+]
 
 DPI = 150
 ONE_HUE = "#3b6ea5"
@@ -33,11 +41,37 @@ def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
     Returns:
         The path.
     """
-    methods = list(comparison.accuracies)
+    return plot_scores(
+        comparison.accuracies,
+        path,
+        label="accuracy on held-out tasks",
+        title=f"{comparison.dataset}: the same base trained on different labels\n"
+        f"{comparison.num_train:,} training and {comparison.num_eval:,} held-out tasks; "
+        f"mean ± standard deviation and each of {len(comparison.seeds)} seeds",
+        baseline="majority",
+    )
+
+
+def plot_scores(
+    scores: Mapping[str, np.ndarray], path: str | Path, *, label: str, title: str, baseline: str | None = None
+) -> Path:
+    """Scores of several methods: a bar for the mean, a whisker for the standard deviation, a dot for each seed.
+
+    Args:
+        scores: method -> its scores, float [seeds], 0 to 1.
+        path: of the PNG file.
+        label: of the axis.
+        title: of the picture.
+        baseline: method whose mean is drawn as a line through all bars; None for no line.
+
+    Returns:
+        The path.
+    """
+    methods = list(scores)
     figure = _figure(7.6, 0.55 * len(methods) + 1.5)
     axes = figure.subplots()
     for place, method in enumerate(methods):
-        values = comparison.accuracies[method]
+        values = np.asarray(scores[method])
         mean, spread = values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0
         axes.barh(place, mean, height=0.62, color=ONE_HUE, alpha=0.35)
         axes.errorbar(mean, place, xerr=spread, fmt="none", ecolor=DARK, elinewidth=1.2, capsize=4)
@@ -53,16 +87,14 @@ def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
             color=DARK,
             annotation_clip=False,
         )
-    if "majority" in methods:
-        axes.axvline(comparison.accuracies["majority"].mean(), color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
+    if baseline in methods:
+        axes.axvline(np.mean(scores[baseline]), color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xlim(0, 1)
     axes.set_yticks(range(len(methods)), methods)
     axes.invert_yaxis()
-    axes.set_xlabel("accuracy on held-out tasks")
+    axes.set_xlabel(label)
     axes.set_title(
-        f"{comparison.dataset}: the same base trained on different labels\n"
-        f"{comparison.num_train:,} training and {comparison.num_eval:,} held-out tasks; "
-        f"mean ± standard deviation and each of {len(comparison.seeds)} seeds",
+        title,
         loc="left",
         fontsize=9,
         color=DARK,
@@ -139,6 +171,39 @@ def plot_confusions(
         bar.set_label("P(said | true class)", fontsize=8)
         bar.ax.tick_params(labelsize=7)
         bar.outline.set_visible(False)  # type: ignore[operator]
+    return _save(figure, path)
+
+
+def plot_biases(
+    true: np.ndarray, learned: Mapping[str, np.ndarray], counts: np.ndarray, path: str | Path, *, title: str
+) -> Path:
+    """What annotators of ratings lie above the truth on average: learned against counted by gold, a picture a method.
+
+    Args:
+        true: biases in the labels' unit, float [R], as of `annotator_biases_from_gold`.
+        learned: method -> biases, same shape and unit. What all have in common is taken off, from both sides: no model
+            can know it.
+        counts: ratings by each annotator, int [R]; those without any are left out, and areas follow the number.
+        path: of the PNG file.
+        title: of the picture.
+
+    Returns:
+        The path.
+    """
+    seen = counts > 0
+    weights = counts[seen] / counts.sum()
+    size = 120 * counts[seen] / counts.max()
+    x = true[seen] - weights @ true[seen]
+    figure = _figure(3.8 * len(learned) + 0.4, 4.0)
+    for axes, (name, biases) in zip(figure.subplots(1, len(learned), squeeze=False)[0], learned.items(), strict=True):
+        y = biases[seen] - weights @ biases[seen]
+        ends = [min(x.min(), y.min()), max(x.max(), y.max())]
+        axes.plot(ends, ends, color=DARK, linewidth=0.9, linestyle=(0, (4, 3)))
+        axes.scatter(x, y, s=size, color=ONE_HUE, alpha=0.6, linewidths=0)
+        axes.set_title(name, loc="left", fontsize=9, color=DARK)
+        axes.set_xlabel("bias against gold")
+        axes.set_ylabel("learned bias")
+    figure.suptitle(title, fontsize=9, color=DARK)
     return _save(figure, path)
 
 

@@ -64,6 +64,7 @@ class Folder:
             "annotations": self.artifact(AnnotationsArtifact, self.path / f"annotations{self.count}"),
         }
         settings = {
+            "task": "classification",
             "annotations": str(self.path / "answers.csv"),
             "instances": str(self.path / "instances.parquet"),
             "classes": None,
@@ -94,6 +95,12 @@ class Folder:
             beam_pipeline=self.pipeline(),
         )
         return outputs["aggregated_examples"], outputs["report"]
+
+
+@pytest.fixture(scope="session")
+def new_folder():
+    """The class `Folder`, for fixtures that last longer than a test."""
+    return Folder
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
     assert read_dataset_info(examples.uri) == {
         "classes": ["cat", "dog"],
         "annotators": ["ann", "bob", "cid"],
+        "task": "classification",
         "num_features": 2,
         "num_tasks": {"train": 3, "eval": 2},
         "num_gold": {"train": 3, "eval": 2},

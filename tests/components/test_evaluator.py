@@ -39,7 +39,7 @@ def evaluate_on():
     def prepare(folder):
         examples, _ = folder.aggregate(*folder.generate())
 
-        def evaluate(weights, tolerance=0.0, minimum_accuracy=0.0, card=None):
+        def evaluate(weights, tolerance=0.0, minimum=0.0, card=None):
             folder.count += 1
             base = folder.path / f"evaluator{folder.count}"
             kinds = {
@@ -51,11 +51,7 @@ def evaluate_on():
             model = linear_model(base / "model" / "Format-Serving", weights)
             if card:
                 write_card(model, card)
-            settings = {
-                "tolerance": tolerance,
-                "minimum_accuracy": minimum_accuracy,
-                "serving": str(folder.path / "serving"),
-            }
+            settings = {"tolerance": tolerance, "minimum": minimum, "serving": str(folder.path / "serving")}
             Evaluator.test_call(
                 examples=examples,
                 **artifacts,
@@ -92,6 +88,7 @@ def test_accuracy_and_cross_entropy_are_those_of_numpy_and_a_first_model_is_bles
     assert summary["candidate"]["cross_entropy"] == pytest.approx(cross_entropy, abs=1e-5)
     assert summary["candidate"]["tasks"] == 10
     assert summary["truth"] == "gold"
+    assert summary["metric"] == "accuracy"
     assert summary["baseline"] is None
     assert summary["blessed"] is True
     assert files == ["BLESSED"]
@@ -142,11 +139,13 @@ VERDICTS = {
 }
 
 
+@pytest.mark.parametrize(("metric", "other", "word"), [("accuracy", "f1", "accuracy"), ("f1", "token_accuracy", "F1")])
 @pytest.mark.parametrize("case", VERDICTS)
-def test_verdict(case):
-    accuracy, last, tolerance, minimum, blessed = VERDICTS[case]
-    baseline = None if last is None else {"model": "/serving/7", "accuracy": last}
-    summary = {"candidate": {"accuracy": accuracy}, "baseline": baseline}
-    found, reason = _verdict(summary, tolerance, minimum)
+def test_verdict(case, metric, other, word):
+    value, last, tolerance, minimum, blessed = VERDICTS[case]
+    # the other metric says the opposite
+    baseline = None if last is None else {"model": "/serving/7", metric: last, other: float(blessed)}
+    summary = {"candidate": {metric: value, other: float(not blessed)}, "baseline": baseline}
+    found, reason = _verdict(summary, metric, tolerance, minimum)
     assert found is blessed
-    assert reason
+    assert reason.startswith(f"its {word} {value:.4f} ") or (baseline is None and blessed)

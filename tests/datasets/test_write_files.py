@@ -56,7 +56,15 @@ def test_the_pipelines_reader_gives_the_arrays_back(small, tmp_path):
     assert instances.split.tolist() == ["train", "eval"]
 
 
-def test_regression_is_refused(small, tmp_path):
-    numbers = Annotations.from_arrays(["a"], ["b"], [0.5], kind="regression")
-    with pytest.raises(DataError, match="regression"):
-        write_files(dataclasses.replace(small, annotations=numbers), tmp_path)
+def test_ratings_are_written_as_numbers(small, tmp_path):
+    numbers = Annotations.from_arrays(["t1", "t2", "t2"], ["a", "a", "b"], [0.5, -1.0, 2.25], kind="regression")
+    rated = dataclasses.replace(small, annotations=numbers, gold=np.array([0.1, np.nan]))
+    table, instances = write_files(rated, tmp_path)
+    assert Annotations.read(table, kind="regression") == numbers
+    np.testing.assert_array_equal(read_instances(instances).gold_ratings(), [0.1, np.nan])
+
+
+def test_tags_of_sentences_are_refused(small, tmp_path):
+    tags = Annotations.from_arrays(["a"], ["b"], ["O"], position=[0], kind="sequence")
+    with pytest.raises(DataError, match="sentences as CrowdSequences"):
+        write_files(dataclasses.replace(small, annotations=tags), tmp_path)

@@ -391,6 +391,7 @@ def few():
     return simulated(num_tasks=200, num_annotators=10, seed=1)
 
 
+@pytest.mark.learning
 @each_mixing
 def test_the_learnt_common_confusion_finds_the_true_one(mixing):
     crowd = simulated(num_tasks=3000, num_annotators=20, seed=0)

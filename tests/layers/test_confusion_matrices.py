@@ -230,6 +230,7 @@ def trained(x, annotations, epochs, layer=ConfusionMatrices, **arguments):
     return model
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("diagonal", [None, 0.6, 0.8])
 def test_simulated_annotators_are_recovered_from_ten_thousand_labels(diagonal):
     x, gold, annotations = a_crowd()

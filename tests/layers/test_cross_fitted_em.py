@@ -133,6 +133,7 @@ def trained(layer, crowd, epochs=15):
     return model
 
 
+@pytest.mark.learning
 def test_confusions_of_simulated_annotators_are_recovered():
     crowd = a_crowd()
     model = trained(CrossFittedEM(6), crowd)
@@ -141,6 +142,7 @@ def test_confusions_of_simulated_annotators_are_recovered():
     assert (model.predict(crowd[0], verbose=0).argmax(axis=1) == crowd[1]).mean() > 0.93
 
 
+@pytest.mark.learning
 def test_a_base_that_learns_by_heart_does_not_confirm_itself():
     # few tasks of ten features and two labels each, from annotators who are often wrong: the base fits any labels
     crowd = a_crowd(tasks=300, features=10, redundancy=2, right=0.4)

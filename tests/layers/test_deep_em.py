@@ -159,6 +159,7 @@ def a_model(seed=0, dropout=0.0, annotators=ANNOTATORS, **more):
     return model
 
 
+@pytest.mark.learning
 def test_confusions_of_simulated_annotators_are_recovered():
     x, truth, confusions, annotations = a_crowd()
     model = a_model()

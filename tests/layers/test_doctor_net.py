@@ -283,6 +283,7 @@ def weights_of(model):
     return [ops.convert_to_numpy(weight) for weight in model.weights]
 
 
+@pytest.mark.learning
 @both
 def test_the_truth_is_learnt_and_heads_of_experts_are_told_from_those_of_guessers(weighted):
     x, truth, annotations = a_crowd()

@@ -223,6 +223,7 @@ def test_the_penalty_is_added_to_the_loss_times_the_strength():
         np.testing.assert_allclose(losses[0.5] - losses[0], 0.5 * expected, rtol=1e-3)
 
 
+@pytest.mark.learning
 def test_strength_0_and_no_regularization_train_as_plain_confusion_matrices():
     x, _, annotations = a_crowd(60)
     weights = []
@@ -234,6 +235,7 @@ def test_strength_0_and_no_regularization_train_as_plain_confusion_matrices():
     np.testing.assert_array_equal(weights[0], weights[2])
 
 
+@pytest.mark.learning
 def test_strength_buys_volume_of_the_annotators():
     x, _, annotations = a_crowd(300)
     volumes = []
@@ -246,6 +248,7 @@ def test_strength_buys_volume_of_the_annotators():
     assert volumes[1] > volumes[0] + 0.5
 
 
+@pytest.mark.learning
 @each_penalty
 def test_simulated_annotators_are_recovered_from_ten_thousand_labels(regularization):
     x, gold, annotations = a_crowd(2000)

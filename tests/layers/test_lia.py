@@ -259,6 +259,7 @@ def learnt():
     return model, history, x, gold, confusions, annotations
 
 
+@pytest.mark.learning
 def test_labels_and_confusions_are_recovered(learnt):
     model, _, x, gold, confusions, annotations = learnt
     # eight annotators of whom one is always wrong: .75 by votes

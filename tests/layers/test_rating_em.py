@@ -186,6 +186,7 @@ def a_model(annotations, seed=0, dropout=0.0, **more):
     return model
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("unit", [1.0, 1e-4])
 def test_a_simulated_crowd_is_recovered_in_any_unit(unit):
     x, truth, bias, deviation, annotations = a_crowd(unit)

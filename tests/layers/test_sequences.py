@@ -151,6 +151,7 @@ def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
     np.testing.assert_allclose(model.annotator_confusions()[3], start, rtol=1e-4)  # who said nothing keeps the prior
 
 
+@pytest.mark.learning
 def test_confusions_of_simulated_annotators_of_sequences_are_recovered():
     rng = np.random.default_rng(0)
     sentences, annotators, tokens = 150, 6, 8

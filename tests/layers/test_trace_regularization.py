@@ -132,6 +132,7 @@ def test_the_penalty_is_added_to_the_loss_times_the_strength():
     np.testing.assert_allclose(difference, 0.5 * K * 0.7, rtol=1e-4)  # all matrices start at the same trace
 
 
+@pytest.mark.learning
 def test_strength_0_trains_as_plain_confusion_matrices():
     x, _, annotations = a_crowd(60)
     weights = []
@@ -142,6 +143,7 @@ def test_strength_0_trains_as_plain_confusion_matrices():
     np.testing.assert_array_equal(weights[0], weights[1])
 
 
+@pytest.mark.learning
 def test_annotators_recover_from_ten_thousand_labels_and_strength_makes_them_less_reliable():
     x, gold, annotations = a_crowd(2000)
     traces = []

@@ -160,6 +160,7 @@ def trained(x, annotations, epochs):
     return model
 
 
+@pytest.mark.learning
 def test_simulated_annotators_are_recovered_from_ten_thousand_labels():
     x, gold, annotations = a_crowd(2000)
     model = trained(x, annotations, epochs=12)

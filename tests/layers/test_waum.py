@@ -147,6 +147,7 @@ def test_nothing_is_pruned_at_quantile_zero():
     )
 
 
+@pytest.mark.learning
 def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     x, gold, annotations, confusions = a_crowd(number=800, bad=40)
     model = fitted(x, annotations, epochs=8, margin_epochs=8, prune=0.05)

@@ -6,8 +6,10 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.aggregation import METHODS
+from crowdzoo.aggregation import SEQUENCE_METHODS as SEQUENCE_AGGREGATIONS
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS as DEEP_METHODS
+from crowdzoo.models.methods import SEQUENCE_METHODS
 from crowdzoo.pipelines.config import BEAM_RUNNERS, load_config
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
@@ -108,7 +110,7 @@ BROKEN = {
     "missing name": (DATA, ", name: is missing."),
     "no instances": (
         "name: x\ndata: {annotations: answers.csv}\n",
-        ", data: needs 'annotations' and 'instances' (two files), or 'dataset' (the name of a shipped set).",
+        ", data needs 'annotations' and 'instances', or 'dataset' (the name of a shipped set).",
     ),
     "both sources": (
         "name: x\n" + DATA.replace("}", ", dataset: labelme}"),
@@ -195,6 +197,27 @@ BROKEN = {
         "name: x\n" + DATA + "output: {root: '/runs/[1]', serving: /served}\n",
         ", output.root: '/runs/[1]' should not hold any of * ? [, which Beam takes for patterns.",
     ),
+    "key of sentences in the data": (
+        "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
+        ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
+        "on_bad_rows, on_duplicate, eval_fraction.",
+    ),
+    "key of the tagger": (
+        "name: x\n" + DATA + "model: {crf: true}\n",
+        ", model.crf is not for task classification, where model has base, hidden, dropout, batch_normalization.",
+    ),
+    "bar of a tagger": (
+        "name: x\n" + DATA + "evaluation: {minimum_f1: 0.5}\n",
+        ", evaluation.minimum_f1 is not for task classification, where evaluation has tolerance, minimum_accuracy.",
+    ),
+    "base of another task": (
+        "name: x\n" + DATA + "model: {base: sequence-tagger}\n",
+        ", model.base 'sequence-tagger' is not for task classification; it is feature-classifier.",
+    ),
+    "aggregation for sentences only": (
+        "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
+        f", aggregation: 'bsc-seq' is no aggregation method; there are {', '.join(map(repr, METHODS))}.",
+    ),
     "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: -1 should be greater than or equal to 0."),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
     "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
@@ -205,6 +228,104 @@ BROKEN = {
     ),
     "not UTF-8": (b"name: caf\xe9\n", ": not UTF-8 at byte 9; save the file as UTF-8."),
 }
+
+
+SENTENCES = "name: x\ntask: sequence\n"
+SPANS = SENTENCES + "data: {annotations: spans.jsonl}\n"
+BROKEN_SENTENCES = {
+    "key of classes in the data": (
+        SPANS.replace("}", ", on_bad_rows: reject}"),
+        ", data.on_bad_rows is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
+        "on_bad_tags, eval_fraction.",
+    ),
+    "instances": (
+        SPANS.replace("}", ", instances: instances.parquet}"),
+        ", data.instances is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
+        "on_bad_tags, eval_fraction.",
+    ),
+    "key of the classifier": (
+        SPANS + "model: {hidden: [8]}\n",
+        ", model.hidden is not for task sequence, where model has base, dropout, embedding, filters, units, "
+        "bidirectional, characters, crf.",
+    ),
+    "bar of a classifier": (
+        SPANS + "evaluation: {minimum_accuracy: 0.5}\n",
+        ", evaluation.minimum_accuracy is not for task sequence, where evaluation has tolerance, minimum_f1.",
+    ),
+    "base of another task": (
+        SPANS + "model: {base: feature-classifier}\n",
+        ", model.base 'feature-classifier' is not for task sequence; it is sequence-tagger.",
+    ),
+    "no annotations": (
+        SENTENCES + "data: {gold: gold.txt}\n",
+        ", data needs 'annotations', or 'dataset' (the name of a shipped set).",
+    ),
+    "a set of another task": (
+        SENTENCES + "data: {dataset: labelme}\n",
+        ", data.dataset: 'labelme' is not one of generated-ner.",
+    ),
+    "gold beside a set": (
+        SENTENCES + "data: {dataset: generated-ner, gold: gold.txt}\n",
+        ", data: 'dataset' brings its own gold: leave 'gold' away.",
+    ),
+    "unknown scheme": (
+        SPANS.replace("}", ", scheme: IOB}"),
+        ", data.scheme: 'IOB' is not one of BIO, IOBES. Did you mean 'IOBES'?",
+    ),
+    "unknown aggregation": (
+        SPANS + "aggregation: {method: bsc-sec}\n",
+        f", aggregation: 'bsc-sec' is no aggregation method; there are {', '.join(map(repr, SEQUENCE_AGGREGATIONS))}. "
+        "Did you mean 'bsc-seq'?",
+    ),
+    "unknown setting of the aggregation": (
+        SPANS + "aggregation: {method: hmm-crowd, word: 1}\n",
+        ", aggregation: 'word' is no setting of hmm-crowd; there are 'max_iter', 'tol', 'prior', 'diagonal', "
+        "'transitions', 'words', 'scheme', 'seed'. Did you mean 'words'?",
+    ),
+    "unknown method": (
+        SPANS + "method: {name: deep-me}\n",
+        f", method: unknown method 'deep-me'; choose one of {', '.join(SEQUENCE_METHODS)}. Did you mean 'deep-em'?",
+    ),
+    "method for classes only": (
+        SPANS + "method: {name: lia}\n",
+        f", method: method 'lia' is not for task sequence; choose one of {', '.join(SEQUENCE_METHODS)}.",
+    ),
+    "a CRF under DoctorNet": (
+        SPANS + "method: {name: doctor-net}\nmodel: {crf: true}\n",
+        ", model.crf: True does not go with method doctor-net, which has a softmax for each annotator.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_SENTENCES)
+def test_a_configuration_that_does_not_fit_sentences_is_refused(inputs, case):
+    for name in ("spans.jsonl", "gold.txt"):
+        (inputs / name).write_text("{}\n")
+    text, message = BROKEN_SENTENCES[case]
+    assert refused(inputs, text) == message
+
+
+def test_a_missing_file_of_sentences_names_a_similar_one(inputs):
+    (inputs / "spans.jsonl").write_text("{}\n")
+    message = refused(inputs, SPANS.replace("spans.jsonl", "span.jsonl, gold: gold.txt"))
+    first, second = message.splitlines()[1:]
+    assert first == f"  data.annotations: {inputs / 'span.jsonl'} does not exist. Did you mean 'spans.jsonl'?"
+    assert second == f"  data.gold: {inputs / 'gold.txt'} does not exist."
+
+
+def test_defaults_for_sentences(inputs):
+    (inputs / "spans.jsonl").write_text("{}\n")
+    (inputs / "s.yaml").write_text(SPANS + "evaluation: {minimum_f1: 0.25}\n")
+    config = load_config(inputs / "s.yaml")
+    assert (config.data.annotations, config.data.gold) == (inputs / "spans.jsonl", None)
+    assert (config.data.scheme, config.data.on_bad_tags) == ("BIO", "error")
+    assert config.aggregation.method == "bsc-seq"
+    assert config.method.name == "crowdsourced-layer"
+    assert config.base_arguments == {
+        "base": "sequence-tagger", "dropout": 0.5, "embedding": 100, "filters": 512, "units": 50,
+        "bidirectional": False, "characters": False, "crf": False,
+    }  # fmt: skip
+    assert config.minimum == 0.25
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -294,12 +415,14 @@ def test_reading_a_configuration_loads_no_tensorflow(inputs):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_shipped_configuration_is_valid(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "task"), [("labelme", "classification"), ("generated-ner", "sequence")])
+def test_the_shipped_configurations_are_valid(tmp_path, monkeypatch, name, task):
     from pathlib import Path
 
     from crowdzoo.pipelines import config
 
     monkeypatch.chdir(tmp_path)
-    loaded = load_config(Path(config.__file__).parent / "configs" / "labelme.yaml")
-    assert loaded.data.dataset == "labelme"
-    assert loaded.output.root == tmp_path / "runs" / "labelme"
+    loaded = load_config(Path(config.__file__).parent / "configs" / f"{name}.yaml")
+    assert loaded.data.dataset == name
+    assert loaded.task == task
+    assert loaded.output.root == tmp_path / "runs" / name

@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,17 @@ from crowdzoo.sequences import Span, read_conll, read_spans
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
-RESULTS = json.loads((ROOT / "benchmarks" / "results" / "sequence_aggregation.json").read_text(encoding="utf-8"))
+PLAIN = " ".join(GUIDE.split())
 
 
+def saved(name):
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+RESULTS = saved("sequence_aggregation")
+
+
+@pytest.mark.slow
 def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -22,15 +31,17 @@ def test_the_examples_run_and_give_what_they_say(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
         exec(block, names)
         # "expression      # value", where the value is a literal or its beginning
-        for expression, value in re.findall(r"^(\S.*?) {2,}# (\[.*|\(.*|\{.*)$", block, flags=re.M):
+        for expression, value in re.findall(r"^(\S.*?) {2,}# (\[.*|\(.*|\{.*|'.*)$", block, flags=re.M):
             shown = repr(eval(expression, names))
             beginning = value.split(", ...")[0]
             assert shown.startswith(beginning), expression
             assert shown == value or "..." in value, expression
             compared += 1
-    assert compared == 6
+    assert compared == 13
     assert names["spans_of"](names["broken"]) == [Span("PER", 1, 3), Span("LOC", 3, 4)]
-    assert "processed 11305 tokens" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "processed 11305 tokens" in printed
+    assert float(re.search(r"^F1 (\d\.\d\d)$", printed, flags=re.M).group(1)) > 0.75
     assert {path.name for path in tmp_path.iterdir()} > {"again.txt.gz", "again.jsonl"}
     again = read_conll("again.txt.gz", header=True)
     assert again.annotations.annotators.tolist() == ["ann", "bob", "cid"]
@@ -118,3 +129,56 @@ def test_every_method_of_the_guide_exists():
     named = set(re.findall(r"^- `([a-z-]+)`", GUIDE, flags=re.M)) - {"classes"}
     assert {"span-majority-vote", "hmm-crowd", "bsc-seq"} <= named
     assert all(name in SEQUENCE_METHODS for name in named if "-" in name)
+
+
+def test_figures_of_training_are_those_of_the_results():
+    rows = saved("reproduce_ner")
+
+    def mean(row, metric="f1"):
+        assert [run["seed"] for run in rows[row]["runs"][:3]] == [0, 1, 2]
+        return f"{100 * statistics.mean(run[metric] for run in rows[row]['runs'][:3]):.1f}"
+
+    assert f"is {mean('CL MW')} with it and {mean('CL MW, no majority first')} without" in PLAIN
+    assert f"the majority's tags alone give {mean('DL-MV')})" in PLAIN
+    both = f"(recall {mean('DL-EM', 'recall')} where the majority's tags have {mean('DL-MV', 'recall')})"
+    assert f"{both}, at less precision: F1 {mean('DL-EM')}." in PLAIN
+    assert f"by `dawid-skene` F1 is {mean('DL-DS')}." in PLAIN
+    assert f"on gold the same network has {mean('gold')}." in PLAIN
+
+
+def test_the_crf_agrees_with_addons_as_said():
+    results = saved("crf_against_addons")
+    cases = results["cases"].values()
+    assert results["versions"]["theirs"]["tensorflow-addons"].startswith("0.23.")
+    assert f"up to {max(c['tags'] for c in cases)} tags and {max(c['longest'] for c in cases)} tokens" in PLAIN
+    assert max(case["log-likelihood, difference"] for case in cases) == 0
+    assert sum(case["tokens with another best tag"] for case in cases) == 0
+    assert f"the same {sum(case['tokens'] for case in cases):,} best tags" in PLAIN
+    largest = max(case["marginals, difference"] for case in cases)
+    assert f"marginals differ by {largest:.1e} at most" in PLAIN
+    for side in ("ours", "theirs"):
+        assert max(case[f"marginals, {side} from float64"] for case in cases) > largest
+
+
+def test_the_request_and_its_answer_fit_each_other():
+    (request,) = re.findall(r"curl -d '(.*?)'", GUIDE)
+    (answer,) = re.findall(r"```json\n(.*?)```", GUIDE, flags=re.DOTALL)
+    request, (found,) = json.loads(request), json.loads(answer)["predictions"]
+    text = request["instances"][0].encode()
+    places = zip(found["starts"], found["ends"], strict=True)
+    assert [text[start:end].decode() for start, end in places] == found["texts"]
+    assert len(found["types"]) == len(found["scores"]) == found["lengths"]
+    (row,) = re.findall(rf"^\| `{request['signature_name']}` \|.*\| (.*) \|$", GUIDE, flags=re.M)
+    outputs = set(re.findall(r"`(\w+)`", row)) - {"instances"}
+    assert outputs == set(found)
+
+
+def test_the_pipelines_settings_are_valid(tmp_path):
+    config = pytest.importorskip("crowdzoo.pipelines.config")
+    (text,) = re.findall(r"```yaml\n(.*?)```", GUIDE, flags=re.DOTALL)
+    (tmp_path / "news.yaml").write_text(text)
+    for name in ("spans.jsonl", "gold.txt"):
+        (tmp_path / name).write_text("{}\n")
+    assert config.load_config(tmp_path / "news.yaml").minimum == 0.5
+    (tmp_path / "news.yaml").write_text(text.replace("# gold:", "gold:"))
+    assert config.load_config(tmp_path / "news.yaml").data.gold == tmp_path / "gold.txt"

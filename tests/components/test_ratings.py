@@ -1,0 +1,336 @@
+"""Ratings through the components: read, checked, aggregated, trained on and evaluated as numbers."""
+
+import json
+
+import keras
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from tfx import v1 as tfx
+from tfx.types import standard_artifacts
+
+from crowdzoo.aggregation import create
+from crowdzoo.annotations import Annotations
+from crowdzoo.components.evaluator import Evaluator
+from crowdzoo.components.example_dataset import ExampleDataset
+from crowdzoo.components.rating_evaluation import regressor_summary
+from crowdzoo.components.trainer import run_fn
+from crowdzoo.errors import DataError
+from crowdzoo.export import load_and_predict, load_saved_model
+from crowdzoo.models.methods import RATING_METHODS
+
+RATINGS = [
+    ("t0", "ann", 4.5), ("t0", "bob", 6.5), ("t1", "ann", -1.0), ("t2", "bob", 0.25),
+    ("e0", "ann", 2.0), ("e0", "cy", 5.0), ("e1", "cy", 1.0),
+]  # fmt: skip
+TASKS = ["t0", "t1", "t2", "e0", "e1", "e2"]
+FEATURES = [[1.0, 0.5], [2.0, -1.0], [0.0, 3.0], [1.5, 1.5], [-1.0, 0.0], [4.0, 4.0]]
+GOLD = [5.0, -1.0, None, 3.5, None, -2.25]
+
+
+@pytest.fixture
+def ratings_folder(folder):
+    """Three tasks to train on and three of eval, the last of which nobody rated."""
+
+    def write(ratings=RATINGS, gold=GOLD):
+        columns = {"task": TASKS, "features": FEATURES, "split": ["train"] * 3 + ["eval"] * 3}
+        folder.write(ratings, columns if gold is None else {**columns, "gold": gold})
+
+    folder.write_ratings = write
+    folder.generate_ratings = lambda **options: folder.generate(
+        task="regression", low=options.pop("low", None), high=options.pop("high", None), **options
+    )
+    write()
+    return folder
+
+
+def by_task(folder, examples, split):
+    return {record["task"][0].decode(): record for record in folder.records(examples, split)}
+
+
+# === AnnotationExampleGen ===
+
+
+def test_labels_and_gold_are_numbers_and_an_unknown_gold_is_left_out(ratings_folder):
+    examples, annotations = ratings_folder.generate_ratings()
+    train = by_task(ratings_folder, examples, "train")
+    assert sorted(train) == ["t0", "t1", "t2"]
+    assert train["t0"]["annotator_labels"] == [4.5, 6.5]
+    assert train["t0"]["annotator_ids"] == [0, 1]
+    assert train["t1"]["gold"] == [-1.0], "-1 is a rating, not a mark of the unknown"
+    assert "gold" not in train["t2"]
+    tasks = pyarrow.parquet.read_table(f"{annotations.uri}/tasks.parquet").to_pydict()
+    assert dict(zip(tasks["task"], tasks["gold"], strict=True)) == dict(zip(TASKS, GOLD, strict=True))
+    info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
+    assert (info["task"], info["classes"], info["annotators"]) == ("regression", None, ["ann", "bob", "cy"])
+    assert info["num_gold"] == {"train": 2, "eval": 2}
+    kept = Annotations.from_parquet(f"{annotations.uri}/annotations.parquet")
+    assert (kept.kind, len(kept)) == ("regression", 7)
+
+
+def test_ratings_outside_of_the_scale_are_named(ratings_folder):
+    with pytest.raises(DataError) as caught:
+        ratings_folder.generate_ratings(low=0, high=6)
+    text = str(caught.value)
+    assert "6.5 (task 't0', annotator 'bob') is outside of the scale 0 to 6" in text
+    assert "-1.0 (task 't1', annotator 'ann')" in text
+    assert "4.5" not in text
+
+
+@pytest.mark.parametrize(("label", "reason"), [("inf", "is not a finite number"), ("high", "is not a number")])
+def test_what_is_no_finite_rating_is_named_with_its_row(ratings_folder, label, reason):
+    ratings_folder.write_ratings([*RATINGS, ("t1", "bob", label)])
+    with pytest.raises(DataError, match=rf"answers.csv, row 9, column 'label': '?{label}'? {reason}"):
+        ratings_folder.generate_ratings()
+
+
+def test_gold_that_is_no_number_is_named_with_its_row(ratings_folder):
+    ratings_folder.write_ratings(gold=["5", "-1", "", "good", "nan", "inf"])
+    with pytest.raises(DataError, match=r"instances.parquet, row 3, column 'gold': 'good' is not a number"):
+        ratings_folder.generate_ratings()
+
+
+# === CrowdAggregator ===
+
+
+def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(ratings_folder):
+    examples, report = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+    train, held = (by_task(ratings_folder, examples, split) for split in ("train", "eval"))
+    assert {task: record["aggregated_label"] for task, record in train.items()} == {
+        "t0": [5.5], "t1": [-1.0], "t2": [0.25]
+    }  # fmt: skip
+    assert {task: record["aggregated_label"][0] for task, record in held.items()} == {
+        "e0": 3.5, "e1": 1.0, "e2": pytest.approx((5.5 - 1 + 0.25) / 3)
+    }  # fmt: skip
+    assert {task: (record["evaluation_label"][0], record["evaluation_weight"][0]) for task, record in held.items()} == {
+        "e0": (3.5, 1.0), "e1": (1.0, 0.0), "e2": (-2.25, 1.0)
+    }  # fmt: skip
+    assert "posterior" not in train["t0"]
+    lines = tf.io.gfile.GFile(f"{report.uri}/annotators.csv").read().splitlines()
+    assert lines[0] == '"annotator","annotations","reliability"'
+    assert len(lines) == 4
+
+
+def test_without_gold_the_estimates_are_what_counts_where_somebody_rated(ratings_folder):
+    ratings_folder.write_ratings(gold=None)
+    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="median")
+    assert json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())["truth"] == "aggregated"
+    held = by_task(ratings_folder, examples, "eval")
+    assert {task: (record["evaluation_label"][0], record["evaluation_weight"][0]) for task, record in held.items()} == {
+        "e0": (3.5, 1.0), "e1": (1.0, 1.0), "e2": (pytest.approx(4.75 / 3), 0.0)
+    }  # fmt: skip
+
+
+def test_an_eval_that_nobody_rated_is_evaluated_by_gold(ratings_folder):
+    ratings_folder.write_ratings(RATINGS[:4])
+    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+    held = by_task(ratings_folder, examples, "eval")
+    assert held["e0"]["aggregated_label"] == [pytest.approx(4.75 / 3)]
+    assert held["e0"]["evaluation_label"] == [3.5]
+
+
+def test_the_report_has_biases_and_precisions(rated_folder):
+    _, report = rated_folder.aggregated
+    table = pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet")
+    assert table.column_names == ["annotator", "annotations", "reliability", "bias", "precision"]
+    biases = dict(zip(table["annotator"].to_pylist(), table["bias"].to_pylist(), strict=True))
+    for number in range(5):  # annotator r lies 2 - r above the truth, and all rate equally much
+        assert biases[f"a{number}"] == pytest.approx(2 - number, abs=0.3)
+    assert (tf.io.gfile.exists(f"{report.uri}/tasks.parquet"), tf.io.gfile.exists(f"{report.uri}/.work")) == (
+        True,
+        False,
+    )
+
+
+# === A crowd to learn from ===
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Eighty tasks, sixty to train on; five annotators rate all: from two above the truth to two below it."""
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(80, 3)).astype("float32")
+    gold = 50 + 10 * (features[:, 0] - 0.5 * features[:, 1])
+    said = gold[:, None] + 2 - np.arange(5) + generator.normal(size=(80, 5)) * 0.5
+    return features, gold, said
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """Where `rated_folder` keeps its folder, which all tests of this file read."""
+    return {}
+
+
+@pytest.fixture
+def rated_folder(folder, crowd, kept, tmp_path_factory):
+    """The crowd, generated and aggregated."""
+    if "folder" not in kept:
+        made = type(folder)(tmp_path_factory.mktemp("rated"))
+        features, gold, said = crowd
+        pairs = [(task, code) for task in range(80) for code in range(5) if (task + code) % 3]
+        made.write(
+            [(f"t{task}", f"a{code}", said[task, code]) for task, code in pairs],
+            {
+                "task": [f"t{task}" for task in range(80)],
+                "features": pa.array(features.tolist()),
+                "gold": gold,
+                "split": ["train"] * 60 + ["eval"] * 20,
+            },
+        )
+        generated = made.generate(task="regression", low=None, high=None)
+        made.annotations = generated[1]
+        made.aggregated = made.aggregate(*generated, method="rating-em")
+        kept["folder"] = made
+    return kept["folder"]
+
+
+def test_batches_hold_ratings_padded_with_nan_and_estimates(rated_folder):
+    examples, report = rated_folder.aggregated
+    data = ExampleDataset([f"{examples.uri}/Split-train/*"], 60, 3, None)
+    records = rated_folder.records(examples, "train")
+    number = 0
+    for x, y in data.batches(16, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
+        assert y.dtype == tf.float32
+        np.testing.assert_array_equal(x["labels"], y)
+        np.testing.assert_array_equal(np.isnan(y), x["annotators"] == -1)
+        for task, annotators, labels in zip(x["tasks"], x["annotators"].numpy(), y.numpy(), strict=True):
+            assert annotators[annotators >= 0].tolist() == records[task]["annotator_ids"]
+            assert labels[~np.isnan(labels)].tolist() == records[task]["annotator_labels"]
+            number += 1
+    assert number == 60
+    tasks = pyarrow.parquet.read_table(f"{report.uri}/tasks.parquet").to_pydict()
+    estimates = dict(zip(tasks["task"], tasks["estimate"], strict=True))
+    wanted = [estimates[record["task"][0].decode()] for record in records]
+    np.testing.assert_allclose(data.aggregated_ratings(), wanted, rtol=1e-6)
+    x, y = next(iter(data.aggregated(60, 0)))
+    assert (x.shape, y.shape) == ((60, 3), (60, 1))
+    np.testing.assert_allclose(np.sort(y[:, 0]), np.sort(wanted), rtol=1e-6)
+
+
+# === Trainer ===
+
+
+def trained(rated_folder, method, epochs=25):
+    examples, _ = rated_folder.aggregated
+    folder = rated_folder.path / f"trained-{method}"
+    run_fn(
+        tfx.components.FnArgs(
+            train_files=[f"{examples.uri}/Split-train/*"],
+            serving_model_dir=str(folder / "serving"),
+            model_run_dir=str(folder / "run"),
+            custom_config={
+                "name": "tiny",
+                "seed": 0,
+                "model": {"base": "feature-regressor", "hidden": [], "dropout": 0.0},
+                "method": {"name": method},
+                "training": {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05},
+            },
+        )
+    )
+    return folder
+
+
+@pytest.mark.parametrize("method", RATING_METHODS)
+def test_every_method_learns_and_speaks_in_the_labels_unit(rated_folder, crowd, method):
+    features, gold, _ = crowd
+    folder = trained(rated_folder, method)
+    found = load_and_predict(folder / "serving", features[60:])["value"]
+    assert np.abs(found - gold[60:]).mean() < 1.5, "of truths from 20 to 80"
+    model = keras.saving.load_model(folder / "run" / "model.keras")
+    np.testing.assert_allclose(found, model.predict(features[60:], verbose=0)[:, 0], rtol=1e-5)
+    seen = np.array([
+        label for record in rated_folder.records(rated_folder.aggregated[0], "train")
+        for label in record["aggregated_label" if method == "aggregated" else "annotator_labels"]
+    ])  # fmt: skip
+    unit = model.crowd if method == "doctor-net" else model.base
+    assert (unit.center, unit.unit) == pytest.approx((seen.mean(), seen.std()), rel=1e-5)
+    signatures = load_saved_model(folder / "serving").signatures
+    if method == "aggregated":
+        assert "annotators" not in signatures
+        return
+    answers = signatures["annotators"](instances=tf.constant(features[60:]), annotator=tf.constant(["a4"] * 20))
+    lies = (found - answers["value"].numpy()).mean()
+    assert lies == pytest.approx(2, abs=0.7), "a4 rates two below the truth"
+
+
+# === Evaluator ===
+
+
+def line_model(folder, slope, shift=0.0):
+    """A served model that says the first feature times `slope`, plus `shift`."""
+
+    class Line(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, name="instances")])
+        def __call__(self, instances):
+            return {"value": slope * instances[:, 0] + shift}
+
+    module = Line()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+    return str(folder)
+
+
+def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp_path):
+    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+    info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
+    model = line_model(tmp_path / "model", 2.0)
+    summary = regressor_summary({"candidate": model}, [f"{examples.uri}/Split-eval/*"], info)
+    # e0: says 3, is 3.5; e2: says 8, is -2.25; their mean is 0.625, squares about it 2 * 2.875^2
+    assert summary == {
+        "truth": "gold",
+        "baseline": None,
+        "candidate": {
+            "model": model, "tasks": 2, "mae": pytest.approx((0.5 + 10.25) / 2),
+            "rmse": pytest.approx(np.sqrt((0.25 + 10.25**2) / 2)),
+            "r2": pytest.approx(1 - (0.25 + 10.25**2) / (2 * 2.875**2)),
+        },
+    }  # fmt: skip
+    broken = line_model(tmp_path / "broken", float("nan"))
+    with pytest.raises(ValueError, match="says nan of 2 of the 2 tasks of eval"):
+        regressor_summary({"candidate": broken}, [f"{examples.uri}/Split-eval/*"], info)
+
+
+def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):
+    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+
+    def evaluate(slope, shift, **options):
+        ratings_folder.count += 1
+        base = tmp_path / f"evaluator{ratings_folder.count}"
+        kinds = {
+            "model": standard_artifacts.Model,
+            "evaluation": standard_artifacts.ModelEvaluation,
+            "blessing": standard_artifacts.ModelBlessing,
+        }
+        artifacts = {name: ratings_folder.artifact(kind, base / name) for name, kind in kinds.items()}
+        line_model(base / "model" / "Format-Serving", slope, shift)
+        settings = {"tolerance": 0.0, "minimum": 0.0, "serving": str(tmp_path / "serving"), **options}
+        Evaluator.test_call(
+            examples=examples, **artifacts, settings=json.dumps(settings), code_version="",
+            beam_pipeline=ratings_folder.pipeline(),
+        )  # fmt: skip
+        return json.loads((base / "evaluation" / "evaluation.json").read_text())
+
+    # of instances 1.5 and 4 the truth is 3.5 and -2.25: this line meets both
+    slope = -5.75 / 2.5
+    exact = evaluate(slope, 3.5 - 1.5 * slope)
+    assert (exact["metric"], exact["blessed"]) == ("r2", True)
+    assert exact["candidate"]["r2"] == pytest.approx(1)
+    poor = evaluate(0.0, 2.0)
+    assert poor["candidate"]["r2"] == pytest.approx(1 - (1.5**2 + 4.25**2) / (2 * 2.875**2))
+    assert (poor["blessed"], poor["reason"]) == (False, "its R² -0.2287 is below the minimum 0")
+    line_model(tmp_path / "serving" / "7", slope, 3.5 - 1.5 * slope)
+    mean = evaluate(slope, 4.0 - 1.5 * slope)  # everything half a point too high: R² is 1 - 0.25 / 2.875^2
+    assert mean["baseline"]["r2"] == pytest.approx(1)
+    assert (mean["blessed"], mean["reason"]) == (False, "its R² 0.9698 is below the 1.0000 of version 7")
+    assert evaluate(slope, 4.0 - 1.5 * slope, tolerance=0.05)["blessed"]
+
+
+def test_the_estimates_are_those_of_the_method_on_the_train_split_alone(rated_folder):
+    _, report = rated_folder.aggregated
+    crowd = Annotations.from_parquet(f"{rated_folder.annotations.uri}/annotations.parquet")
+    train = crowd.select_tasks(np.array([int(name[1:]) < 60 for name in crowd.tasks]))
+    wanted = create("rating-em", kind="regression").fit(train)
+    found = pyarrow.parquet.read_table(f"{report.uri}/tasks.parquet")
+    assert found["task"].to_pylist() == wanted.tasks.tolist()
+    np.testing.assert_allclose(found["estimate"].to_numpy(), wanted.estimates)

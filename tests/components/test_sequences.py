@@ -1,0 +1,478 @@
+"""Sentences through the components: from annotators' files to Examples, one answer each, and scores of taggers."""
+
+import csv
+import json
+import pathlib
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+from tfx.types import standard_artifacts
+
+from crowdzoo.aggregation import create
+from crowdzoo.annotations import Annotations
+from crowdzoo.components.evaluator import Evaluator
+from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.components.sequence_evaluation import tagger_summary
+from crowdzoo.components.sequence_examples import (
+    read_crowd_sequences,
+    read_examples,
+    sentence_examples,
+    splits_of,
+    with_answers,
+)
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import CrowdSequences, convert_tags
+
+NAMES = [
+    "Anna", "Bruno", "Carla", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jakob", "Kofi", "Lena", "Marek",
+    "Nadia", "Oskar", "Priya", "Rosa", "Samir", "Tilda", "Zoë",
+]  # fmt: skip
+BOTH, FIRST_ONLY = ["B-PER", "O", "B-PER"], ["B-PER", "O", "O"]
+
+
+def sentence(number):
+    """Tokens of a sentence, and what each annotator says of it; every fourth nobody labelled."""
+    tokens = [NAMES[number], "saw", NAMES[number - 1]]
+    if number % 4 == 3:
+        return tokens, {}
+    return tokens, {"ann": BOTH, "cid": BOTH, "bob": FIRST_ONLY} if number % 2 else {"ann": BOTH, "bob": FIRST_ONLY}
+
+
+def span_line(text, **more):
+    return json.dumps({"task": text, "text": text, **more}, ensure_ascii=False) + "\n"
+
+
+def spans_file(path, gold=True):
+    """Twenty sentences of three words; the text is the task's name."""
+    with open(path, "w", encoding="utf-8") as file:
+        for number in range(len(NAMES)):
+            tokens, answers = sentence(number)
+            text = " ".join(tokens)
+            spans = (
+                {"start": 0, "end": len(tokens[0]), "label": "PER"},
+                {
+                    "start": len(text) - len(tokens[2]),
+                    "end": len(text),
+                    "label": "PER",
+                },
+            )
+            for who, tags in answers.items():
+                file.write(span_line(text, annotator=who, spans=spans[: 2 if tags == BOTH else 1]))
+            if gold:
+                file.write(span_line(text, gold=True, spans=spans))
+            elif not answers:
+                file.write(span_line(text))
+    return str(path)
+
+
+def columns_files(folder, scheme="BIO"):
+    """Eighteen sentences of which "U.S." will be cut, ann's and bob's tags; returns both paths."""
+    answers, gold = folder / "answers.txt", folder / "gold.txt"
+    with open(answers, "w", encoding="utf-8") as said, open(gold, "w", encoding="utf-8") as true:
+        for number in range(18):
+            tokens = [NAMES[number], "left", "U.S.", "today"]
+            tags = ["B-PER", "O", "B-LOC", "O"]
+            ann = tags if number % 5 else ["O", "O", "B-LOC", "I-LOC"]
+            bob = ["?"] * 4 if number % 3 == 0 else ["B-PER", "O", "O", "O"]
+            rows = [tags, ann] if scheme == "BIO" else [convert_tags(each, "BIO", scheme) for each in (tags, ann)]
+            if scheme != "BIO" and bob[0] != "?":
+                bob = convert_tags(bob, "BIO", scheme)
+            for token, right, one, two in zip(tokens, *rows, bob, strict=True):
+                said.write(f"{token}\t{one}\t{two}\n")
+                true.write(f"{token} NN {right}\n")
+            said.write("\n")
+            true.write("\n")
+    return str(answers), str(gold)
+
+
+def options(annotations, **more):
+    """Settings of AnnotationExampleGen, as the pipeline gives them."""
+    return {
+        "task": "sequence", "annotations": annotations, "gold": None, "scheme": "BIO", "classes": None,
+        "on_bad_tags": "error", "eval_fraction": 0.4, "seed": 0, **more,
+    }  # fmt: skip
+
+
+def tasks_of(records):
+    return {record["task"][0].decode(): record for record in records}
+
+
+def pattern(examples, split):
+    return [f"{examples.uri}/Split-{split}/*"]
+
+
+@pytest.fixture(scope="module")
+def spans(tmp_path_factory, new_folder):
+    """The components run on spans with gold."""
+    folder = new_folder(tmp_path_factory.mktemp("spans"))
+    settings = options(spans_file(folder.path / "spans.jsonl"))
+    examples, annotations = folder.generate(**settings)
+    aggregated, report = folder.aggregate(examples, annotations, "majority-vote")
+    sequences = read_crowd_sequences(settings)
+    split = splits_of(sequences, 0.4, 0)
+    labelled = sequences.annotations.redundancy > 0
+    # both kinds of sentences are on both sides, or the tests below would say nothing
+    assert {(one, bool(two)) for one, two in zip(split, labelled, strict=True)} == {
+        (side, there) for side in ("train", "eval") for there in (True, False)
+    }
+    return SimpleNamespace(**locals())
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory, new_folder):
+    """The same on columns in IOBES without gold, with a method that looks at words."""
+    folder = new_folder(tmp_path_factory.mktemp("columns"))
+    settings = options(columns_files(folder.path, "IOBES")[0], scheme="IOBES")
+    examples, annotations = folder.generate(**settings)
+    aggregated, _ = folder.aggregate(examples, annotations, "hmm-crowd")
+    sequences = read_crowd_sequences(settings)
+    return SimpleNamespace(**locals(), split=splits_of(sequences, 0.4, 0))
+
+
+# === AnnotationExampleGen ===
+
+
+def test_examples_of_spans_hold_text_tokens_codes_and_gold(spans):
+    classes = ["O", "B-PER", "I-PER"]
+    expected = {"train": {}, "eval": {}}
+    for number, side in enumerate(spans.split):
+        tokens, answers = sentence(number)
+        if not answers and side == "train":
+            continue
+        text = " ".join(tokens).encode()
+        who = sorted(answers)
+        expected[side][text.decode()] = {
+            "task": [text],
+            "instances": [text],
+            "tokens": [token.encode() for token in tokens],
+            "annotator_ids": [["ann", "bob", "cid"].index(name) for name in who],
+            "annotator_labels": [classes.index(tag) for name in who for tag in answers[name]],
+            "gold": [1, 0, 1],
+        }
+    for side, records in expected.items():
+        assert tasks_of(spans.folder.records(spans.examples, side)) == records
+    assert read_dataset_info(spans.examples.uri) == {
+        "task": "sequence",
+        "classes": classes,
+        "scheme": "BIO",
+        "annotators": ["ann", "bob", "cid"],
+        "num_tasks": {side: len(records) for side, records in expected.items()},
+        "num_gold": {side: int(np.sum(spans.split == side)) for side in expected},
+    }
+
+
+def test_annotations_and_gold_of_sentences_are_kept_as_an_artifact(spans):
+    uri = pathlib.Path(spans.annotations.uri)
+    assert Annotations.from_parquet(uri / "annotations.parquet") == spans.sequences.annotations
+    tasks = pyarrow.parquet.read_table(uri / "tasks.parquet").to_pydict()
+    assert tasks["task"] == [" ".join(sentence(number)[0]) for number in range(20)]
+    assert tasks["split"] == spans.split.tolist()
+    assert [json.loads(tags) for tags in tasks["gold"]] == [BOTH] * 20
+
+
+def test_columns_are_cut_into_the_tokens_that_a_server_sees(columns):
+    records = [record for side in ("train", "eval") for record in columns.folder.records(columns.examples, side)]
+    assert len(records) == 18
+    classes = read_dataset_info(columns.examples.uri)["classes"]
+    for record in records:
+        number = int(record["task"][0])
+        assert record["tokens"] == [token.encode() for token in (NAMES[number], "left", *"U.S.", "today")]
+        assert record["instances"] == [f"{NAMES[number]} left U.S. today".encode()]
+        assert "gold" not in record
+        ann = [classes[code] for code in record["annotator_labels"][:7]]
+        wrong = ["O", "O", "B-LOC", "I-LOC", "I-LOC", "I-LOC", "E-LOC"]
+        assert ann == (wrong if number % 5 == 0 else ["S-PER", "O", "B-LOC", "I-LOC", "I-LOC", "E-LOC", "O"])
+        assert record["annotator_ids"] == ([0] if number % 3 == 0 else [0, 1])
+
+
+def test_gold_of_columns_comes_from_its_own_file(folder):
+    answers, gold = columns_files(folder.path)
+    examples, _ = folder.generate(**options(answers, gold=gold))
+    info = read_dataset_info(examples.uri)
+    assert info["num_gold"] == info["num_tasks"]
+    assert info["annotators"] == ["1", "2"]
+    for side in ("train", "eval"):
+        for record in folder.records(examples, side):
+            tags = [info["classes"][code] for code in record["gold"]]
+            assert tags == ["B-PER", "O", "B-LOC", "I-LOC", "I-LOC", "I-LOC", "O"]
+
+
+def test_declared_classes_bring_types_that_nobody_used(tmp_path):
+    classes = ["O", "B-ORG", "B-PER", "I-ORG", "I-PER"]
+    found = read_crowd_sequences(options(spans_file(tmp_path / "spans.jsonl"), classes=classes))
+    assert found.classes == classes
+    answers, _ = columns_files(tmp_path)
+    classes = ["I-PER", "B-PER", "O", "B-LOC", "I-LOC", "B-ORG", "I-ORG"]
+    assert read_crowd_sequences(options(answers, classes=classes)).classes == classes
+
+
+# === Splits ===
+
+
+def some_texts(number):
+    names = [np.array(each, object) for each in ([f"s{i}" for i in range(number)], ["ann"], ["O", "B-X", "I-X"])]
+    none = np.empty(0, np.int64)
+    texts = [f"text {i % 150}" for i in range(number)]  # the first ones come twice
+    offsets = [np.array([[0, 4], [5, len(text)]]) for text in texts]
+    return CrowdSequences(
+        [text.split(" ") for text in texts],
+        Annotations("sequence", none, none, none, *names, positions=none),
+        texts=texts,
+        offsets=offsets,
+    )
+
+
+def test_the_same_text_is_never_on_both_sides_and_a_sentence_keeps_its_side():
+    sequences = some_texts(200)
+    split = splits_of(sequences, 0.25, 0)
+    assert {*split} == {"train", "eval"}
+    np.testing.assert_array_equal(split[:50], split[150:])
+    assert 20 <= np.sum(split[:150] == "eval") <= 56, "a quarter of 150, give or take three standard deviations"
+    np.testing.assert_array_equal(splits_of(sequences.select(np.arange(30)), 0.25, 0), split[:30])
+    assert (splits_of(sequences, 0.25, 1) != split).any()
+    # whoever is of eval at a small share is of eval at a larger one
+    larger = splits_of(sequences, 0.5, 0)
+    assert np.sum(larger == "eval") > np.sum(split == "eval")
+    assert (larger[split == "eval"] == "eval").all()
+
+
+# === CrowdAggregator ===
+
+
+def test_posteriors_are_those_of_each_split_alone(spans):
+    for side in ("train", "eval"):
+        tasks = np.flatnonzero((spans.split == side) & (spans.labelled | (side == "eval")))
+        fitted = create("majority-vote", kind="sequence", seed=0).fit(spans.sequences.select(tasks))
+        found = tasks_of(spans.folder.records(spans.aggregated, side))
+        assert len(found) == len(tasks)
+        posteriors, labels = (np.split(each, fitted.starts[1:-1]) for each in (fitted.posteriors, fitted.labels))
+        for row, task in enumerate(tasks):
+            record = found[" ".join(sentence(task)[0])]
+            if not spans.labelled[task]:
+                assert record["aggregated_label"] == [0, 0, 0], "what nobody labelled is outside"
+                assert record.get("posterior", []) == []
+                continue
+            np.testing.assert_allclose(np.reshape(record["posterior"], (-1, 3)), posteriors[row], atol=1e-6)
+            assert record["aggregated_label"] == labels[row].tolist()
+            if task % 2:  # by hand: two of three marked the second name
+                assert record["aggregated_label"] == [1, 0, 1]
+                np.testing.assert_allclose(record["posterior"], [0, 1, 0, 1, 0, 0, 1 / 3, 2 / 3, 0], atol=1e-6)
+
+
+def test_words_and_the_scheme_reach_the_aggregation(columns):
+    tasks = np.flatnonzero(columns.split == "train")
+    train = columns.sequences.select(tasks)
+    fitted = create("hmm-crowd", kind="sequence", seed=0).fit(train)
+    without = create("hmm-crowd", kind="sequence", seed=0, words=0).fit(train)
+    assert np.abs(fitted.posteriors - without.posteriors).max() > 0.01, "the words tell something"
+    found = tasks_of(columns.folder.records(columns.aggregated, "train"))
+    for task, posterior in zip(tasks, np.split(fitted.posteriors, fitted.starts[1:-1]), strict=True):
+        np.testing.assert_allclose(found[str(task)]["posterior"], posterior.ravel(), atol=1e-6)
+
+
+def test_evaluation_compares_with_gold_where_there_is_any(spans):
+    assert read_dataset_info(spans.aggregated.uri)["truth"] == "gold"
+    for record in spans.folder.records(spans.aggregated, "eval"):
+        assert record["evaluation_label"] == [1, 0, 1]
+        assert record["evaluation_weight"] == [1.0]
+
+
+def test_without_gold_evaluation_falls_back_to_the_aggregation(folder):
+    examples, annotations = folder.generate(**options(spans_file(folder.path / "spans.jsonl", gold=False)))
+    aggregated, _ = folder.aggregate(examples, annotations, "majority-vote")
+    info = read_dataset_info(aggregated.uri)
+    assert info["truth"] == "aggregated"
+    assert info["num_gold"] == {"train": 0, "eval": 0}
+    records = folder.records(aggregated, "eval")
+    assert {len(record.get("annotator_ids", ())) > 0 for record in records} == {True, False}
+    for record in records:
+        assert record["evaluation_label"] == record["aggregated_label"]
+        assert record["evaluation_weight"] == [float(len(record["annotator_ids"]) > 0)]
+
+
+def test_the_report_is_of_the_train_splits_annotators(spans):
+    with open(f"{spans.report.uri}/annotators.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["annotator"] for row in rows] == ["ann", "bob", "cid"]
+    train = np.flatnonzero((spans.split == "train") & spans.labelled)
+    assert [int(row["tasks"]) for row in rows] == [len(train), len(train), int(np.sum(train % 2))]
+    assert {path.name for path in pathlib.Path(spans.report.uri).iterdir()} == {
+        "annotators.csv",
+        "annotators.parquet",
+        "summary.json",
+        "tokens.parquet",
+    }
+
+
+# === From Examples back to sentences ===
+
+
+def test_sentences_are_read_back_as_they_were_written(tmp_path):
+    sequences = read_crowd_sequences(options(columns_files(tmp_path)[0], gold=str(tmp_path / "gold.txt")))
+    info = {"classes": sequences.classes, "annotators": [str(name) for name in sequences.annotations.annotators]}
+    rng = np.random.default_rng(0)
+    posteriors = [rng.dirichlet(np.ones(len(sequences.classes)), length) for length in sequences.lengths]
+    posteriors[4] = None
+    with tf.io.TFRecordWriter(str(tmp_path / "examples.gz"), tf.io.TFRecordOptions("GZIP")) as writer:
+        for task, (split, name, example) in enumerate(sentence_examples(sequences, np.full(18, "train"))):
+            assert (split, name) == ("train", str(task))
+            own = posteriors[task]
+            codes = None if own is None else own.argmax(axis=1)
+            writer.write(with_answers(example, own, codes, "aggregated", 0).SerializeToString())
+    found = read_examples([str(tmp_path / "*.gz")], info)
+    assert found.texts == [*sequences.texts]
+    assert found.tokens == [[*tokens] for tokens in sequences.tokens]
+    again = CrowdSequences(found.tokens, found.annotations, scheme="BIO")
+    for task in range(18):
+        said = sequences.answers(task)
+        assert again.answers(task) == {str(who): tags for who, tags in said.items()}
+        none = posteriors[task] is None
+        expected = np.zeros((sequences.lengths[task], 5)) if none else posteriors[task]
+        np.testing.assert_allclose(found.posteriors[task], expected, atol=1e-7)
+        np.testing.assert_array_equal(found.evaluation_labels[task], expected.argmax(axis=1))
+        assert found.evaluation_weights[task] == (0 if none else 1)
+
+
+def test_what_the_aggregator_wrote_is_read_for_training(spans):
+    found = read_examples(pattern(spans.aggregated, "train"), read_dataset_info(spans.aggregated.uri))
+    tasks = np.flatnonzero((spans.split == "train") & spans.labelled)
+    assert sorted(found.texts) == sorted(spans.sequences.texts[task] for task in tasks)
+    assert found.annotations.redundancy.min() > 0
+    np.testing.assert_allclose(np.concatenate(found.posteriors).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_a_pattern_without_files_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no Examples in .*nothing"):
+        read_examples([str(tmp_path / "nothing*")], {"classes": ["O"], "annotators": []})
+
+
+# === What cannot be used ===
+
+WRONG = {
+    "nobody marked a span": (
+        span_line("Anna left", annotator="ann", spans=[]) + span_line("Bob left", annotator="ann", spans=[]), {},
+        "nobody marked a span, so there is nothing to learn.",
+    ),
+    "gold alone": (span_line("Anna left", gold=True, spans=[]), {}, "holds no annotations."),
+    "an empty file": ("", {}, "is empty."),
+    "gold beside spans": (
+        span_line("Anna left", annotator="ann", spans=[]), {"gold": "gold.txt"},
+        "gold of spans stands in the same file; leave data.gold away.",
+    ),
+    "one split would be empty": (
+        span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
+        {"eval_fraction": 1e-9}, "no sentence falls into eval. Change data.eval_fraction.",
+    ),
+    "a class that is no tag": (
+        span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
+        {"classes": ["O", "PER"]}, "'PER' is no tag of BIO",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_spans_that_cannot_be_used_are_refused(folder, case):
+    content, more, message = WRONG[case]
+    (folder.path / "spans.jsonl").write_text(content)
+    with pytest.raises(DataError) as caught:
+        folder.generate(**options(str(folder.path / "spans.jsonl"), **more))
+    assert message in str(caught.value)
+
+
+def test_nothing_to_evaluate_with_is_refused(folder):
+    marked = [{"start": 0, "end": 4, "label": "PER"}]
+    lines = [span_line("Anna slept", annotator="ann", spans=marked), *(span_line(f"{name} left") for name in NAMES)]
+    (folder.path / "spans.jsonl").write_text("".join(lines))
+    settings = options(str(folder.path / "spans.jsonl"))
+    sequences = read_crowd_sequences(settings)
+    # the only one that is labelled is of train
+    seed = next(seed for seed in range(9) if splits_of(sequences, 0.4, seed)[0] == "train")
+    with pytest.raises(DataError, match="no sentence of eval has gold or annotations to evaluate with"):
+        folder.generate(**{**settings, "seed": seed})
+
+
+def test_gold_that_does_not_fit_is_refused(folder):
+    answers, gold = columns_files(folder.path)
+    text = pathlib.Path(gold).read_text()
+    pathlib.Path(gold).write_text(text.replace("left", "saw", 1))
+    with pytest.raises(DataError, match=r"gold.txt, row 2, column 'token': 'saw' stands where .*has 'left'"):
+        folder.generate(**options(answers, gold=gold))
+
+
+def test_tags_that_break_the_scheme_are_refused_or_mended(folder):
+    answers, _ = columns_files(folder.path)
+    text = pathlib.Path(answers).read_text().replace("B-PER", "I-PER", 1)
+    pathlib.Path(answers).write_text(text)
+    with pytest.raises(DataError, match="a span of type PER begins with B-PER"):
+        read_crowd_sequences(options(answers))
+    found = read_crowd_sequences(options(answers, on_bad_tags="mend"))
+    assert found.num_mended == 1
+
+
+# === Evaluation ===
+
+
+def capital_tagger(folder, name_tag="B-PER"):
+    """A served model that cuts at white space and tags words with a capital."""
+
+    class Capitals(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None,), tf.string, name="instances")])
+        def __call__(self, instances):
+            tokens = tf.strings.split(instances)
+            there = tf.strings.regex_full_match(tokens.flat_values, r"\p{Lu}.*")
+            tags = tokens.with_flat_values(tf.where(there, name_tag, "O"))
+            return {"tokens": tokens.to_tensor(""), "tags": tags.to_tensor(""), "lengths": tokens.row_lengths()}
+
+    module = Capitals()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+    return str(folder)
+
+
+def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
+    good, none = capital_tagger(tmp_path / "good"), capital_tagger(tmp_path / "none", name_tag="O")
+    info = read_dataset_info(spans.aggregated.uri)
+    summary = tagger_summary({"candidate": good, "baseline": none}, pattern(spans.aggregated, "eval"), info)
+    tasks = int(np.sum(spans.split == "eval"))
+    assert summary["truth"] == "gold"
+    assert (summary["candidate"]["model"], summary["candidate"]["tasks"]) == (good, tasks)
+    assert [summary["candidate"][key] for key in ("f1", "precision", "recall", "token_accuracy")] == [1, 1, 1, 1]
+    assert [summary["baseline"][key] for key in ("f1", "recall")] == [0, 0]
+    assert summary["baseline"]["token_accuracy"] == pytest.approx(1 / 3)
+    alone = tagger_summary({"candidate": none}, pattern(spans.aggregated, "eval"), info)
+    assert alone["baseline"] is None
+
+
+def test_a_model_that_cuts_text_otherwise_is_refused(columns, tmp_path):
+    info = read_dataset_info(columns.aggregated.uri)
+    with pytest.raises(ValueError, match=r"model: cuts '.* left U.S. today' into \[.*'U.S.', 'today'\], not \[.*'U'"):
+        tagger_summary({"candidate": capital_tagger(tmp_path / "model")}, pattern(columns.aggregated, "eval"), info)
+
+
+@pytest.mark.parametrize(("better", "minimum", "blessed"), [(True, 0.9, True), (False, 0.0, False)])
+def test_a_tagger_is_blessed_by_its_f1(spans, tmp_path, new_folder, better, minimum, blessed):
+    kinds = {
+        "model": standard_artifacts.Model,
+        "evaluation": standard_artifacts.ModelEvaluation,
+        "blessing": standard_artifacts.ModelBlessing,
+    }
+    artifacts = {name: new_folder.artifact(kind, tmp_path / name) for name, kind in kinds.items()}
+    tags = ("B-PER", "O") if better else ("O", "B-PER")
+    capital_tagger(tmp_path / "model" / "Format-Serving", name_tag=tags[0])
+    capital_tagger(tmp_path / "serving" / "7", name_tag=tags[1])
+    settings = {"tolerance": 0.0, "minimum": minimum, "serving": str(tmp_path / "serving")}
+    Evaluator.test_call(
+        examples=spans.aggregated,
+        **artifacts,
+        settings=json.dumps(settings),
+        code_version="",
+        beam_pipeline=new_folder.pipeline(),
+    )
+    summary = json.loads((tmp_path / "evaluation" / "evaluation.json").read_text())
+    assert (summary["metric"], summary["blessed"]) == ("f1", blessed)
+    assert [summary[name]["f1"] for name in ("candidate", "baseline")] == ([1, 0] if better else [0, 1])
+    assert [path.name for path in (tmp_path / "blessing").iterdir()] == ["BLESSED" if blessed else "NOT_BLESSED"]
+    assert "F1" in summary["reason"]
+    assert "of version 7" in summary["reason"]

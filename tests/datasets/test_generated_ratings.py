@@ -1,0 +1,68 @@
+"""The generated ratings: what the text says of them is so, and they come out the same each time."""
+
+import numpy as np
+import pytest
+
+from crowdzoo import datasets
+from crowdzoo.annotations import Annotations
+from crowdzoo.datasets import generated_ratings, write_files
+from crowdzoo.instances import read_instances
+from crowdzoo.metrics import annotator_biases_from_gold
+
+LARGE = generated_ratings(8000, 40, redundancy=5)
+
+
+def test_ratings_are_half_points_of_the_scale_and_nobody_rates_twice():
+    crowd = LARGE.annotations
+    assert crowd.kind == "regression"
+    np.testing.assert_array_equal(crowd.labels * 2, np.round(crowd.labels * 2))
+    assert (crowd.labels.min(), crowd.labels.max()) == (0, 10)
+    assert (crowd.redundancy == 5).all()
+    assert len(set(zip(crowd.task_ids.tolist(), crowd.annotator_ids.tolist(), strict=True))) == 40_000
+
+
+def test_errors_of_one_in_five_are_those_of_the_careless():
+    crowd, gold = LARGE.annotations, LARGE.gold
+    biases, counts = annotator_biases_from_gold(crowd, gold)
+    assert counts.min() > 100
+    assert biases.std() == pytest.approx(1.5, rel=0.3)
+    errors = crowd.labels - gold[crowd.task_ids] - biases[crowd.annotator_ids]
+    spread = np.sqrt(np.bincount(crowd.annotator_ids, errors**2, 40) / counts)
+    careless = np.arange(40) % 5 == 4
+    assert spread[careless].min() > spread[~careless].max()
+
+
+def test_seven_features_tell_the_score_and_the_others_who_rates():
+    correlations = [abs(np.corrcoef(LARGE.instances[:, column], LARGE.gold)[0, 1]) for column in (7, 8, 9, 10, 11)]
+    assert max(correlations) < 0.04
+    assert np.corrcoef(LARGE.instances[:, 0], LARGE.gold)[0, 1] > 0.5
+    liked = [
+        abs(LARGE.instances[LARGE.annotations.task_ids[LARGE.annotations.annotator_ids == code], 7].mean())
+        for code in range(40)
+    ]
+    assert max(liked) > 0.5
+
+
+def test_a_seed_gives_the_same_set_and_another_one_another():
+    one, again, other = generated_ratings(50, 6), generated_ratings(50, 6), generated_ratings(50, 6, seed=1)
+    assert one.annotations == again.annotations
+    np.testing.assert_array_equal(one.instances, again.instances)
+    assert not np.array_equal(one.gold, other.gold)
+    assert one.split.tolist() == ["train"] * 38 + ["eval"] * 12
+
+
+def test_it_ships_and_comes_back_from_its_files(tmp_path):
+    assert datasets.names("regression") == ("generated-ratings",)
+    one = datasets.load("generated-ratings")
+    table, instances = write_files(one, tmp_path)
+    read = read_instances(instances)
+    np.testing.assert_array_equal(read.gold_ratings(), one.gold)
+    np.testing.assert_array_equal(read.features, one.instances)
+    again = Annotations.read(table, kind="regression", tasks=read.tasks)
+    np.testing.assert_array_equal(again.labels, one.annotations.labels)
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 1), (10, 0, 1), (10, 5, 0), (10, 5, 6)])
+def test_impossible_sizes_are_refused(sizes):
+    with pytest.raises(ValueError, match=f"num_tasks={sizes[0]}, num_annotators={sizes[1]}, redundancy={sizes[2]}"):
+        generated_ratings(sizes[0], sizes[1], redundancy=sizes[2])

@@ -1,0 +1,174 @@
+"""Whole runs on tagged sentences: from annotators' spans to a served model that answers plain text."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import keras
+import pytest
+
+from crowdzoo.datasets.generated_ner import generated_ner
+from crowdzoo.export import load_and_predict, load_saved_model
+from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.local import run
+from crowdzoo.pipelines.pipeline import create_pipeline
+from crowdzoo.sequences import read_spans, span_scores, spans_of, split_tokens, write_spans
+
+CONFIG = """\
+name: tiny-ner
+task: sequence
+data: {annotations: spans.jsonl, eval_fraction: 0.3}
+aggregation: {method: bsc-seq, tol: 0.01}
+model: {embedding: 16, filters: 16, units: 8, dropout: 0}
+method: {name: crowdsourced-layer, majority_epochs: 6}
+training: {epochs: 4, batch_size: 8, learning_rate: 0.03}
+evaluation: {minimum_f1: 0.05}
+output: {root: out}
+"""
+COMPONENTS = (
+    "AnnotationExampleGen", "StatisticsGen", "SchemaGen", "ExampleValidator", "CrowdAggregator", "Trainer", "Evaluator",
+    "Pusher",
+)  # fmt: skip
+TEXTS = ["Dear Anna Bell, the dinner is on 3 May in São Paulo.", "", "Nobody came."]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with spans.jsonl and tiny.yaml."""
+    folder = tmp_path_factory.mktemp("ner")
+    write_spans(generated_ner(num_sentences=130, num_annotators=6), folder / "spans.jsonl")
+    (folder / "tiny.yaml").write_text(CONFIG)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def story(data):
+    """Runs in one folder, one after the other."""
+
+    def go(**overrides):
+        return run(load_config(data / "tiny.yaml", overrides), quiet=True)
+
+    story = SimpleNamespace(data=data, first=go(), again=go())
+    story.other = go(**{
+        "training.epochs": 1, "method": {"name": "aggregated"}, "evaluation.tolerance": 1.0,
+        "evaluation.minimum_f1": 0.0,
+    })  # fmt: skip
+    return story
+
+
+@pytest.mark.slow
+def test_a_run_ends_in_a_pushed_tagger(story):
+    first = story.first
+    assert tuple(first.seconds) == COMPONENTS
+    assert first.cached == ()
+    assert (first.anomalies, first.blessed, first.evaluation["metric"]) == ((), True, "f1")
+    assert first.evaluation["truth"] == "gold"
+    candidate = first.evaluation["candidate"]
+    assert 25 <= candidate["tasks"] <= 55, "three tenths of 130, or so"
+    assert 0.05 <= candidate["f1"] < 1, "chance finds next to none"
+    assert f"F1:          {candidate['f1']:.4f} (precision {candidate['precision']:.4f}" in first.summary()
+    assert f"on {candidate['tasks']} tasks, against gold labels" in first.summary()
+    assert (first.report / "annotators.csv").exists()
+
+
+@pytest.mark.slow
+def test_the_pushed_model_answers_plain_text(story):
+    served = story.first.pushed
+    answers = load_and_predict(served, TEXTS)
+    for row, text in enumerate(TEXTS):
+        tokens = split_tokens(text)[0]
+        length = int(answers["lengths"][row])
+        assert answers["tokens"][row, :length].tolist() == tokens
+        places = zip(answers["starts"][row], answers["ends"][row], strict=True)
+        assert [text.encode()[start:end].decode() for start, end in places][:length] == tokens
+    spans = load_and_predict(served, TEXTS, signature="spans")
+    for row, text in enumerate(TEXTS):
+        found = spans_of(answers["tags"][row, : answers["lengths"][row]].tolist())
+        count = int(spans["lengths"][row])
+        assert spans["types"][row, :count].tolist() == [span.type for span in found]
+        pairs = zip(spans["starts"][row], spans["ends"][row], spans["texts"][row], strict=True)
+        for span, (start, end, shown) in zip(found, pairs, strict=False):
+            assert text.encode()[start:end].decode() == shown
+            assert start == answers["starts"][row, span.start]
+            assert end == answers["ends"][row, span.end - 1]
+    assert spans["lengths"].max() > 0, "or nothing was compared"
+    assert set(load_saved_model(served).signatures) == {"serving_default", "spans", "annotators"}
+    card = json.loads((served / "assets.extra" / "model_card.json").read_text())
+    assert (card["scheme"], card["classes"][0], card["aggregation"]["method"]) == ("BIO", "O", "bsc-seq")
+
+
+@pytest.mark.slow
+def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story):
+    # the same sentences, found by their hash, asked and counted here
+    from crowdzoo.components.sequence_examples import read_crowd_sequences, splits_of
+
+    settings = json.loads(
+        create_pipeline(load_config(story.data / "tiny.yaml")).components[0].exec_properties["settings"]
+    )
+    sequences = read_crowd_sequences(settings)
+    evaluation = sequences.select(splits_of(sequences, 0.3, 0) == "eval")
+    answers = load_and_predict(story.first.pushed, evaluation.texts)
+    said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
+    scores = span_scores(evaluation.gold_tags(), said)
+    candidate = story.first.evaluation["candidate"]
+    assert candidate["tasks"] == len(evaluation)
+    assert candidate["f1"] == pytest.approx(scores.f1)
+    assert candidate["token_accuracy"] == pytest.approx(scores.token_accuracy)
+
+
+@pytest.mark.slow
+def test_what_training_keeps_says_what_the_served_model_says(story):
+    encoder = TokenEncoder(**json.loads((story.first.model_run / "encoder.json").read_text(encoding="utf-8")))
+    model = keras.saving.load_model(story.first.model_run / "model.keras")
+    text = TEXTS[0]
+    (tags,) = model.base.tag(encoder([split_tokens(text)[0]]))
+    card = json.loads((story.first.pushed / "assets.extra" / "model_card.json").read_text())
+    answers = load_and_predict(story.first.pushed, [text])
+    assert [card["classes"][code] for code in tags] == answers["tags"][0].tolist()
+    assert len(json.loads((story.first.model_run / "history.json").read_text())["loss"]) == 4
+
+
+@pytest.mark.slow
+def test_a_rerun_is_cached_and_other_epochs_begin_at_the_trainer(story):
+    assert story.again.cached == COMPONENTS
+    assert story.again.pushed == story.first.pushed
+    assert story.other.cached == COMPONENTS[:5]
+    assert story.other.evaluation["baseline"]["model"] == str(story.first.pushed)
+    assert story.other.evaluation["baseline"]["f1"] == pytest.approx(story.first.evaluation["candidate"]["f1"])
+    assert story.other.pushed not in (None, story.first.pushed)
+    assert set(load_saved_model(story.other.pushed).signatures) == {"serving_default", "spans"}, "it has no annotators"
+
+
+def parameters(folder, **overrides):
+    """What with its inputs decides about a component's rerun."""
+    config = load_config(folder / "tiny.yaml", overrides)
+    return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
+
+
+def test_what_reruns_follows_from_content_and_settings(data, tmp_path):
+    for name in ("tiny.yaml", "spans.jsonl"):
+        shutil.copy(data / name, tmp_path)
+    before = parameters(tmp_path)
+
+    def changed(**overrides):
+        after = parameters(tmp_path, **overrides)
+        return [name for name in before if after[name] != before[name]]
+
+    assert changed() == []
+    assert changed(**{"training.epochs": 9, "model.crf": True, "method.connection": "VW"}) == ["Trainer"]
+    assert changed(**{"evaluation.minimum_f1": 0.5, "aggregation.words": 0}) == ["CrowdAggregator", "Evaluator"]
+    text = (tmp_path / "spans.jsonl").read_text(encoding="utf-8")
+    (tmp_path / "spans.jsonl").write_text(text.replace('"LOC"', '"ORG"', 1), encoding="utf-8")
+    assert changed() == ["AnnotationExampleGen"]
+
+
+def test_a_shipped_set_of_sentences_is_written_below_the_root(tmp_path):
+    (tmp_path / "shipped.yaml").write_text(
+        "name: x\ntask: sequence\ndata: {dataset: generated-ner}\noutput: {root: out}\n"
+    )
+    pipeline = create_pipeline(load_config(tmp_path / "shipped.yaml"))
+    settings = json.loads(pipeline.components[0].exec_properties["settings"])
+    assert settings["gold"] is None
+    assert settings["annotations"].startswith(str(tmp_path / "out" / "data" / "generated-ner"))
+    assert read_spans(settings["annotations"]).gold is not None
