@@ -19,8 +19,7 @@ TASTES = [7, 8]
 DESCRIPTION = (
     "Made-up things with twelve features, seven of which say something of the true score from 0 to 10. Annotators give "
     "half points from 0 to 10: each is harsh or mild (bias), uses more or less of the scale, and is careful or "
-    "careless, and each has a taste that decides what they rate, so that a harsh one may get most of a kind. "
-    "Everything is drawn from a seed."
+    "careless, and each has a taste that decides what they rate. Everything is drawn from a seed."
 )
 
 
@@ -34,8 +33,8 @@ def generated_ratings(
     5) + b_r + c_r e`, cut to 0 to 10 and rounded to halves, with `b_r ~ N(0, 1.5^2)`, `a_r` from 0.7 to 1.1 and
     `c_r` 0.5 (two of five annotators), 1 (two) or 2.5 (one).
 
-    Who rates what hangs on diligence (a factor from 1 to 5) and on a taste for two further features: what an annotator
-    likes to rate has that annotator's bias in its mean rating, which a network would learn as if it were the score.
+    Who rates what hangs on diligence (a factor from 1 to 5) and on a taste for two further features, which say nothing
+    of the score: annotators are not assigned at random.
 
     Args:
         num_tasks: N, at least 4.

@@ -48,9 +48,7 @@ class ConfusionMatrices(CrowdLayer):
 
     tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
 
-    def __init__(
-        self, num_annotators: int, diagonal: float | None = None, task: str = "classification", **kwargs: Any
-    ):
+    def __init__(self, num_annotators: int, diagonal: float | None = None, task: str = "classification", **kwargs: Any):
         super().__init__(num_annotators, **kwargs)
         if task not in self.tasks:
             raise ValueError(f"{type(self).__name__}: task must be one of {', '.join(self.tasks)}, got {task!r}")
