@@ -506,21 +506,25 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         _check_writable(arguments.out, "--out")
     if holds_texts(arguments.instances):
-        tasks, texts = read_texts(arguments.instances)
-        lines = span_lines(tasks, _answers(arguments, texts, "spans"), _quoted)
+        tasks, given = read_texts(arguments.instances)
     else:
         instances = read_instances(arguments.instances)
-        outputs = _answers(arguments, instances.features, "serving_default")
-        if "value" in outputs:
-            lines = value_lines(instances.tasks, outputs, _quoted)
-        else:
-            classes = [_text(name) for name in outputs["class"]]
-            confident = outputs["probabilities"].max(axis=1)
-            lines = ["task,class,probability"]
-            lines += [
-                f"{_quoted(task)},{_quoted(name)},{probability:.6f}"
-                for task, name, probability in zip(instances.tasks, classes, confident, strict=True)
-            ]
+        tasks, given = instances.tasks, instances.features
+    outputs = _answers(arguments, given)
+    if "types" in outputs:
+        lines = span_lines(tasks, outputs, _quoted)
+    elif "value" in outputs:
+        lines = value_lines(tasks, outputs, _quoted)
+    elif "class" in outputs:
+        classes = [_text(name) for name in outputs["class"]]
+        confident = outputs["probabilities"].max(axis=1)
+        lines = ["task,class,probability"]
+        lines += [
+            f"{_quoted(task)},{_quoted(name)},{probability:.6f}"
+            for task, name, probability in zip(tasks, classes, confident, strict=True)
+        ]
+    else:
+        raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
     text = "\n".join(lines) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
@@ -530,16 +534,20 @@ def _predict(arguments: argparse.Namespace) -> None:
         scratch.replace(arguments.out)
 
 
-def _answers(arguments: argparse.Namespace, instances: Any, signature: str) -> dict[str, Any]:
-    """What a served folder, or a server, answers."""
+def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
+    """What a served folder, or a server, answers; of a tagger the spans."""
     if "://" in arguments.model:
         from crowdzoo.serving import Client
 
         with Client(arguments.model, **({"model": arguments.name} if arguments.name else {})) as client:
-            return client.predict(instances, signature=signature, batch_size=256 if signature == "spans" else None)
-    from crowdzoo.export import load_and_predict
+            if "spans" in client.metadata()["signatures"]:
+                return client.predict(instances, signature="spans", batch_size=256)
+            return client.predict(instances)
+    from crowdzoo.export import MODEL_CARD_FILE, load_and_predict, newest_version
 
-    return load_and_predict(arguments.model, instances, signature=signature)
+    card = newest_version(arguments.model) / MODEL_CARD_FILE
+    spans = card.is_file() and "spans" in json.loads(card.read_text(encoding="utf-8"))["signatures"]
+    return load_and_predict(arguments.model, instances, signature="spans" if spans else "serving_default")
 
 
 def _text(name: Any) -> str:
