@@ -505,6 +505,8 @@ def _predict(arguments: argparse.Namespace) -> None:
 
     if arguments.out is not None:
         _check_writable(arguments.out, "--out")
+    tasks: Any
+    given: Any
     if holds_texts(arguments.instances):
         tasks, given = read_texts(arguments.instances)
     else:

@@ -43,7 +43,7 @@ def run_ner_demo(out: Path, seeds: Iterable[int] = range(2)) -> None:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
     """
     config = load_config(CONFIG, {"output.root": str(out), "output.serving": str(out / "serving")})
-    sequences = datasets.load("generated-ner")
+    sequences, seeds = datasets.load("generated-ner"), tuple(seeds)
     crowd = sequences.annotations
     print(
         f"{len(sequences):,} generated sentences, {int(crowd.redundancy.sum()):,} tagged copies by "
@@ -56,8 +56,8 @@ def run_ner_demo(out: Path, seeds: Iterable[int] = range(2)) -> None:
         **{key: value for key, value in config.base_arguments.items() if key != "base"},
         **config.training.model_dump(),
     )
-    scores = _compared(sequences, settings, tuple(seeds))
-    title = f"{_num_train(sequences):,} sentences trained on, the others held out; {len(tuple(seeds))} seeds"
+    scores = _compared(sequences, settings, seeds)
+    title = f"{_num_train(sequences):,} sentences trained on, the others held out; {len(seeds)} seeds"
     header = ("trained on", "F1 of spans", "against majority")
     floor = np.mean(scores["majority vote"])
     rows = [
