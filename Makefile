@@ -23,7 +23,7 @@ demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers 
 	@$(BIN)/crowdzoo demo ratings
 
 reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
-	@for table in deep_methods lia waum ner; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
+	@for table in deep_methods lia waum ner movie_reviews; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
 test: setup ## every test, on TensorFlow, and beside it the layers on JAX and PyTorch as well
 	@$(MAKE) --no-print-directory test-beside > .venv/beside.log 2>&1 & beside=$$!; \
