@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
-BESIDE := tests/aggregation tests/datasets tests/quality tests/sequences
+BESIDE := tests/aggregation tests/components tests/datasets tests/quality tests/report tests/sequences
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
@@ -32,22 +32,21 @@ test: setup ## every test, on TensorFlow, and beside it the layers on JAX and Py
 
 # What a second core does in the meantime; the folders are here for the balance
 test-beside:
-	@$(MAKE) --no-print-directory test-backends; failed=$$?; \
+	@$(MAKE) --no-print-directory test-backends JAX="--no-learning --battery" TORCH=--no-learning; failed=$$?; \
 	$(if $(ARGS),,echo "== $(BESIDE)"; $(BIN)/python -m pytest -q $(BESIDE) || failed=1;) exit $$failed
 
 # JAX spends most of the tests' time compiling small programs, many of them equal: no optimizing, and each only once
 test-backends: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 test-backends: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 test-backends: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
-test-backends: ## the layers, losses and models on JAX and PyTorch
+test-backends: ## the layers, losses and models on JAX and PyTorch, all of it; `make test` leaves out what JAX takes long for
 	@$(PYTHON) bootstrap.py --backends
 	@export JAX_COMPILATION_CACHE_DIR=$$(mktemp -d); trap 'rm -r "$$JAX_COMPILATION_CACHE_DIR"' EXIT; \
 	for backend in jax torch; do \
 	  if .venv-backends/bin/python -c "import $$backend" 2>/dev/null; then \
-	    echo "== layers on $$backend"; \
+	    echo "== layers on $$backend"; if [ $$backend = jax ]; then some="$(JAX)"; else some="$(TORCH)"; fi; \
 	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
-	      -p no:warnings -m "not learning" tests/layers tests/models tests/optimizers tests/test_losses.py \
-	      || exit 1; \
+	      -p no:warnings $$some tests/layers tests/models tests/optimizers tests/test_losses.py || exit 1; \
 	  else echo "== $$backend is not there: its run is left out"; fi; done
 
 lint: setup ## style

@@ -470,6 +470,7 @@ def test_task_numbers_under_an_embedding_do_without_features():
     assert np.mean(model.posteriors(x, annotations).argmax(axis=1) == gold) >= 0.95
 
 
+@pytest.mark.learning
 def test_annotators_nobody_asked_are_known_by_their_features():
     rng = np.random.default_rng(0)
     skill = rng.uniform(0.5, 1, size=40)
