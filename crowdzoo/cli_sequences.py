@@ -54,11 +54,14 @@ def train_sentences(
         `model`, `classes`, `annotators` (names), `encoder` (its config), `rows` (for a table).
     """
     import keras
+    import tensorflow as tf
 
     from crowdzoo.aggregation import create
     from crowdzoo.models.methods import AGGREGATED, SEQUENCE_METHODS
     from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
 
+    # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
+    tf.get_logger().setLevel("ERROR")
     learned = arguments.method in SEQUENCE_METHODS and arguments.method != AGGREGATED
     settings = TaggerSettings(
         method=arguments.method if learned else AGGREGATED, arguments=hyperparameters if learned else {}, **given

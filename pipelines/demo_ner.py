@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
@@ -42,6 +43,8 @@ def run_ner_demo(out: Path, seeds: Iterable[int] = range(2)) -> None:
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
     """
+    # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
+    tf.get_logger().setLevel("ERROR")
     config = load_config(CONFIG, {"output.root": str(out), "output.serving": str(out / "serving")})
     sequences, seeds = datasets.load("generated-ner"), tuple(seeds)
     crowd = sequences.annotations
