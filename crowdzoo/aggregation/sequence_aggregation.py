@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import _lists, _names
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
-from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import Span, TagSet, spans_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from crowdzoo.annotations import Annotations
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
 
 __all__ = ["SequenceAggregation", "SequenceTable"]
 
@@ -68,6 +69,9 @@ class SequenceTable:
             DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an
                 annotator labelled in part.
         """
+        from crowdzoo.annotations import Annotations
+        from crowdzoo.sequences.crowd_sequences import CrowdSequences
+
         if isinstance(sequences, CrowdSequences):
             crowd, tag_set, starts = sequences.annotations, sequences.tag_set, sequences.starts
             codes: dict[str, int] = {}
@@ -126,6 +130,8 @@ class SequenceTable:
     def as_classification(self) -> Annotations:
         """Every token as a task of its own, 0 to T-1."""
         crowd = self.annotations
+        from crowdzoo.annotations import Annotations
+
         return Annotations(
             "classification",
             self.tokens,

@@ -1,43 +1,40 @@
-"""Text labelled token by token: tags and spans, files of them, and how well spans are found."""
+"""Text labelled token by token: tags and spans, their files, and how well spans are found. Names load when first used."""
 
-from crowdzoo.sequences.conll_files import read_conll, read_gold, write_conll, write_gold
-from crowdzoo.sequences.crowd_sequences import CrowdSequences
-from crowdzoo.sequences.scores import SpanScores, TypeScores, span_scores
-from crowdzoo.sequences.span_files import read_spans, write_spans
-from crowdzoo.sequences.tags import (
-    Span,
-    TagSet,
-    allowed_tags,
-    check_tags,
-    convert_tags,
-    mended,
-    spans_of,
-    tag_problems,
-    tags_of,
-)
-from crowdzoo.sequences.tokens import split_tokens
-from crowdzoo.sequences.word_vectors import read_word_vectors
+import importlib
+from typing import Any
 
-__all__ = [
-    "CrowdSequences",
-    "Span",
-    "SpanScores",
-    "TagSet",
-    "TypeScores",
-    "allowed_tags",
-    "check_tags",
-    "convert_tags",
-    "mended",
-    "read_conll",
-    "read_gold",
-    "read_spans",
-    "read_word_vectors",
-    "span_scores",
-    "spans_of",
-    "split_tokens",
-    "tag_problems",
-    "tags_of",
-    "write_conll",
-    "write_gold",
-    "write_spans",
-]
+_NAMES = {
+    "CrowdSequences": "crowdzoo.sequences.crowd_sequences",
+    "Span": "crowdzoo.sequences.tags",
+    "SpanScores": "crowdzoo.sequences.scores",
+    "TagSet": "crowdzoo.sequences.tags",
+    "TypeScores": "crowdzoo.sequences.scores",
+    "allowed_tags": "crowdzoo.sequences.tags",
+    "check_tags": "crowdzoo.sequences.tags",
+    "convert_tags": "crowdzoo.sequences.tags",
+    "mended": "crowdzoo.sequences.tags",
+    "read_conll": "crowdzoo.sequences.conll_files",
+    "read_gold": "crowdzoo.sequences.conll_files",
+    "read_spans": "crowdzoo.sequences.span_files",
+    "read_word_vectors": "crowdzoo.sequences.word_vectors",
+    "span_scores": "crowdzoo.sequences.scores",
+    "spans_of": "crowdzoo.sequences.tags",
+    "split_tokens": "crowdzoo.sequences.tokens",
+    "tag_problems": "crowdzoo.sequences.tags",
+    "tags_of": "crowdzoo.sequences.tags",
+    "write_conll": "crowdzoo.sequences.conll_files",
+    "write_gold": "crowdzoo.sequences.conll_files",
+    "write_spans": "crowdzoo.sequences.span_files",
+}
+
+__all__ = [*_NAMES]  # pyright: ignore
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'crowdzoo.sequences' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
