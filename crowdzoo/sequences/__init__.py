@@ -1,4 +1,4 @@
-"""Text labelled token by token: tags and spans, their files, and how well spans are found. Names load when first used."""
+"""Tagged text: tags and spans, their files, and how well spans are found. Names load when first used."""
 
 import importlib
 from typing import Any
