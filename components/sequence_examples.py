@@ -147,8 +147,7 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
         raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
     num_classes = len(info["classes"])
     rows: list[tuple[np.ndarray, ...]] = []
-    found = ReadSentences([], [], None, [], [], None)  # type: ignore[arg-type]
-    weights = []
+    texts, sentences, posteriors, evaluation_labels, weights = [], [], [], [], []
     for task, record in enumerate(_records(files)):
         feature = tf.train.Example.FromString(record).features.feature
         tokens = [token.decode() for token in feature["tokens"].bytes_list.value]
@@ -158,19 +157,19 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
             np.full(len(labels), task), np.repeat(ids, len(tokens)), labels, np.tile(np.arange(len(tokens)), len(ids))
         ))  # fmt: skip
         posterior = np.array(feature["posterior"].float_list.value, np.float32)
-        found.texts.append(feature["instances"].bytes_list.value[0].decode())
-        found.tokens.append(tokens)
-        found.posteriors.append(
+        texts.append(feature["instances"].bytes_list.value[0].decode())
+        sentences.append(tokens)
+        posteriors.append(
             posterior.reshape(len(tokens), num_classes) if len(posterior) else np.zeros((len(tokens), num_classes))
         )
-        found.evaluation_labels.append(np.array(feature["evaluation_label"].int64_list.value, np.int64))
+        evaluation_labels.append(np.array(feature["evaluation_label"].int64_list.value, np.int64))
         weights.append(feature["evaluation_weight"].float_list.value[0])
     tasks, annotators, labels, positions = (np.concatenate(column) for column in zip(*rows, strict=True))
     annotations = Annotations(
         "sequence", tasks, annotators, labels, np.arange(len(rows)), np.array(info["annotators"], object),
         np.array(info["classes"], object), positions=positions,
     )  # fmt: skip
-    return dataclasses.replace(found, annotations=annotations, evaluation_weights=np.array(weights))
+    return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
 
 
 def _records(files: Iterable[str]) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.sequence_examples import read_examples
 from crowdzoo.export import export_model
-from crowdzoo.layers.rating_columns import rating_columns
+from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.rating_units import rating_unit
 from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
@@ -82,7 +82,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
 
 def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
     """Mean and deviation of what a regressor learns from."""
-    return rating_unit(data.aggregated_ratings() if method == AGGREGATED else rating_columns(data)[2])
+    return rating_unit(data.aggregated_ratings() if method == AGGREGATED else annotation_columns(data)[2])
 
 
 def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:

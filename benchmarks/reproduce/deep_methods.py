@@ -25,11 +25,8 @@ benchmarks/results/reproduce_deep.json after each row.
 import argparse
 import dataclasses
 import json
-import os
 import platform
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -37,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from run_alone import run_alone
 from scipy import stats
 
 from crowdzoo import Annotations, aggregation
@@ -472,29 +470,13 @@ def main() -> None:
                 saved = json.loads(args.out.read_text()) if args.out.is_file() else {}
                 if row in saved.get(name, {}) and not args.again:
                     continue
-                one = run(name, row, args.seeds)
+                one = run_alone(__file__, ["--worker", name, row, "--seeds", str(args.seeds)], f"{name}, {row}")
                 if one is not None:
                     saved = json.loads(args.out.read_text()) if args.out.is_file() else {}  # others may write beside
                     saved.setdefault(name, {})[row] = one
                     args.out.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     saved = json.loads(args.out.read_text())
     show({name: saved[name] for name in args.data if name in saved})
-
-
-def run(name: str, row: str, seeds: int) -> dict[str, Any] | None:
-    """A row in a process of its own; None where it failed, which is said."""
-    environment = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **os.environ}
-    command = [sys.executable, __file__, "--worker", name, row, "--seeds", str(seeds)]
-    result = None
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        for line in process.stdout or ():
-            if line.startswith("RESULT"):
-                result = json.loads(line.removeprefix("RESULT"))
-            else:
-                print(line, end="", flush=True)
-    if result is None:
-        print(f"{name}, {row}: FAILED, exit code {process.returncode}", file=sys.stderr)
-    return result
 
 
 if __name__ == "__main__":

@@ -19,16 +19,14 @@ posterior. Seeds move F1 by several points in common for all rows, so the differ
 import argparse
 import dataclasses
 import json
-import os
 import platform
 import resource
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from run_alone import run_alone
 from scipy import stats
 
 from crowdzoo.report.tables import print_table
@@ -79,6 +77,8 @@ ROWS: dict[str, Row] = {
     "DL-MV, CRF": Row(labels="majority-vote", base={"crf": True}),
     "gold, CRF": Row(labels="gold", epochs=20, base={"crf": True}),
     "gold, both directions, characters": Row(labels="gold", epochs=20, base={"bidirectional": True, "characters": 1}),
+    "CL MW, 2 epochs of majority first": crowd_layer(connection="MW", majority_epochs=2),
+    "CL MW, 10 epochs of majority first": crowd_layer(connection="MW", majority_epochs=10),
 }  # fmt: skip
 # Rodrigues & Pereira, AAAI 2018: the notebook of their repository, one run each, with GloVe and all 5,985 sentences
 PAPER = {"gold": (70.28, 72.45, 71.35), "DL-MV": (64.48, 44.54, 52.68), "CL MW": (65.21, 59.27, 62.10)}
@@ -233,7 +233,7 @@ def main() -> None:
     for row in () if args.only_print else args.rows:
         have = [] if args.again else saved_at(args.out).get(row, {}).get("runs", [])
         missing = [seed for seed in range(args.seeds) if seed not in {run["seed"] for run in have}]
-        one = run(row, missing) if missing else None
+        one = run_alone(__file__, ["--worker", row, *map(str, missing)], row) if missing else None
         if one is not None:
             one["runs"] = sorted(have + one["runs"], key=lambda run: run["seed"])
             saved = saved_at(args.out) | {row: one}
@@ -243,22 +243,6 @@ def main() -> None:
 
 def saved_at(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def run(row: str, seeds: list[int]) -> dict[str, Any] | None:
-    """A row in a process of its own; None where it failed, which is said."""
-    environment = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **os.environ}
-    command = [sys.executable, __file__, "--worker", row, *map(str, seeds)]
-    result = None
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        for line in process.stdout or ():
-            if line.startswith("RESULT"):
-                result = json.loads(line.removeprefix("RESULT"))
-            else:
-                print(line, end="", flush=True)
-    if result is None:
-        print(f"{row}: FAILED, exit code {process.returncode}", file=sys.stderr)
-    return result
 
 
 if __name__ == "__main__":

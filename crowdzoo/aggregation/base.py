@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
+from crowdzoo.aggregation.result_files import read_result, write_result
 from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
 
@@ -220,32 +218,7 @@ class Aggregation:
         Raises:
             DataError: the folder holds other files; they are left alone.
         """
-        import pyarrow.parquet
-
-        folder = Path(folder)
-        if folder.exists():
-            others = sorted({path.name for path in folder.iterdir()} - set(FILES)) if folder.is_dir() else ["a file"]
-            if others:
-                raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh, stale = (folder.parent / f".{folder.name}.{kind}-{uuid.uuid4().hex}" for kind in ("new", "old"))
-        try:
-            fresh.mkdir()
-            pyarrow.parquet.write_table(self._tasks_table(), fresh / FILES[0])
-            pyarrow.parquet.write_table(self._annotators_table(), fresh / FILES[1])
-            (fresh / FILES[2]).write_text(json.dumps(self._summary(), indent=2) + "\n", encoding="utf-8")
-            if folder.exists():
-                folder.rename(stale)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if stale.exists():
-                    stale.rename(folder)
-                raise
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(stale, ignore_errors=True)
-        return folder
+        return write_result(folder, FILES, (self._tasks_table(), self._annotators_table()), self._summary())
 
     @classmethod
     def from_parquet(cls, folder: str | Path) -> Aggregation:
@@ -254,15 +227,7 @@ class Aggregation:
         Raises:
             DataError: a file is missing.
         """
-        import pyarrow.parquet
-
-        folder = Path(folder)
-        for name in FILES:
-            if not (folder / name).is_file():
-                raise DataError(f"{folder} is not an aggregation's folder: it has no {name}.")
-        tasks = pyarrow.parquet.read_table(folder / FILES[0])
-        annotators = pyarrow.parquet.read_table(folder / FILES[1])
-        summary = json.loads((folder / FILES[2]).read_text(encoding="utf-8"))
+        (tasks, annotators), summary = read_result(folder, FILES, "an aggregation")
         num_classes = len(summary["classes"])
         shapes = {"posteriors": (-1, num_classes), "confusion": (-1, num_classes, num_classes)}
 

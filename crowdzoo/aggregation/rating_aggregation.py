@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import FILES, Aggregation
+from crowdzoo.aggregation.base import FILES
+from crowdzoo.aggregation.result_files import read_result, write_result
 from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import DataError
 
@@ -136,8 +136,7 @@ class RatingAggregation:
         Raises:
             DataError: the folder holds other files; they are left alone.
         """
-        # It asks for two tables and a summary, which this result has as well
-        return Aggregation.to_parquet(self, folder)  # type: ignore[arg-type]
+        return write_result(folder, FILES, (self._tasks_table(), self._annotators_table()), self._summary())
 
     @classmethod
     def from_parquet(cls, folder: str | Path) -> RatingAggregation:
@@ -146,15 +145,7 @@ class RatingAggregation:
         Raises:
             DataError: a file is missing, or it is an aggregation of classes.
         """
-        import pyarrow.parquet
-
-        folder = Path(folder)
-        for name in FILES:
-            if not (folder / name).is_file():
-                raise DataError(f"{folder} is not an aggregation's folder: it has no {name}.")
-        tasks = pyarrow.parquet.read_table(folder / FILES[0])
-        annotators = pyarrow.parquet.read_table(folder / FILES[1])
-        summary = json.loads((folder / FILES[2]).read_text(encoding="utf-8"))
+        (tasks, annotators), summary = read_result(folder, FILES, "an aggregation")
         if "estimate" not in tasks.column_names:
             raise DataError(f"{folder} holds an aggregation of classes: read it with Aggregation.from_parquet.")
 

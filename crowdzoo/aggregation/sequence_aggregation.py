@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import _lists, _names
+from crowdzoo.aggregation.result_files import read_result, write_result
 from crowdzoo.errors import DataError
 from crowdzoo.sequences.tags import Span, TagSet, spans_of
 
@@ -298,32 +296,7 @@ class SequenceAggregation:
         Raises:
             DataError: the folder holds other files; they are left alone.
         """
-        import pyarrow.parquet
-
-        folder = Path(folder)
-        if folder.exists():
-            others = sorted({path.name for path in folder.iterdir()} - set(FILES)) if folder.is_dir() else ["a file"]
-            if others:
-                raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh, stale = (folder.parent / f".{folder.name}.{kind}-{uuid.uuid4().hex}" for kind in ("new", "old"))
-        try:
-            fresh.mkdir()
-            pyarrow.parquet.write_table(self._tokens_table(), fresh / FILES[0])
-            pyarrow.parquet.write_table(self._annotators_table(), fresh / FILES[1])
-            (fresh / FILES[2]).write_text(json.dumps(self._summary(), indent=2) + "\n", encoding="utf-8")
-            if folder.exists():
-                folder.rename(stale)
-            try:
-                fresh.rename(folder)
-            except OSError:
-                if stale.exists():
-                    stale.rename(folder)
-                raise
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(stale, ignore_errors=True)
-        return folder
+        return write_result(folder, FILES, (self._tokens_table(), self._annotators_table()), self._summary())
 
     @classmethod
     def from_parquet(cls, folder: str | os.PathLike[str]) -> SequenceAggregation:
@@ -332,15 +305,7 @@ class SequenceAggregation:
         Raises:
             DataError: a file is missing.
         """
-        import pyarrow.parquet
-
-        folder = Path(folder)
-        for name in FILES:
-            if not (folder / name).is_file():
-                raise DataError(f"{folder} is not a sequence aggregation's folder: it has no {name}.")
-        tokens = pyarrow.parquet.read_table(folder / FILES[0])
-        annotators = pyarrow.parquet.read_table(folder / FILES[1])
-        summary = json.loads((folder / FILES[2]).read_text(encoding="utf-8"))
+        (tokens, annotators), summary = read_result(folder, FILES, "a sequence aggregation")
         count = len(summary["classes"])
 
         def numbers(table: pa.Table, name: str, *shape: int) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from crowdzoo.layers.crowd_layer import BOTTLENECKS, CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns, vote_shares
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import compiled_with
-from crowdzoo.layers.rating_columns import rating_columns
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -328,18 +327,12 @@ class CrowdsourcedLayer(CrowdLayer):
             majority = data.batches(batch_size, seed, shuffle=shuffle, inputs=(), targets=votes.reshape(*shape, -1))
             optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
             changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": None, "weighted_metrics": None}
-            own = self.trainable_variables  # no loss reaches them, but a weight decay would
-            for weight in own:
-                weight.trainable = False
-            with compiled_with(model, **changes):
-                try:
-                    model.fit_batches(majority, epochs=epochs, verbose=kwargs.get("verbose", "auto"))
-                finally:  # before the model is compiled again, which looks at what is to be trained
-                    for weight in own:
-                        weight.trainable = True
+            # no loss reaches the layer's own weights, but a weight decay would
+            with compiled_with(model, frozen=self.trainable_variables, **changes):
+                model.fit_batches(majority, epochs=epochs, verbose=kwargs.get("verbose", "auto"))
         history = super().fit(model, data, **order, **kwargs)
         if self.anchor:
-            self._anchor_biases(rating_columns(data)[1])
+            self._anchor_biases(annotation_columns(data)[1])
         return history
 
     def _anchor_biases(self, annotators: np.ndarray) -> None:

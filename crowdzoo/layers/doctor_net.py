@@ -1,8 +1,6 @@
 """Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import keras
@@ -299,26 +297,11 @@ class DoctorNet(CrowdLayer):
             return history
         start = initial_epoch + len(history.epoch)
         more = epochs - initial_epoch if self.weight_epochs is None else self.weight_epochs
-        with self._weights_alone(model, optimizer):
+        weights_alone = {"frozen": (model.base, self.kernel, self.bias), "trained": (self.log_weight,)}
+        with compiled_with(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
             settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
             second = super().fit(model, data, **order, **settings)
         return joined(model, history, second)
-
-    @contextmanager
-    def _weights_alone(self, model: Any, optimizer: Any) -> Iterator[None]:
-        """The model compiled for the second phase; afterwards it is as it was, optimizer and frozen layers included."""
-        # parents before their layers before the variables: a layer hands its flag down
-        parts = [*model.base._flatten_layers(), *model.base.variables, self.kernel, self.bias, self.log_weight]
-        flags = [part.trainable for part in parts]
-        model.base.trainable = False
-        self.kernel.trainable = self.bias.trainable = False
-        self.log_weight.trainable = True
-        with compiled_with(model, optimizer=optimizer, loss=VoteShareCrossentropy()):
-            try:
-                yield
-            finally:  # before the model is compiled again, which looks at what is to be trained
-                for part, flag in zip(parts, flags, strict=True):
-                    part.trainable = flag
 
     # === Keras and helpers ===
 

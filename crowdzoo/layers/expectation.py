@@ -109,17 +109,17 @@ def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, n
         batch_size: tasks in a batch.
 
     Returns:
-        Tasks, annotators and labels, int `[A]` each; of sequences every token counts as a task, number
-        `task * data.num_tokens + position`.
+        Tasks, annotators and labels, int `[A]` each (ratings float64 in the data's unit); of sequences every token
+        counts as a task, number `task * data.num_tokens + position`.
     """
     parts: list[tuple[np.ndarray, ...]] = []
     for x, labels in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "tasks")):
         labels, annotators, tasks = np.asarray(labels), np.asarray(x["annotators"]), np.asarray(x["tasks"])
-        cells = np.nonzero(labels >= 0)
+        cells = np.nonzero(~np.isnan(labels) if labels.dtype.kind == "f" else labels >= 0)
         task = tasks[cells[0]] if labels.ndim == 2 else tasks[cells[0]] * data.num_tokens + cells[1]
         parts.append((task, annotators[cells[0], cells[-1]], labels[cells]))
     task, annotator, label = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return task, annotator.astype("int32"), label.astype("int32")
+    return task, annotator.astype("int32"), label.astype("float64" if label.dtype.kind == "f" else "int32")
 
 
 def vote_shares(tasks: np.ndarray, labels: np.ndarray, num_tasks: int, num_classes: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """For methods that train in phases: another loss for a while, one history of all, and answers in between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,21 +11,36 @@ __all__ = ["answers_of_batch", "compiled_with", "joined"]
 
 
 @contextmanager
-def compiled_with(model: Any, **changes: Any) -> Iterator[None]:
+def compiled_with(
+    model: Any, *, frozen: Sequence[Any] = (), trained: Sequence[Any] = (), **changes: Any
+) -> Iterator[None]:
     """A model compiled otherwise for a while; afterwards it is compiled as before, its optimizer going on as it stands.
 
     Loss and metrics are taken down and put back by their configuration, so they must be registered with Keras.
 
     Args:
         model: a compiled model.
+        frozen: layers and variables that no step changes meanwhile.
+        trained: layers and variables that steps change meanwhile, though otherwise they do not.
         **changes: arguments of `compile` that differ.
     """
     settings = keras.saving.deserialize_keras_object(model.get_compile_config())
     settings["optimizer"] = model.optimizer
+    parts: list[Any] = []  # layers before their parts before the variables: a layer hands its flag down
+    for part in (*frozen, *trained):
+        parts.extend((*part._flatten_layers(), *part.variables) if isinstance(part, keras.Layer) else (part,))
+    flags = [part.trainable for part in parts]
+    for part in frozen:
+        part.trainable = False
+    for part in trained:
+        part.trainable = True
     model.compile(**{**settings, **changes})
     try:
         yield
     finally:
+        # before the model is compiled again, which looks at what is to be trained
+        for part, flag in zip(parts, flags, strict=True):
+            part.trainable = flag
         model.compile(**settings)
 
 

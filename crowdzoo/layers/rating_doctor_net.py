@@ -1,8 +1,6 @@
 """Doctor Net for ratings: one linear head an annotator, and the weighted mean of all heads as the truth."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -10,9 +8,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import compiled_with, joined
-from crowdzoo.layers.rating_columns import rating_columns
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["MeanRatingError", "RatingDoctorNet"]
@@ -247,7 +245,7 @@ class RatingDoctorNet(CrowdLayer):
         Epochs of the second phase go on counting where the first ended. It gets copies of the callbacks as they were
         before the first, and no validation data, whose loss would mean something else there.
         """
-        number = np.bincount(rating_columns(data)[1], minlength=self.num_annotators)
+        number = np.bincount(annotation_columns(data)[1], minlength=self.num_annotators)
         self.seen.assign(ops.convert_to_numpy(self.seen) + number.astype("float32"))
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
@@ -260,25 +258,10 @@ class RatingDoctorNet(CrowdLayer):
         settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
         settings.pop("validation_data", None)
         batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"))
-        with self._weights_alone(model, optimizer):
+        weights_alone = {"frozen": (model.base, self.kernel, self.bias), "trained": (self.log_weight,)}
+        with compiled_with(model, **weights_alone, optimizer=optimizer, loss=MeanRatingError(self.unit)):
             second = model.fit_batches(batches, **settings)
         return joined(model, history, second)
-
-    @contextmanager
-    def _weights_alone(self, model: Any, optimizer: Any) -> Iterator[None]:
-        """The model compiled for the second phase; afterwards it is as it was, optimizer and frozen layers included."""
-        # parents before their layers before the variables: a layer hands its flag down
-        parts = [*model.base._flatten_layers(), *model.base.variables, self.kernel, self.bias, self.log_weight]
-        flags = [part.trainable for part in parts]
-        model.base.trainable = False
-        self.kernel.trainable = self.bias.trainable = False
-        self.log_weight.trainable = True
-        with compiled_with(model, optimizer=optimizer, loss=MeanRatingError(self.unit)):
-            try:
-                yield
-            finally:  # before the model is compiled again, which looks at what is to be trained
-                for part, flag in zip(parts, flags, strict=True):
-                    part.trainable = flag
 
     # === Keras and helpers ===
 

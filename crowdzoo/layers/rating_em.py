@@ -7,10 +7,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.expectation import ExpectationStep
+from crowdzoo.layers.expectation import ExpectationStep, annotation_columns
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import answers_of_batch
-from crowdzoo.layers.rating_columns import rating_columns
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["RatingEM", "posterior"]
@@ -203,7 +202,7 @@ class RatingEM(CrowdLayer):
         The history holds `log_likelihood`, of all ratings before the round given the network, in nats of
         standardised ratings.
         """
-        columns = rating_columns(data)
+        columns = annotation_columns(data)
         standardized = (*columns[:2], self._standardized(columns[2]))
         targets = np.zeros((data.num_tasks, 1), "float32")
         self._start(targets, standardized)

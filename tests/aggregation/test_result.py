@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_earlier_result(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr("crowdzoo.aggregation.base.json.dumps", full)
+    monkeypatch.setattr("crowdzoo.aggregation.result_files.json.dumps", full)
     with pytest.raises(OSError, match="disk full"):
         DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
     monkeypatch.undo()
