@@ -45,17 +45,18 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     """Joins by task, checks everything, and writes what the rest of the pipeline reads.
 
     For task "sequence" see `crowdzoo.components.sequence_examples`. Else each tf.Example has `task` (bytes),
-    `instances` (float, [D]), `annotator_ids` and `annotator_labels` (int64 codes, as many as the task has annotations)
-    and, where known, `gold` (int64 code). For task "regression" labels and gold are float, ratings in their own unit.
+    `instances` (float, [D]; of texts bytes, [1]), `annotator_ids` and `annotator_labels` (int64 codes, as many as the
+    task has annotations) and, where known, `gold` (int64 code). For task "regression" labels and gold are float,
+    ratings in their own unit.
     Tasks of the train split that nobody labelled are dropped with a count in the log; in eval they stay.
 
     Args:
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
         annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
             were rejected.
-        settings: JSON of `task`, `annotations`, `instances` (paths), `classes`, `on_bad_rows`, `on_duplicate`,
-            `eval_fraction` and `seed`; for sequences `gold` (path), `scheme` and `on_bad_tags`; for ratings, instead of
-            classes, `low` and `high`.
+        settings: JSON of `task`, `annotations`, `instances` (paths), `texts` (whether instances are; absent is no),
+            `classes`, `on_bad_rows`, `on_duplicate`, `eval_fraction` and `seed`; for sequences `gold` (path), `scheme`
+            and `on_bad_tags`; for ratings, instead of classes, `low` and `high`.
         fingerprint: hash of the files' content, so that TFX's cache follows it.
         code_version: hash of the code that runs here, for the same reason.
         beam_pipeline: runs the join.
@@ -70,7 +71,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         return
     parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
     crowd = _read_annotations(options, os.path.join(annotations.uri, REJECTS_FILE))
-    instances = read_instances(options["instances"])
+    instances = read_instances(options["instances"], texts=options.get("texts", False))
     sides = _Sides(
         gold=_gold(instances, crowd, options["instances"]),
         split=_splits(instances, options["eval_fraction"], options["seed"]),
@@ -86,13 +87,14 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             "classes": None if crowd.classes is None else _class_names(crowd),
             "annotators": [str(name) for name in crowd.annotators],
             "task": options["task"],
-            "num_features": instances.features.shape[1],
+            "num_features": None if options.get("texts", False) else instances.features.shape[1],
             "num_tasks": counts,
             "num_gold": {name: int(np.sum(sides.known & (sides.split == name))) for name in SPLITS},
         },
     )
     with beam_pipeline as pipeline:
-        rows = pipeline | "Instances" >> beam.Create([options["instances"]]) | "Rows" >> beam.FlatMap(_rows, sides)
+        files = pipeline | "Instances" >> beam.Create([options["instances"]])
+        rows = files | "Rows" >> beam.FlatMap(_rows, sides, options.get("texts", False))
         labels = pipeline | "Annotations" >> beam.Create([parquet]) | "Labels" >> beam.FlatMap(_labels)
         (
             {"rows": rows, "labels": labels}
@@ -258,11 +260,12 @@ def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: 
     pyarrow.parquet.write_table(pa.table(columns, pa.schema(list(kinds.items()))), path)
 
 
-def _rows(path: str, sides: _Sides) -> Iterator[tuple[str, tuple[np.ndarray, float | None, str]]]:
-    instances = read_instances(path)
-    columns = (instances.tasks, instances.features, sides.gold.tolist(), sides.known, sides.split)
-    for task, features, gold, known, split in zip(*columns, strict=True):
-        yield str(task), (features, gold if known else None, str(split))
+def _rows(path: str, sides: _Sides, texts: bool) -> Iterator[tuple[str, tuple[np.ndarray | str, float | None, str]]]:
+    instances = read_instances(path, texts=texts)
+    contents = instances.features if instances.texts is None else instances.texts
+    columns = (instances.tasks, contents, sides.gold.tolist(), sides.known, sides.split)
+    for task, content, gold, known, split in zip(*columns, strict=True):
+        yield str(task), (content, gold if known else None, str(split))
 
 
 def _labels(path: str) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
@@ -276,7 +279,7 @@ def _labels(path: str) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray]]]:
 def _to_examples(
     task: str, groups: dict[str, Any], ratings: bool = False
 ) -> Iterator[tuple[str, str, tf.train.Example]]:
-    ((features, gold, split),) = groups["rows"]
+    ((content, gold, split),) = groups["rows"]
     labels = list(groups["labels"])
     if not labels and split == "train":
         return
@@ -284,7 +287,10 @@ def _to_examples(
     example = tf.train.Example()
     feature = example.features.feature
     feature["task"].bytes_list.value.append(task.encode())
-    feature["instances"].float_list.value.extend(features)
+    if isinstance(content, str):
+        feature["instances"].bytes_list.value.append(content.encode())
+    else:
+        feature["instances"].float_list.value.extend(content)
     feature["annotator_ids"].int64_list.value.extend(annotator_ids)
     kind = "float_list" if ratings else "int64_list"
     getattr(feature["annotator_labels"], kind).value.extend(annotator_labels)

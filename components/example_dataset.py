@@ -1,6 +1,6 @@
 """tf.data over the pipeline's Examples: instances with their annotations, or with what an aggregation made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,18 +18,31 @@ class ExampleDataset:
     Args:
         patterns: patterns of gzipped TFRecord files.
         num_tasks: N.
-        num_features: D.
+        num_features: D; None for texts.
         num_classes: K; None for ratings, whose labels are numbers.
+        encode: from texts `[B]` to what the model takes, in TensorFlow operations; None gives instances as they are.
     """
 
-    def __init__(self, patterns: Sequence[str], num_tasks: int, num_features: int, num_classes: int | None):
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        num_tasks: int,
+        num_features: int | None,
+        num_classes: int | None,
+        encode: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ):
         # sorted, because the order of records decides about the trained weights
         self.files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
         if not self.files:
             raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
         self.num_tasks = num_tasks
         self.num_tokens = None
-        self._instances = {"instances": tf.io.FixedLenFeature([num_features], tf.float32)}
+        kind = (
+            tf.io.FixedLenFeature([], tf.string) if num_features is None
+            else tf.io.FixedLenFeature([num_features], tf.float32)
+        )  # fmt: skip
+        self._instances = {"instances": kind}
+        self._encode = encode or tf.identity
         self._ratings = num_classes is None
         name, size = ("aggregated_label", 1) if num_classes is None else ("posterior", num_classes)
         self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
@@ -48,9 +61,9 @@ class ExampleDataset:
         Tasks are numbered in the files' order.
 
         Returns:
-            Batches `(x, y)`: x the instances float32 [B, D], or a dictionary of them and of `inputs`: "annotators" and
-            "labels" int64 [B, M], padded with -1 (ratings float32, padded with NaN), "tasks" int64 [B]; y the labels,
-            or the tasks' rows of `targets`.
+            Batches `(x, y)`: x the instances float32 [B, D] (texts encoded), or a dictionary of them and of `inputs`:
+            "annotators" and "labels" int64 [B, M], padded with -1 (ratings float32, padded with NaN), and "tasks" int64
+            [B]; y the labels, or the tasks' rows of `targets`.
         """
         kinds = {"annotator_ids": tf.int64, "annotator_labels": tf.float32 if self._ratings else tf.int64}
         ragged = {name: tf.io.RaggedFeature(kind, row_splits_dtype=tf.int64) for name, kind in kinds.items()}
@@ -60,7 +73,12 @@ class ExampleDataset:
         def parse(tasks: tf.Tensor, records: tf.Tensor) -> tuple[Any, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
             annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
-            x = {"instances": parsed["instances"], "annotators": annotators, "labels": labels, "tasks": tasks}
+            x = {
+                "instances": self._encode(parsed["instances"]),
+                "annotators": annotators,
+                "labels": labels,
+                "tasks": tasks,
+            }
             x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
             return x, labels if targets is None else _rows(targets, tasks)
 
@@ -78,7 +96,7 @@ class ExampleDataset:
 
         def parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
-            return parsed["instances"], parsed[name]
+            return self._encode(parsed["instances"]), parsed[name]
 
         return self._batched(self._records(), batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
@@ -90,7 +108,7 @@ class ExampleDataset:
         return np.concatenate([batch[:, 0] for batch in parsed.as_numpy_iterator()])
 
     def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
-        """Batches of instances alone, float32 [B, D], in the files' order."""
+        """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order."""
         records = tf.data.TFRecordDataset(self.files, "GZIP").batch(batch_size)
         return records.map(lambda batch: tf.io.parse_example(batch, self._instances)["instances"])
 

@@ -33,8 +33,7 @@ def write_dataset_info(uri: str, info: dict[str, Any]) -> None:
     Args:
         uri: the artifact's folder.
         info: `task`, `classes` (None for ratings) and `annotators` (names in the order of their codes),
-            `num_features`, `num_tasks` and
-            `num_gold` (by split).
+            `num_features` (None for texts), `num_tasks` and `num_gold` (by split).
     """
     with tf.io.gfile.GFile(os.path.join(uri, "dataset.json"), "w") as file:
         file.write(json.dumps(info))

@@ -46,13 +46,16 @@ def regressor_summary(models: Mapping[str, str], patterns: Sequence[str], info: 
     return summary
 
 
-def _known(patterns: Sequence[str], num_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Instances float32 [n, D] and ratings float64 [n] of the tasks that count."""
+def _known(patterns: Sequence[str], num_features: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Instances float32 [n, D], or texts as bytes [n], and ratings float64 [n] of the tasks that count."""
     files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
     if not files:
         raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
-    number = {"evaluation_label": 1, "evaluation_weight": 1, "instances": num_features}
-    features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in number.items()}
+    features = {name: tf.io.FixedLenFeature([1], tf.float32) for name in ("evaluation_label", "evaluation_weight")}
+    features["instances"] = (
+        tf.io.FixedLenFeature([], tf.string) if num_features is None
+        else tf.io.FixedLenFeature([num_features], tf.float32)
+    )  # fmt: skip
     records = tf.data.TFRecordDataset(files, "GZIP").batch(1024)
     parts = list(records.map(lambda batch: tf.io.parse_example(batch, features)).as_numpy_iterator())
     columns = {name: np.concatenate([part[name] for part in parts]) for name in features}

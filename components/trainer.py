@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.rating_units import rating_unit
 from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
+from crowdzoo.models.text_training import TextSettings, build_text_model, text_ids
 from crowdzoo.models.training import TrainingSettings, build_model
 
 __all__ = ["run_fn"]
@@ -40,14 +42,10 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     if info["task"] == "sequence":
         _train_tagger(fn_args, info)
         return
-    settings = TrainingSettings(
-        method=config["method"]["name"],
-        arguments={key: value for key, value in config["method"].items() if key != "name"},
-        seed=config["seed"],
-        task=info["task"],
-        **{key: value for key, value in config["model"].items() if key != "base"},
-        **config["training"],
-    )
+    if info["num_features"] is None:
+        _train_texts(fn_args, info)
+        return
+    settings = _settings(TrainingSettings, config, task=info["task"])
     num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
     num_classes = None if classes is None else len(classes)
     data = ExampleDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, num_classes)
@@ -62,11 +60,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     )  # fmt: skip
     model.base.standardize.mean.assign(mean)
     model.base.standardize.variance.assign(variance)
-    order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
-    if settings.method == AGGREGATED:
-        history = model.fit(data.aggregated(**order), epochs=settings.epochs, verbose=2)
-    else:
-        history = model.fit(data, epochs=settings.epochs, verbose=2, **order)
+    history = _fit(model, data, settings)
 
     _save(model, history, Path(fn_args.model_run_dir))
     export_model(
@@ -80,30 +74,72 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     )
 
 
-def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
-    """Mean and deviation of what a regressor learns from."""
-    return rating_unit(data.aggregated_ratings() if method == AGGREGATED else annotation_columns(data)[2])
-
-
-def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
-    """The same for sentences, which are read whole; `encoder.json` beside the model has the vocabulary."""
-    config = fn_args.custom_config
-    settings = TaggerSettings(
+def _settings(kind: Callable[..., Any], config: dict[str, Any], **more: Any) -> Any:
+    """A training's settings out of the pipeline's sections."""
+    return kind(
         method=config["method"]["name"],
         arguments={key: value for key, value in config["method"].items() if key != "name"},
         seed=config["seed"],
         **{key: value for key, value in config["model"].items() if key != "base"},
         **config["training"],
+        **more,
     )
+
+
+def _fit(model: Any, data: ExampleDataset, settings: TrainingSettings | TextSettings) -> Any:
+    order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+    if settings.method == AGGREGATED:
+        return model.fit(data.aggregated(**order), epochs=settings.epochs, verbose=2)
+    return model.fit(data, epochs=settings.epochs, verbose=2, **order)
+
+
+def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
+    """Mean and deviation of what a regressor learns from."""
+    return rating_unit(data.aggregated_ratings() if method == AGGREGATED else annotation_columns(data)[2])
+
+
+def _train_texts(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
+    """The same for ratings of texts; `encoder.json` beside the model has the vocabulary."""
+    config = fn_args.custom_config
+    settings = _settings(TextSettings, config)
+    source = (fn_args.train_files, info["num_tasks"]["train"], None, None)
+    batches = ExampleDataset(*source).instances().as_numpy_iterator()
+    texts = [text.decode() for batch in batches for text in batch]
+    encoder = text_ids(settings, texts)
+    data = ExampleDataset(*source, encode=encoder)
+    center, unit = _rating_unit(data, settings.method)
+
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(settings.seed)
+    model = build_text_model(
+        settings, num_words=encoder.num_words, num_annotators=len(info["annotators"]), center=center, unit=unit
+    )
+    model.base.adapt(encoder.to_numpy(texts))
+    history = _fit(model, data, settings)
+
+    _save(model, history, Path(fn_args.model_run_dir), encoder)
+    export_model(
+        model,
+        fn_args.serving_model_dir,
+        annotators=info["annotators"],
+        encoder=encoder,
+        name=config["name"],
+        warmup_instances=texts[:16],
+        model_card=_card(config, info),
+    )
+
+
+def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
+    """The same for sentences, which are read whole; `encoder.json` beside the model has the vocabulary."""
+    config = fn_args.custom_config
+    settings = _settings(TaggerSettings, config)
     sentences = read_examples(fn_args.train_files, info)
     tf.config.experimental.enable_op_determinism()
     model, encoder = train_tagger(
         settings, sentences.tokens, sentences.annotations, scheme=info["scheme"],
         tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
     )  # fmt: skip
-    run_folder = Path(fn_args.model_run_dir)
-    _save(model, model.history, run_folder)
-    (run_folder / "encoder.json").write_text(json.dumps(encoder.get_config(), ensure_ascii=False), encoding="utf-8")
+    _save(model, model.history, Path(fn_args.model_run_dir), encoder)
     export_model(
         model,
         fn_args.serving_model_dir,
@@ -116,10 +152,12 @@ def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
     )
 
 
-def _save(model: Any, history: Any, folder: Path) -> None:
+def _save(model: Any, history: Any, folder: Path, encoder: Any = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "model.keras")
     (folder / "history.json").write_text(json.dumps(history.history, indent=2))
+    if encoder is not None:
+        (folder / "encoder.json").write_text(json.dumps(encoder.get_config(), ensure_ascii=False), encoding="utf-8")
 
 
 def _card(config: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:

@@ -330,7 +330,11 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="any setting of the method, such as connection=VW; may be given several times",
     )  # fmt: skip
-    command.add_argument("--hidden", default="128", metavar="N,N,…", help="units of the hidden layers (default 128)")
+    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); of a regressor "
+        "of texts of the last one")  # fmt: skip
+    command.add_argument("--form", metavar="FORM",
+        help="of a regressor of texts: convolutional (default) or bag-of-words",
+    )  # fmt: skip
     command.add_argument("--dropout", type=float, help="share of hidden units dropped in training")
     command.add_argument("--epochs", type=_positive)
     command.add_argument("--batch-size", type=_positive)
@@ -360,14 +364,22 @@ def _train(arguments: argparse.Namespace) -> None:
         for name in ("dropout", "epochs", "batch_size", "learning_rate")
         if (value := getattr(arguments, name)) is not None
     }
+    if arguments.hidden is not None:
+        given["hidden"] = _whole_numbers("--hidden", arguments.hidden)
     hyperparameters = dict(map(_setting, arguments.settings))
     if arguments.task != "regression":
         refuse_scale(arguments)
+        if arguments.form is not None:
+            raise ConfigError(
+                f"--form {arguments.form}: it is of a regressor of texts, and belongs to --task regression."
+            )
     if arguments.task == "sequence":
         from crowdzoo.cli_sequences import train_sentences
 
         if arguments.instances is not None:
             raise ConfigError(f"{arguments.instances}: sentences are in the file of annotations; leave this one away.")
+        if arguments.hidden is not None:
+            raise ConfigError(f"--hidden {arguments.hidden}: a tagger has no such layers; leave it away.")
         given["seed"] = arguments.seed
         trained = train_sentences(arguments, hyperparameters, given, _progress)
         _save_model(trained["model"], arguments.out, trained, encoder=trained["encoder"])
@@ -378,9 +390,10 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.task == "regression":
         from crowdzoo.cli_ratings import train_ratings
 
-        given |= {"hidden": _whole_numbers("--hidden", arguments.hidden), "seed": arguments.seed}
+        given["seed"] = arguments.seed
         trained = train_ratings(arguments, hyperparameters, given, _read_annotations, _progress)
-        _save_model(trained["model"], arguments.out, trained)
+        more = {"text_ids": trained["text_ids"]} if "text_ids" in trained else {}
+        _save_model(trained["model"], arguments.out, trained, **more)
         print_table(arguments.method, ("", ""), [*trained["rows"], ("model", str(arguments.out))])
         return
     instances = read_instances(arguments.instances)
@@ -396,7 +409,7 @@ def _train(arguments: argparse.Namespace) -> None:
         )
     settings = TrainingSettings(
         method=arguments.method if learned else AGGREGATED, arguments=hyperparameters if learned else {},
-        hidden=_whole_numbers("--hidden", arguments.hidden), seed=arguments.seed, **given,
+        seed=arguments.seed, **given,
     )  # fmt: skip
     used = annotations.select_tasks(np.flatnonzero(training))
     labels: dict[str, Any] = {"annotations": used}
@@ -458,6 +471,7 @@ def _export(arguments: argparse.Namespace) -> None:
     import keras
 
     import crowdzoo.models.tagger_training
+    import crowdzoo.models.text_training
     import crowdzoo.models.training  # noqa: F401  registers every class that `crowdzoo train` saves
     from crowdzoo.cli_sequences import encoder_of, read_texts
     from crowdzoo.export import WARMUP_INSTANCES, export_model
@@ -483,7 +497,8 @@ def _export(arguments: argparse.Namespace) -> None:
         raise DataError(f"{arguments.model}: is not a model that `crowdzoo train` saved ({error}).") from error
     versions = [int(folder.name) for folder in arguments.out.glob("*") if folder.name.isdigit()]
     target = arguments.out / str(max(versions, default=0) + 1)
-    export_model(model, target, **{**names, "encoder": encoder}, warmup_instances=warmup)
+    vocabularies = {name: names[name] for name in ("classes", "annotators")}
+    export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup)
     print(target)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.errors import ConfigError, did_you_mean
-from crowdzoo.instances import read_gold_ratings, read_instances
+from crowdzoo.instances import holds_texts, read_gold_ratings, read_instances
 from crowdzoo.report.tables import print_table
 
 __all__ = ["aggregate_ratings", "refuse_scale", "train_ratings", "value_lines"]
@@ -67,17 +67,18 @@ def train_ratings(
     read: Callable[..., Any],
     progress: Callable,
 ) -> dict[str, Any]:
-    """`crowdzoo train --task regression`: a regressor, and what its file needs beside it.
+    """`crowdzoo train --task regression`: a regressor, of texts where instances are, and what its file needs beside it.
 
     Args:
         arguments: of the command line.
         hyperparameters: of the method, from `--set`.
-        given: fields of `TrainingSettings` that were given.
+        given: fields of `TrainingSettings` or `TextSettings` that were given.
         read: reads the annotations, given their kind and the names of the tasks.
         progress: makes a bar with a title and a number of steps, as a context that gives a function for one step.
 
     Returns:
-        `model`, `classes` (None), `annotators` (names), `rows` (for a table).
+        `model`, `classes` (None), `annotators` (names), `rows` (for a table); of texts `text_ids`, the configuration
+        of `TextIds`.
 
     Raises:
         ConfigError: settings that are not for ratings, an unknown method, an impossible scale.
@@ -88,16 +89,25 @@ def train_ratings(
     from crowdzoo.aggregation import create
     from crowdzoo.check_scale import check_scale
     from crowdzoo.models.methods import AGGREGATED
+    from crowdzoo.models.text_training import TextSettings, train_text_regressor
     from crowdzoo.models.training import TrainingSettings, train
 
     _refuse_classes(arguments)
     learned, aggregation = _method(arguments.method)
     scale = _scale(arguments)
-    settings = TrainingSettings(
-        task="regression", method=learned or AGGREGATED, arguments=hyperparameters if learned else {}, **scale, **given
-    )
+    texts = holds_texts(arguments.instances)
+    if texts:
+        given = {**given, **_text_settings(arguments, given.get("hidden"))}
+    how = {"method": learned or AGGREGATED, "arguments": hyperparameters if learned else {}, **scale, **given}
+    settings: Any
+    if texts:
+        settings = TextSettings(**how)
+    else:
+        if arguments.form is not None:
+            raise ConfigError(f"--form {arguments.form}: {arguments.instances} has features and no column 'text'.")
+        settings = TrainingSettings(task="regression", **how)
     aggregator = None if aggregation is None else create(aggregation, kind="regression", **scale, **hyperparameters)
-    instances = read_instances(arguments.instances)
+    instances = read_instances(arguments.instances, texts=texts)
     gold = instances.gold_ratings(arguments.instances)
     annotations = read(arguments, kind="regression", tasks=instances.tasks)  # so task codes are rows of the instances
     check_scale(annotations, **scale)
@@ -108,17 +118,22 @@ def train_ratings(
         # a task that nobody rated has the mean of the others there, and nothing to teach
         estimates = aggregator.fit(used).estimates
         labels = {"ratings": np.where(used.redundancy > 0, estimates, np.nan)}
+    trained: dict[str, Any] = {"classes": None, "annotators": annotations.annotators}
     with progress("training", settings.epochs) as step:
-        model = train(
-            settings, instances.features[training],
-            callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())], **labels,
-        )  # fmt: skip
+        labels["callbacks"] = [keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())]
+        if texts:
+            words = np.array(instances.texts, object)
+            model, encoder = train_text_regressor(settings, words[training].tolist(), **labels)
+            x, trained["text_ids"] = encoder.to_numpy(words.tolist()), encoder.get_config()
+        else:
+            x = instances.features
+            model = train(settings, x[training], **labels)
     rows = _sizes(used, " trained on")
     for name, chosen in (("training ", training), ("held-out ", ~training)):
         known = chosen & ~np.isnan(gold)
         if known.any():
-            rows += _scores(name, gold[known], model.predict(instances.features[known], verbose=0)[:, 0])
-    return {"model": model, "classes": None, "annotators": annotations.annotators, "rows": rows}
+            rows += _scores(name, gold[known], model.predict(x[known], verbose=0)[:, 0])
+    return {"model": model, **trained, "rows": rows}
 
 
 def value_lines(tasks: Iterable[Any], outputs: dict[str, np.ndarray], quoted: Callable[[Any], str]) -> list[str]:
@@ -149,6 +164,14 @@ def _method(name: str) -> tuple[str | None, str | None]:
         f"--method {name}: there is no such method for ratings; choose one of {', '.join(known)}."
         f"{did_you_mean(name, known)}"
     )
+
+
+def _text_settings(arguments: argparse.Namespace, hidden: Sequence[int] | None) -> dict[str, Any]:
+    """Fields of `TextSettings` from the options that regressors of features have otherwise or not at all."""
+    if hidden is not None and len(hidden) != 1:
+        raise ConfigError(f"--hidden {arguments.hidden}: a regressor of texts has one hidden layer; give one number.")
+    found: dict[str, Any] = {} if arguments.form is None else {"form": arguments.form}
+    return found if hidden is None else {**found, "hidden": hidden[0]}
 
 
 def _refuse_classes(arguments: argparse.Namespace) -> None:

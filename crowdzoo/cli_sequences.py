@@ -153,7 +153,13 @@ def span_lines(tasks: Iterable[str], outputs: dict[str, np.ndarray], quoted: Cal
 
 
 def encoder_of(names: dict[str, Any]) -> Any:
-    """The encoder that was saved beside a tagger; None for other models."""
+    """What turns text into the input of a tagger or of a regressor of texts, saved beside it; None for other models."""
+    if "text_ids" in names:
+        from crowdzoo.models.text_ids import TextIds
+
+        return TextIds(**names["text_ids"])
+    if "encoder" not in names:
+        return None
     from crowdzoo.models.token_encoder import TokenEncoder
 
-    return TokenEncoder(**names["encoder"]) if "encoder" in names else None
+    return TokenEncoder(**names["encoder"])

@@ -1,4 +1,4 @@
-"""Instances: what was labelled, as a table of feature vectors with optional gold and split."""
+"""Instances: what was labelled, as a table of feature vectors or texts with optional gold and split."""
 
 import dataclasses
 import difflib
@@ -20,15 +20,16 @@ SPLITS = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True)
 class Instances:
-    """Feature vectors of tasks.
+    """Feature vectors or texts of tasks.
 
     Attributes:
         tasks: names of the tasks, [N], int64 where every name is an integer, else str.
-        features: float32 [N, D].
+        features: float32 [N, D]; of texts D is 0.
         gold: names of the true classes (true ratings) as they stand in the file, str [N], "" where unknown; None
             without the column.
         split: "train" or "eval", str [N]; None without the column.
         first_row: the number that the first instance has for a reader of the file, for messages.
+        texts: N strings; None where instances are features.
     """
 
     tasks: np.ndarray
@@ -36,6 +37,7 @@ class Instances:
     gold: np.ndarray | None = None
     split: np.ndarray | None = None
     first_row: int = 0
+    texts: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -89,25 +91,29 @@ class Instances:
         return _ratings(Path(file), self.gold, self.first_row)
 
 
-def read_instances(path: str | Path) -> Instances:
+def read_instances(path: str | Path, *, texts: bool = False) -> Instances:
     """Read instances from Parquet or CSV.
 
     Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
-    order; optional `gold` (name of the true class, or the true rating; empty where unknown) and `split` ("train" or
-    "eval").
+    order, or for texts `text`; optional `gold` (name of the true class, or the true rating; empty where unknown) and
+    `split` ("train" or "eval").
 
     Args:
         path: file ending in .parquet, .csv or .csv.gz.
+        texts: whether instances are the column `text`; other columns are passed over then.
 
     Returns:
         The instances in the file's order.
 
     Raises:
         DataError: no such file, wrong columns, a repeated or empty task, a feature that is no finite number, feature
-            lists of different lengths, an unknown split; names file, row, column and value.
+            lists of different lengths, an empty text, an unknown split; names file, row, column and value.
     """
     path, table, first_row = _read_table(path)
-    _check_columns(path, table)
+    if texts:
+        _check_text_columns(path, table)
+    else:
+        _check_columns(path, table)
     if len(table) == 0:
         raise DataError(f"{path}: holds no instances, only column names.")
     tasks = _tasks(path, table["task"], first_row)
@@ -116,7 +122,12 @@ def read_instances(path: str | Path) -> Instances:
     if split is not None:
         wrong = np.flatnonzero(~np.isin(split, SPLITS))
         _complain(path, wrong, first_row, "split", split, "is neither 'train' nor 'eval'.")
-    return Instances(tasks, _features(path, table, first_row), gold, split, first_row)
+    if not texts:
+        return Instances(tasks, _features(path, table, first_row), gold, split, first_row)
+    text = _strings(table["text"])
+    empty = np.flatnonzero(np.char.strip(text) == "")
+    _complain(path, empty, first_row, "text", text, "is empty. Give a text, or leave the task out.")
+    return Instances(tasks, np.zeros((len(tasks), 0), "float32"), gold, split, first_row, text.tolist())
 
 
 def holds_texts(path: str | Path) -> bool:
@@ -145,9 +156,7 @@ def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
         DataError: no such file or columns, or a repeated or empty task.
     """
     path, table, first_row = _read_table(path)
-    for name in ("task", "text"):
-        if name not in table.column_names:
-            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
+    _check_text_columns(path, table)
     return [str(task) for task in _tasks(path, table["task"], first_row)], _strings(table["text"]).tolist()
 
 
@@ -246,6 +255,12 @@ def _check_columns(path: Path, table: pa.Table) -> None:
         raise DataError(
             f"{path}: has no features. Add a list column 'features' or numeric columns beside {_shorten(names)}."
         )
+
+
+def _check_text_columns(path: Path, table: pa.Table) -> None:
+    for name in ("task", "text"):
+        if name not in table.column_names:
+            raise DataError(f"{path}: has no column {name!r}; its columns are {_shorten(table.column_names)}.")
 
 
 def _tasks(path: Path, column: pa.ChunkedArray, first_row: int) -> np.ndarray:

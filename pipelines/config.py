@@ -36,6 +36,7 @@ def _class_name(value: Any) -> Any:
 
 Int = Annotated[int, BeforeValidator(_no_bool)]
 Float = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Size = Annotated[Int, Field(ge=1)]
 Fraction = Annotated[Float, Field(ge=0, le=1)]
 ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
 
@@ -109,30 +110,39 @@ class AggregationConfig(BaseModel):
 
 
 class ModelConfig(_Section):
-    """The base model, which is also the one that is served.
+    """The base model, which is also the one that is served. What is None has the base's own default (`BASES`).
 
     Attributes:
         base: which base, by the task: `feature-classifier` is a multilayer perceptron over standardised features,
-            `feature-regressor` the same for ratings, `sequence-tagger` a convolution and a GRU over words.
+            `feature-regressor` the same for ratings, `text-regressor` for ratings of texts, `sequence-tagger` a
+            convolution and a GRU over words.
         dropout: share of hidden units dropped in training.
-        hidden: of classifier and regressor: units of each hidden layer; an empty list gives logistic (linear)
-            regression.
-        batch_normalization: of classifier and regressor: normalises features and hidden layers by their batch.
-        embedding: of the tagger: length of a word's vector.
-        filters: of the tagger's convolution.
+        hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
+            Of texts: units of the last hidden layer, a list of one.
+        batch_normalization: of the bases of features: normalises features and hidden layers by their batch.
+        form: of texts: `convolutional` or `bag-of-words`.
+        max_words: of texts: the most frequent words that are known.
+        min_texts: of texts: training texts that a known word occurs in.
+        max_length: of texts: words of a text that count; all where it is not set.
+        embedding: length of a word's vector.
+        filters: of the convolution.
         units: of the tagger's GRU.
         bidirectional: of the tagger: whether a second GRU reads backwards.
         characters: of the tagger: whether it sees characters beside words and their shapes.
         crf: of the tagger: whether tags are the best path of a conditional random field.
     """
 
-    base: Literal["feature-classifier", "feature-regressor", "sequence-tagger"] | None = None
+    base: Literal["feature-classifier", "feature-regressor", "text-regressor", "sequence-tagger"] | None = None
     dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.5
-    hidden: tuple[Annotated[Int, Field(ge=1)], ...] = (128,)
+    hidden: tuple[Size, ...] | None = None
     batch_normalization: bool = False
-    embedding: Annotated[Int, Field(ge=1)] = 100
-    filters: Annotated[Int, Field(ge=1)] = 512
-    units: Annotated[Int, Field(ge=1)] = 50
+    form: Literal["convolutional", "bag-of-words"] = "convolutional"
+    max_words: Size | None = None
+    min_texts: Size | None = None
+    max_length: Size | None = None
+    embedding: Size | None = None
+    filters: Size | None = None
+    units: Size = 50
     bidirectional: bool = False
     characters: bool = False
     crf: bool = False
@@ -288,14 +298,18 @@ class PipelineConfig(_Section):
     @model_validator(mode="after")
     def _fits_the_task(self) -> "PipelineConfig":
         known = TASKS[self.task]
-        if self.model.base not in (None, known.base):
-            raise ValueError(f"model.base '{self.model.base}' is not for task {self.task}; it is {known.base}")
-        for section, allowed in known.keys.items():
+        if self.base not in known.bases:
+            raise ValueError(f"model.base '{self.base}' is not for task {self.task}; it is {' or '.join(known.bases)}")
+        owner = f"task {self.task}" if self.base == known.bases[0] else f"base {self.base}"
+        for section, allowed in {**known.keys, "model": ("base", *BASES[self.base])}.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
-                raise ValueError(
-                    f"{section}.{strange[0]} is not for task {self.task}, where {section} has {', '.join(allowed)}"
-                )
+                raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
+        if self.base == "text-regressor" and self.model.hidden is not None and len(self.model.hidden) != 1:
+            raise ValueError(
+                f"model.hidden {list(self.model.hidden)} is not for base text-regressor, which has one hidden layer: "
+                "give a list of one, such as [64]"
+            )
         missing = [key for key in known.files if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:
             raise ValueError(
@@ -304,10 +318,19 @@ class PipelineConfig(_Section):
         return self
 
     @property
+    def base(self) -> str:
+        """The base's name."""
+        return self.model.base or TASKS[self.task].bases[0]
+
+    @property
     def base_arguments(self) -> dict[str, Any]:
         """The base and those of the model's settings that it has."""
-        known = TASKS[self.task]
-        return {"base": known.base, **self.model.model_dump(mode="json", include=set(known.keys["model"]) - {"base"})}
+        defaults = BASES[self.base]
+        given = self.model.model_dump(mode="json", include=set(defaults))
+        arguments = {name: default if given[name] is None else given[name] for name, default in defaults.items()}
+        if self.base == "text-regressor" and arguments["hidden"] is not None:
+            (arguments["hidden"],) = arguments["hidden"]
+        return {"base": self.base, **arguments}
 
     @property
     def minimum(self) -> float:
@@ -317,21 +340,45 @@ class PipelineConfig(_Section):
 
 @dataclass(frozen=True)
 class _Task:
-    """What belongs to a task: base, keys of sections that it has, files that it needs, bar, default of aggregation."""
+    """What belongs to a task: bases, keys of sections that it has, files that it needs, bar, default of aggregation."""
 
-    base: str
+    bases: tuple[str, ...]
     keys: Mapping[str, tuple[str, ...]]
     files: tuple[str, ...]
     minimum: str
     aggregation: str
 
 
+# What each base can be told, and what it is without
+BASES: dict[str, dict[str, Any]] = {
+    "feature-classifier": {"hidden": [128], "dropout": 0.5, "batch_normalization": False},
+    "feature-regressor": {"hidden": [128], "dropout": 0.5, "batch_normalization": False},
+    "text-regressor": {
+        "form": "convolutional",
+        "embedding": 64,
+        "filters": 128,
+        "hidden": None,
+        "dropout": 0.5,
+        "max_words": 20_000,
+        "min_texts": 1,
+        "max_length": None,
+    },
+    "sequence-tagger": {
+        "dropout": 0.5,
+        "embedding": 100,
+        "filters": 512,
+        "units": 50,
+        "bidirectional": False,
+        "characters": False,
+        "crf": False,
+    },
+}
+
 TASKS = {
     "classification": _Task(
-        "feature-classifier",
+        ("feature-classifier",),
         {
             "data": ("dataset", "annotations", "instances", "classes", "on_bad_rows", "on_duplicate", "eval_fraction"),
-            "model": ("base", "hidden", "dropout", "batch_normalization"),
             "evaluation": ("tolerance", "minimum_accuracy"),
         },
         ("annotations", "instances"),
@@ -339,10 +386,9 @@ TASKS = {
         "dawid-skene",
     ),
     "sequence": _Task(
-        "sequence-tagger",
+        ("sequence-tagger",),
         {
             "data": ("dataset", "annotations", "gold", "scheme", "classes", "on_bad_tags", "eval_fraction"),
-            "model": ("base", "dropout", "embedding", "filters", "units", "bidirectional", "characters", "crf"),
             "evaluation": ("tolerance", "minimum_f1"),
         },
         ("annotations",),
@@ -350,7 +396,7 @@ TASKS = {
         "bsc-seq",
     ),
     "regression": _Task(
-        "feature-regressor",
+        ("feature-regressor", "text-regressor"),
         {
             "data": (
                 "dataset",
@@ -362,7 +408,6 @@ TASKS = {
                 "on_duplicate",
                 "eval_fraction",
             ),
-            "model": ("base", "hidden", "dropout", "batch_normalization"),
             "evaluation": ("tolerance", "minimum_r2"),
         },
         ("annotations", "instances"),

@@ -37,7 +37,11 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config.data, config.task)]
+    return [
+        *_aggregation_problems(config),
+        *_method_problems(config),
+        *_data_problems(config.data, config.task, config.base),
+    ]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
@@ -58,8 +62,12 @@ def _method_problems(config: PipelineConfig) -> list[str]:
     return []
 
 
-def _data_problems(data: DataConfig, task: str) -> list[str]:
+def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
+    texts = base == "text-regressor"
     if data.dataset is not None:
+        if texts:
+            return [f"data.dataset: {data.dataset!r} has features and no texts; base text-regressor needs files with a "
+                    "column 'text'."]  # fmt: skip
         known = datasets.names(task)
         if data.dataset in known:
             return []
@@ -73,7 +81,7 @@ def _data_problems(data: DataConfig, task: str) -> list[str]:
     problems = []
     for key, path, suffixes, needed in (
         ("data.annotations", data.annotations, _ANNOTATION_SUFFIXES, ("task", "annotator", "label")),
-        ("data.instances", data.instances, _INSTANCE_SUFFIXES, ("task",)),
+        ("data.instances", data.instances, _INSTANCE_SUFFIXES, ("task", "text") if texts else ("task",)),
     ):
         assert path is not None
         problem = _file_problem(path, suffixes)

@@ -50,7 +50,7 @@ def run_demo(out: Path, seeds: Iterable[int] = range(5)) -> None:
     result = run(config)
     print(f"\n{result.summary()}\n")
     settings = TrainingSettings(
-        hidden=config.model.hidden, dropout=config.model.dropout, **config.training.model_dump()
+        **{key: value for key, value in config.base_arguments.items() if key != "base"}, **config.training.model_dump()
     )
     summary = _compared(dataset, settings, tuple(seeds), out / "report")
     print_table(summary["title"], summary["header"], summary["rows"])

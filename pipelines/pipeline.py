@@ -38,6 +38,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         settings=_json(
             task=config.task,
             seed=config.seed,
+            texts=config.base == "text-regressor",
             **{key: getattr(config.data, key) for key in others},
             **{key: None if path is None else str(path) for key, path in files.items()},
         ),

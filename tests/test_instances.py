@@ -74,6 +74,20 @@ def test_lists_of_different_lengths_are_named(tmp_path):
         read_instances(tmp_path / "ragged.parquet")
 
 
+def test_texts_are_read_beside_gold_and_split(tmp_path):
+    text = 'task,text,year,gold,split\n007,"a, b\nc",1999,3.5,train\n2,Élan 😀,2000,,eval\n'
+    found = read_instances(write(tmp_path, text), texts=True)
+    assert found.texts == ["a, b\nc", "Élan 😀"]
+    assert found.features.shape == (2, 0)
+    assert (found.tasks.tolist(), found.gold.tolist(), found.split.tolist()) == (
+        ["007", "2"], ["3.5", ""], ["train", "eval"]
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"row 3, column 'text': ' ' is empty\. Give a text"):
+        read_instances(write(tmp_path, "task,text\n1,a\n2, \n"), texts=True)
+    with pytest.raises(DataError, match=r"has no column 'text'; its columns are \['task', 'a'\]"):
+        read_instances(write(tmp_path, "task,a\n1,2\n"), texts=True)
+
+
 def test_missing_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="there is no such file"):
         read_instances(tmp_path / "nowhere.csv")

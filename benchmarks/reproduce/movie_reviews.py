@@ -10,11 +10,12 @@ Faster on JAX: KERAS_BACKEND=jax PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/b
 
 Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository).
 
-Three parts. "aggregation": one rating per task from the crowd's, against the authors' own, on the 1,500 reviews and on
+Four parts. "aggregation": one rating per task from the crowd's, against the authors' own, on the 1,500 reviews and on
 the seven affects of Snow et al. (2008). "bag of words": networks on TF-IDF of the bags of words (7,600 terms, of three
 training reviews or more), learnt from the 1,500 reviews, measured on the 3,506 of the test split. "text": the paper's
 convolutional network on the raw texts; there are none of the test split, so it learns from four fifths of the
-1,498 reviews whose text there is and is measured on the last fifth (drawn by the seed). All figures are of the last
+1,498 reviews whose text there is and is measured on the last fifth (drawn by the seed). "text, bag of words": the same
+fifths, by the recipe that the command line and the pipeline have for texts. All figures are of the last
 epoch, on the scale from 0 to 1; the paper's are in stars, of which there are ten.
 
 Answers are standardised by their own mean and deviation (the authors' notebook takes those of gold). Settings of the
@@ -57,6 +58,10 @@ BAG: dict[str, Any] = {"hidden": 64, "dropout": 0.5, "epochs": 40, "batch_size":
 TEXT: dict[str, Any] = {"embedding": 64, "max_length": 300, "epochs": 15, "batch_size": 64, "learning_rate": 1e-3}
 TEXT_SEEDS = 2
 TEXT_ROWS = ("gold", "mean", "CL (B)", "deep EM")
+# `TextSettings`, as `crowdzoo train` and the pipeline take them
+TEXT_BAG: dict[str, Any] = {"form": "bag-of-words", "min_texts": 3, "epochs": 15}
+TEXT_BAG_ROWS = ("gold", "mean", "EM", "CL (B)", "CL (B), anchored", "deep EM")
+PARTS = ("bag of words", "text", "text, bag of words")
 
 AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "mean": ("mean", {}),
@@ -235,6 +240,33 @@ def text(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> Non
         _told("text", row, seed, cell, table)
 
 
+def text_bags(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> None:
+    from crowdzoo.models import TextSettings, train_text_regressor
+    from crowdzoo.models.methods import AGGREGATED
+
+    part, reviews = "text, bag of words", load_movie_reviews()
+    texts = np.array(reviews.texts, object)
+    for row, seed, cell in _wanted(table, part, [row for row in rows if row in TEXT_BAG_ROWS], seeds, again):
+        shuffled = np.random.default_rng(seed).permutation(len(texts))
+        test, train = np.split(shuffled, [len(texts) // 5])
+        annotations, gold = reviews.text_annotations.select_tasks(train), reviews.text_gold[train]
+        what = ROWS[row]
+        start = time.perf_counter()
+        labels: dict[str, Any] = {"annotations": annotations}
+        if not isinstance(what, tuple):
+            labels = {"ratings": gold}
+            if what != "gold":
+                method, arguments = AGGREGATORS[what]
+                labels["ratings"] = create(method, kind="regression", **arguments).fit(annotations).estimates
+        name, arguments = what if isinstance(what, tuple) else (AGGREGATED, {})
+        settings = TextSettings(name, arguments, seed=seed, **TEXT_BAG)
+        model, text_ids = train_text_regressor(settings, texts[train].tolist(), **labels)
+        seconds = time.perf_counter() - start
+        found = measured(model, annotations, gold, text_ids.to_numpy(texts[test].tolist()), reviews.text_gold[test])
+        cell[str(seed)] = found | {"seconds": round(seconds, 1)}
+        _told(part, row, seed, cell, table)
+
+
 def word_ids(texts: list[str], max_length: int, num_words: int = 8000) -> tuple[np.ndarray, int]:
     """Ids without TensorFlow, for any backend; the texts hold words and blanks only, in lower case."""
     from collections import Counter
@@ -279,11 +311,11 @@ def about() -> dict[str, Any]:
 def save(table: dict[str, Any]) -> None:
     """Puts the parts into the file, beside what another run may have written there in the meantime."""
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    saved["settings"] = {"bag of words": BAG, "text": TEXT}
+    saved["settings"] = dict(zip(PARTS, (BAG, TEXT, TEXT_BAG), strict=True))
     for part in ("aggregation", "about"):
         if part in table:
             saved[part] = table[part]
-    for part in ("bag of words", "text"):
+    for part in PARTS:
         for row, seeds in table.get(part, {}).items():
             # what this run did not measure stays as the file has it by now
             saved.setdefault(part, {}).setdefault(row, {}).update(seeds)
@@ -297,7 +329,7 @@ def tables(table: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[An
     for name, rows in table.get("aggregation", {}).items():
         lines = [[row, *(f"{cell[each]:.4g}" if each in cell else "" for each in names)] for row, cell in rows.items()]
         yield f"{name}: ratings alone, against gold of the annotated tasks", ["row", *names], lines
-    for part in ("bag of words", "text"):
+    for part in PARTS:
         rows = table.get(part, {})
         lines = []
         for row in (each for each in ROWS if each in rows):
@@ -328,7 +360,7 @@ def show(table: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("aggregation", "bag of words", "text")
+    parts = ("aggregation", *PARTS)
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=parts)
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--seeds", type=int, default=SEEDS)
@@ -344,6 +376,8 @@ def main() -> None:
             bag_of_words(table, options.rows, options.seeds, options.again)
         if "text" in options.parts:
             text(table, options.rows, options.seeds, options.again)
+        if "text, bag of words" in options.parts:
+            text_bags(table, options.rows, options.seeds, options.again)
         table = json.loads(RESULTS.read_text(encoding="utf-8"))
     show(table)
 

@@ -16,6 +16,7 @@ _NAMES = {
     "TaggerSettings": "crowdzoo.models.tagger_training",
     "TextIds": "crowdzoo.models.text_ids",
     "TextRegressor": "crowdzoo.models.text_regressor",
+    "TextSettings": "crowdzoo.models.text_training",
     "TokenEncoder": "crowdzoo.models.token_encoder",
     "TrainingData": "crowdzoo.models.training_data",
     "TrainingSettings": "crowdzoo.models.training",
@@ -25,6 +26,7 @@ _NAMES = {
     "rating_unit": "crowdzoo.models.rating_units",
     "train": "crowdzoo.models.training",
     "train_tagger": "crowdzoo.models.tagger_training",
+    "train_text_regressor": "crowdzoo.models.text_training",
 }
 
 __all__ = [*_NAMES]  # pyright: ignore

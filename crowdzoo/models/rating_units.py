@@ -1,13 +1,15 @@
-"""Mean and standard deviation of ratings, which networks learn in."""
+"""What networks learn ratings from, and the mean and standard deviation that they learn them in."""
 
 from typing import Any
 
 import numpy as np
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import DataError
+from crowdzoo.models.methods import AGGREGATED
 
-__all__ = ["rating_unit"]
+__all__ = ["rating_targets", "rating_unit"]
 
 
 def rating_unit(ratings: Any) -> tuple[float, float]:
@@ -37,3 +39,33 @@ def rating_unit(ratings: Any) -> tuple[float, float]:
         raise DataError(f"ratings must be finite numbers below 1e150 in size, the largest is {np.abs(values).max()}")
     # the deviation of equal numbers may be a rounding error
     return center, unit if unit > 1e-12 * max(abs(center), 1e-300) else 1.0
+
+
+def rating_targets(settings: Any, annotations: Annotations | None, ratings: np.ndarray | None) -> Any:
+    """What a regression learns from, checked.
+
+    Args:
+        settings: with `method`, `low` and `high`.
+        annotations: for every method but "aggregated".
+        ratings: `[N]`, one number a task, NaN where there is none; for method "aggregated".
+
+    Returns:
+        The annotations, or float32 `[N, 1]`.
+
+    Raises:
+        DataError: what the method needs is missing, has another shape, is infinite or outside of the scale.
+    """
+    if settings.method == AGGREGATED:
+        if ratings is None:
+            raise DataError("method aggregated of task regression needs ratings [N]")
+        targets = np.asarray(ratings, dtype="float64")
+        if targets.ndim != 1:
+            raise DataError(f"ratings must have shape [tasks], got {targets.shape}")
+        infinite = np.flatnonzero(np.isinf(targets))
+        if len(infinite):
+            raise DataError(f"ratings must be finite or NaN: that of task code {infinite[0]} is {targets[infinite[0]]}")
+        return targets[:, None].astype("float32")
+    if annotations is None:
+        raise DataError(f"method {settings.method} needs annotations")
+    check_scale(annotations, settings.low, settings.high)
+    return annotations

@@ -10,9 +10,10 @@ import numpy as np
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models.crowd_model import CrowdModel
-from crowdzoo.models.methods import AGGREGATED, check_method, create_crowd_layer
+from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.models.training_checks import check_training
 from crowdzoo.models.training_data import ArrayData
 from crowdzoo.sequences.tags import TagSet
 
@@ -58,19 +59,7 @@ class TaggerSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        try:
-            check_method(self.method, self.arguments, "sequence")
-        except ConfigError as error:
-            raise ConfigError(f"training: {error}") from error
-        for name in ("embedding", "filters", "units", "epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"training: {name} must be at least 1, got {getattr(self, name)!r}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"training: learning_rate must be above 0, got {self.learning_rate!r}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"training: dropout must be at least 0 and below 1, got {self.dropout!r}")
-        if self.seed < 0:
-            raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
+        check_training(self, "sequence", ("embedding", "filters", "units", "epochs", "batch_size"))
         if self.crf and self.method == "doctor-net":
             raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
 

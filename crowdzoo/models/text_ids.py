@@ -99,6 +99,10 @@ class TextIds:
         """Lookup table from words to ids; an exported model has to hold it."""
         return {"words": self.resource}
 
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {"vocabulary": list(self.vocabulary), "max_length": self.max_length}
+
     def __call__(self, texts: Any) -> Any:
         """Ids of texts.
 

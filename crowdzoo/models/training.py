@@ -9,14 +9,14 @@ import keras
 import numpy as np
 
 from crowdzoo.annotations import Annotations
-from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
 from crowdzoo.models.feature_regressor import FeatureRegressor
-from crowdzoo.models.methods import AGGREGATED, check_method, create_crowd_layer
-from crowdzoo.models.rating_units import rating_unit
+from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.models.rating_units import rating_targets, rating_unit
+from crowdzoo.models.training_checks import check_scale_ends, check_training
 
 __all__ = ["TrainingSettings", "build_model", "train"]
 
@@ -60,26 +60,12 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
-        try:
-            check_method(self.method, self.arguments, self.task)
-        except ConfigError as error:
-            raise ConfigError(f"training: {error}") from error
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"training: {name} must be at least 1, got {getattr(self, name)!r}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"training: learning_rate must be above 0, got {self.learning_rate!r}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"training: dropout must be at least 0 and below 1, got {self.dropout!r}")
+        check_training(self, self.task, ("epochs", "batch_size"))
         if any(units < 1 for units in self.hidden):
             raise ConfigError(f"training: hidden units must be at least 1, got {list(self.hidden)!r}")
-        if self.seed < 0:
-            raise ConfigError(f"training: seed must not be negative, got {self.seed!r}")
-        ends = [end for end in (self.low, self.high) if end is not None]
-        if ends and self.task != "regression":
+        if self.task != "regression" and (self.low, self.high) != (None, None):
             raise ConfigError("training: low and high belong to task regression")
-        if not all(np.isfinite(end) for end in ends) or sorted(set(ends)) != ends:
-            raise ConfigError(f"training: low must be below high, both finite, got {self.low!r} and {self.high!r}")
+        check_scale_ends(self.low, self.high)
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
@@ -172,7 +158,7 @@ def train(
     labels: Any
     rating = {}
     if settings.task == "regression":
-        labels = _ratings(settings, annotations, ratings)
+        labels = rating_targets(settings, annotations, ratings)
         num_classes = 0
         num_annotators = None if annotations is None else annotations.num_annotators
         rating = dict(zip(("center", "unit"), rating_unit(labels), strict=True))
@@ -207,21 +193,3 @@ def train(
         verbose=verbose,
     )
     return model
-
-
-def _ratings(settings: TrainingSettings, annotations: Annotations | None, ratings: np.ndarray | None) -> Any:
-    """What a regression learns from, checked: annotations, or targets `[N, 1]`."""
-    if settings.method == AGGREGATED:
-        if ratings is None:
-            raise DataError("method aggregated of task regression needs ratings [N]")
-        targets = np.asarray(ratings, dtype="float64")
-        if targets.ndim != 1:
-            raise DataError(f"ratings must have shape [tasks], got {targets.shape}")
-        infinite = np.flatnonzero(np.isinf(targets))
-        if len(infinite):
-            raise DataError(f"ratings must be finite or NaN: that of task code {infinite[0]} is {targets[infinite[0]]}")
-        return targets[:, None].astype("float32")
-    if annotations is None:
-        raise DataError(f"method {settings.method} needs annotations")
-    check_scale(annotations, settings.low, settings.high)
-    return annotations

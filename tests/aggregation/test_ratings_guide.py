@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import RATING_METHODS
+from crowdzoo.export import load_and_predict
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "ratings.md").read_text(encoding="utf-8")
@@ -35,7 +36,10 @@ def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
     assert np.std(found.estimates - truth) < 0.7 * np.nanstd(mean - truth)
     assert found.reliability.argmin() == 5
     assert np.corrcoef(found.biases[:5], names["harshness"][:5])[0, 1] > 0.98
-    assert np.corrcoef(names["model"].predict(names["x"], verbose=0)[:, 0], truth)[0, 1] > 0.9
+    assert np.corrcoef(names["on_features"].predict(names["x"], verbose=0)[:, 0], truth)[0, 1] > 0.9
+    served = load_and_predict(tmp_path / "served_reviews", ["a great great film", "a dull awful film"])["value"]
+    np.testing.assert_allclose(served, names["values"][:, 0], rtol=1e-5)
+    assert served[0] > served[1] + 2
 
 
 @pytest.mark.parametrize("method", RATING_METHODS)
@@ -65,6 +69,18 @@ def test_the_table_of_networks_is_that_of_the_results_and_keeps_its_bars():
     assert r2["CL (B), anchored"] < r2["CL (B)"] - 0.02
     assert r2["deep EM"] < r2["EM"]
     assert r2["Doctor Net"] < r2["Doctor Net by ratings"]
+
+
+def test_the_table_of_texts_is_that_of_the_results():
+    rows, saved = table("texts"), RESULTS["text, bag of words"]
+    assert list(rows) == list(saved)
+    for row, cells in rows.items():
+        assert len(saved[row]) == 5
+        r2 = statistics.mean(seed["R2"] for seed in saved[row].values())
+        assert float(cells[2].split(" ± ")[0]) == pytest.approx(r2, abs=0.00051), row
+        if row != "mean":
+            paired = [saved[row][seed]["R2"] - saved["mean"][seed]["R2"] for seed in saved[row]]
+            assert float(cells[3].split(" ± ")[0]) == pytest.approx(statistics.mean(paired), abs=0.00051), row
 
 
 def test_where_the_em_is_worse_than_the_mean_is_said():

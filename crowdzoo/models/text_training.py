@@ -1,0 +1,158 @@
+"""One recipe for training a regressor of texts on crowd ratings, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.models.rating_units import rating_targets, rating_unit
+from crowdzoo.models.text_ids import TextIds, build_vocabulary
+from crowdzoo.models.text_regressor import FORMS, TextRegressor
+from crowdzoo.models.training_checks import check_scale_ends, check_training
+
+__all__ = ["TextSettings", "build_text_model", "text_ids", "train_text_regressor"]
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How to train a regressor of texts.
+
+    Attributes:
+        method: a name in `crowdzoo.models.RATING_METHODS`: "aggregated" learns from one number a task, every other from
+            the annotators' ratings, through a crowd layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer.
+        form: "convolutional" or "bag-of-words"; see `TextRegressor`.
+        embedding: numbers for each word (convolutional).
+        filters: of each convolution.
+        hidden: units of the last hidden layer; None is the form's own number.
+        dropout: share dropped in training.
+        max_words: the most frequent words of the training texts that are known.
+        min_texts: training texts that a known word occurs in.
+        max_length: words of a text that count; None is all.
+        epochs: passes over the texts.
+        batch_size: texts in a batch.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the texts.
+        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
+        high: highest rating of the scale; None is any.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    form: str = "convolutional"
+    embedding: int = 64
+    filters: int = 128
+    hidden: int | None = None
+    dropout: float = 0.5
+    max_words: int = 20_000
+    min_texts: int = 1
+    max_length: int | None = None
+    epochs: int = 15
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    seed: int = 0
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        sizes = ("embedding", "filters", "hidden", "max_words", "min_texts", "max_length", "epochs", "batch_size")
+        check_training(self, "regression", sizes)
+        check_scale_ends(self.low, self.high)
+        if self.form not in FORMS:
+            raise ConfigError(
+                f"training: form must be one of {', '.join(FORMS)}, got {self.form!r}.{did_you_mean(self.form, FORMS)}"
+            )
+
+
+def text_ids(settings: TextSettings, texts: Iterable[str]) -> TextIds:
+    """From texts to word ids, with the words of the training texts.
+
+    Raises:
+        DataError: no word is left.
+    """
+    words = build_vocabulary(texts, max_words=settings.max_words, min_texts=settings.min_texts)
+    return TextIds(words, settings.max_length)
+
+
+def build_text_model(
+    settings: TextSettings, *, num_words: int, num_annotators: int, center: float, unit: float
+) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`.
+
+    Args:
+        settings: how to train.
+        num_words: V, number of ids, those of padding and of the unknown word included.
+        num_annotators: R.
+        center: mean of the ratings; see `rating_unit`.
+        unit: their standard deviation.
+
+    Returns:
+        A model of word ids `[B, T]`; without a crowd layer for method "aggregated". Words of a bag have no weights yet:
+        call `model.base.adapt(ids)`.
+    """
+    crowd = None
+    if settings.method != AGGREGATED:
+        crowd = create_crowd_layer(
+            settings.method, num_annotators, 0, settings.arguments, task="regression", center=center, unit=unit
+        )
+    base = TextRegressor(
+        num_words, settings.form, settings.embedding, settings.filters, settings.hidden, settings.dropout, center, unit,
+        head=crowd is None or not crowd.stands_on_hidden_layer, name="base",
+    )  # fmt: skip
+    model = CrowdModel(base, crowd, name="crowd_model")
+    loss = RatingSquaredError(unit) if crowd is None else None
+    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
+    return model
+
+
+def train_text_regressor(
+    settings: TextSettings,
+    texts: Sequence[str],
+    *,
+    annotations: Annotations | None = None,
+    ratings: np.ndarray | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> tuple[CrowdModel, TextIds]:
+    """Trains a regressor of texts from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train.
+        texts: N strings, text i is task code i.
+        annotations: ratings of the N tasks, for every method but "aggregated".
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model, which speaks in the labels' unit, and what turns texts into its input.
+
+    Raises:
+        DataError: the ratings that the method needs are missing, or do not fit the texts or the scale; texts without
+            words.
+    """
+    labels = rating_targets(settings, annotations, ratings)
+    center, unit = rating_unit(labels)
+    keras.utils.set_random_seed(settings.seed)
+    encoder = text_ids(settings, texts)
+    num_annotators = 0 if annotations is None else annotations.num_annotators
+    model = build_text_model(
+        settings, num_words=encoder.num_words, num_annotators=num_annotators, center=center, unit=unit
+    )
+    ids = encoder.to_numpy(texts)
+    model.base.adapt(ids)
+    model.fit(
+        ids, labels, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
+        callbacks=list(callbacks), verbose=verbose,
+    )  # fmt: skip
+    return model, encoder
