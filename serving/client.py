@@ -132,8 +132,9 @@ class Client:
 
 
 def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
+    of_texts = spec is not None and spec["dtype"] == "str"
     try:
-        array = np.asarray(value)
+        array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes beside each other
     except ValueError as error:
         raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
     if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -141,12 +142,11 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
     if spec is None:
         return array  # the server says that there is no such input
-    if spec["dtype"] == "str":
-        texts = array.astype(object)
-        wrong = [place for place, cell in np.ndenumerate(texts) if not isinstance(cell, str | bytes)]
+    if of_texts:
+        wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes)]
         if wrong:
-            raise ServingError(f"input {name!r}: {texts[wrong[0]]!r} at {list(wrong[0])} is not a text")
-        return texts
+            raise ServingError(f"input {name!r}: {array[wrong[0]]!r} at {list(wrong[0])} is not a text")
+        return array
     if array.dtype.kind not in "biuf":
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
     if np.dtype(spec["dtype"]).kind in "iu" and array.dtype.kind == "f":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import DataError
+from crowdzoo.models.utf8_texts import utf8_texts
 
 __all__ = ["PADDING", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
 
@@ -111,10 +112,13 @@ class TextIds:
 
         Returns:
             int32 tensor `[B, T]`, T the longest text's words (at least 1), padded with 0.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a text is not UTF-8; it names the rows, from 0.
         """
         import tensorflow as tf
 
-        words = words_of(texts)
+        words = words_of(utf8_texts(texts))
         if self.max_length is not None:
             words = words[:, : self.max_length]
         ids = tf.ragged.map_flat_values(self.resource.lookup, words).to_tensor(PADDING)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.models.utf8_texts import utf8_texts
 
 __all__ = ["TOKENIZERS", "TokenEncoder"]
 
@@ -181,12 +182,8 @@ class TokenEncoder:
         import tensorflow as tf
 
         text_ops = _tensorflow_text()
-        cleaned = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD)
-        bad = tf.where(tf.not_equal(cleaned, texts))[:, 0]
-        valid = tf.debugging.Assert(tf.equal(tf.size(bad), 0), ["instances: not valid UTF-8 in row", bad], summarize=3)
-        with tf.control_dependencies([valid]):
-            # the splitter stops at a NUL; another control character is as long, so that offsets stay
-            no_nul = tf.strings.regex_replace(texts, r"\x00", "\x01")
+        # the splitter stops at a NUL; another control character is as long, so that offsets stay
+        no_nul = tf.strings.regex_replace(utf8_texts(texts), r"\x00", "\x01")
         _, starts, ends = text_ops.regex_split_with_offsets(no_nul, *TOKENIZERS[self.tokenizer])
         first, last = starts.to_tensor(), ends.to_tensor()
         tokens = tf.strings.substr(texts[:, None], first, last - first)

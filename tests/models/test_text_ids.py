@@ -22,6 +22,12 @@ def test_words_are_lower_case_and_parted_by_what_is_no_letter_or_digit():
     ]
 
 
+def test_what_is_not_utf8_is_named():
+    ids = TextIds(["good", "caf"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"instances: not valid UTF-8 in row\W+1\W+2\b"):
+        ids([b"good", b"caf\xe9", b"\xff", "café �".encode()])
+
+
 def test_a_vocabulary_has_the_frequent_words_first():
     assert build_vocabulary(TEXTS, max_words=3) == ["good", "10", "a"]
     assert build_vocabulary(TEXTS, min_texts=2) == ["good"]

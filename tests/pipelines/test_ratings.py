@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, ServingError
 from crowdzoo.export import load_and_predict
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
@@ -131,6 +131,8 @@ def test_a_run_on_texts_ends_in_a_served_regressor_that_takes_strings(tmp_path, 
         Client(f"http://127.0.0.1:{server.rest_port}", model="model") as client,
     ):
         good, bad = client.predict(["Great, great film!", "dull; awful"])["value"]
+        with pytest.raises(ServingError, match="instances: not valid UTF-8 in row 1"):
+            client.predict(["great", b"caf\xe9"])
     assert good > bad + 3
     card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
     assert card["model"]["form"] == "bag-of-words"
