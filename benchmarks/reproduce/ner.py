@@ -45,6 +45,8 @@ class Row:
         arguments: of the layer.
         labels: without a layer "gold", "released" (the majority's tags that were released with the set, ties unknown to
             us), or a name in `crowdzoo.aggregation.SEQUENCE_METHODS`.
+        soft: whether the aggregation's posteriors are learnt from, as `crowdzoo train` and the pipeline do, instead of
+            its best tags.
         epochs: passes over the data, a first phase of the layer's own not counted.
         base: arguments of `SequenceTagger`.
     """
@@ -52,6 +54,7 @@ class Row:
     layer: str = ""
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     labels: str = ""
+    soft: bool = False
     epochs: int = 10
     base: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -66,6 +69,8 @@ ROWS: dict[str, Row] = {
     "DL-MV, released": Row(labels="released"),
     "DL-DS": Row(labels="dawid-skene"),
     "DL-HMM": Row(labels="hmm-crowd"),
+    "DL-BSC": Row(labels="bsc-seq"),
+    "DL-BSC, posteriors": Row(labels="bsc-seq", soft=True),
     "DL-EM": Row("DeepEM", {"task": "sequence"}, epochs=35),
     "DL-DN": Row("DoctorNet", {"task": "sequence"}, epochs=35),
     "DL-WDN": Row("DoctorNet", {"task": "sequence", "weighted": True, "weight_epochs": 10}, epochs=35),
@@ -75,6 +80,7 @@ ROWS: dict[str, Row] = {
     "CL MW, no majority first": crowd_layer(35, connection="MW", majority_epochs=0),
     "CL MW, CRF": dataclasses.replace(crowd_layer(connection="MW"), base={"crf": True}),
     "DL-MV, CRF": Row(labels="majority-vote", base={"crf": True}),
+    "DL-BSC, CRF": Row(labels="bsc-seq", base={"crf": True}),
     "gold, CRF": Row(labels="gold", epochs=20, base={"crf": True}),
     "gold, both directions, characters": Row(labels="gold", epochs=20, base={"bidirectional": True, "characters": 1}),
     "CL MW, 2 epochs of majority first": crowd_layer(connection="MW", majority_epochs=2),
@@ -113,7 +119,7 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
         model = CrowdModel(SequenceTagger(**encoder.sizes, num_classes=head, **base_arguments), layer)
         model.compile(keras.optimizers.Adam(1e-3))
         if layer is None:
-            targets = distributions(row.labels, data, seed)
+            targets = distributions(row, data, seed)
             batches: Any = CrowdBatches(x, crowd.annotations, batch_size=BATCH, seed=seed, inputs=(), targets=targets)
             batches = batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
             model.fit_batches(batches, epochs=row.epochs, verbose=0)
@@ -141,11 +147,12 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def distributions(labels: str, data: Any, seed: int) -> np.ndarray:
-    """One certain tag a token, float32 [N, T, K]: the true one, or what an aggregation of the crowd's found."""
+def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
+    """What a row without a layer learns from, float32 [N, T, K]: the true tags, or what an aggregation found."""
     from crowdzoo import aggregation
 
-    crowd = data.crowd
+    crowd, labels = data.crowd, row.labels
+    targets = np.zeros((len(crowd), int(crowd.lengths.max()), len(crowd.classes)), "float32")
     if labels == "gold":
         codes = crowd.gold
     elif labels == "released":
@@ -153,8 +160,12 @@ def distributions(labels: str, data: Any, seed: int) -> np.ndarray:
         codes = [crowd.tag_set.codes(by_text[tuple(tokens)]) for tokens in crowd.tokens]
     else:
         seeded = {"seed": seed} if labels == "majority-vote" else {}
-        codes = aggregation.create(labels, kind="sequence", **seeded).fit(crowd).codes()
-    targets = np.zeros((len(crowd), int(crowd.lengths.max()), len(crowd.classes)), "float32")
+        found = aggregation.create(labels, kind="sequence", **seeded).fit(crowd)
+        if row.soft:
+            for task, posteriors in enumerate(np.split(found.posteriors, found.starts[1:-1])):
+                targets[task, : len(posteriors)] = posteriors
+            return targets
+        codes = found.codes()
     for task, tags in enumerate(codes):
         targets[task, np.arange(len(tags)), tags] = 1
     return targets

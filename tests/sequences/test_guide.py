@@ -2,10 +2,11 @@
 
 import json
 import re
-import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from crowdzoo.aggregation import SEQUENCE_METHODS
 from crowdzoo.errors import DataError
@@ -13,6 +14,7 @@ from crowdzoo.sequences import Span, read_conll, read_spans
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "sequences.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PLAIN = " ".join(GUIDE.split())
 
 
@@ -131,19 +133,71 @@ def test_every_method_of_the_guide_exists():
     assert all(name in SEQUENCE_METHODS for name in named if "-" in name)
 
 
-def test_figures_of_training_are_those_of_the_results():
-    rows = saved("reproduce_ner")
+NER = saved("reproduce_ner")
+ROWS = {
+    "majority vote": "DL-MV", "the majority's tags that came with the set": "DL-MV, released", "`DoctorNet`": "DL-DN",
+    "`DoctorNet(weighted=True)`": "DL-WDN", "`DeepEM`": "DL-EM", "Dawid-Skene's tags": "DL-DS",
+    "HMM-crowd's tags": "DL-HMM", "BSC-seq's tags": "DL-BSC", "BSC-seq's posteriors": "DL-BSC, posteriors",
+    "`CrowdsourcedLayer`, VW": "CL VW", "`CrowdsourcedLayer`, VW+B": "CL VW+B", "`CrowdsourcedLayer`, MW": "CL MW",
+    "MW, no majority first": "CL MW, no majority first",
+    "MW, 2 epochs of majority first": "CL MW, 2 epochs of majority first",
+    "MW, 10 epochs of majority first": "CL MW, 10 epochs of majority first",
+    "majority vote under a CRF": "DL-MV, CRF", "MW under a CRF": "CL MW, CRF",
+    "BSC-seq's tags under a CRF": "DL-BSC, CRF", "the true tags": "gold", "the true tags under a CRF": "gold, CRF",
+    "the true tags, both directions, characters": "gold, both directions, characters",
+}  # fmt: skip
 
-    def mean(row, metric="f1"):
-        assert [run["seed"] for run in rows[row]["runs"][:3]] == [0, 1, 2]
-        return f"{100 * statistics.mean(run[metric] for run in rows[row]['runs'][:3]):.1f}"
 
-    assert f"is {mean('CL MW')} with it and {mean('CL MW, no majority first')} without" in PLAIN
-    assert f"the majority's tags alone give {mean('DL-MV')})" in PLAIN
-    both = f"(recall {mean('DL-EM', 'recall')} where the majority's tags have {mean('DL-MV', 'recall')})"
-    assert f"{both}, at less precision: F1 {mean('DL-EM')}." in PLAIN
-    assert f"by `dawid-skene` F1 is {mean('DL-DS')}." in PLAIN
-    assert f"on gold the same network has {mean('gold')}." in PLAIN
+def per_cent(row, metric="f1"):
+    assert [run["seed"] for run in NER[row]["runs"]] == [0, 1, 2, 3, 4]
+    return np.array([100 * run[metric] for run in NER[row]["runs"]])
+
+
+def above(row, other):
+    """Mean of the paired differences and half their 95 % interval, as text."""
+    differences = per_cent(row) - per_cent(other)
+    half = stats.t.ppf(0.975, 4) * differences.std(ddof=1) / np.sqrt(5)
+    return f"{differences.mean():+.1f} ± {half:.1f}"
+
+
+def table_of(page):
+    lines = re.search(r"<!-- ner -->\n(.*?)<!-- end -->", page, flags=re.DOTALL)[1].splitlines()[2:]
+    return [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_table_of_training_is_that_of_the_results():
+    shown = {name: cells for name, *cells in table_of(GUIDE)}
+    assert {ROWS[name] for name in shown} == set(NER)
+    for name, cells in shown.items():
+        row = ROWS[name]
+        f1 = per_cent(row)
+        assert cells == [
+            *(f"{per_cent(row, metric).mean():.1f}" for metric in ("token_accuracy", "precision", "recall")),
+            f"{f1.mean():.1f} ± {f1.std(ddof=1):.1f}", "" if row == "DL-MV" else above(row, "DL-MV"),
+            f"{per_cent(row, 'own_f1').mean():.1f}", f"{NER[row]['cpu_seconds_a_training']:.0f}", cells[-1],
+        ], name  # fmt: skip
+    for name, *cells in table_of(README):
+        assert cells == [shown[name][3], shown[name][4], shown[name][5]], name
+
+
+def test_what_the_text_says_of_the_table_is_so():
+    def difference(row, other):
+        return above(row, other).lstrip("+")
+
+    assert f"MW is {difference('CL MW', 'DL-MV')} above majority" in PLAIN
+    assert f"Both under a CRF, MW is {difference('CL MW, CRF', 'DL-MV, CRF')} above." in PLAIN
+    assert f"BSC-seq's tags are {difference('DL-BSC', 'CL MW')} above MW." in PLAIN
+    assert f"they are level ({above('DL-BSC, CRF', 'CL MW, CRF')})." in PLAIN
+    lost = (per_cent("CL MW") - per_cent("CL MW, 10 epochs of majority first")).mean()
+    assert f"ten lose {lost:.1f}." in PLAIN
+    assert f"(recall {per_cent('DL-MV', 'recall').mean():.1f})" in PLAIN
+    plain_readme = " ".join(README.split())
+    assert f"MW falls to {per_cent('CL MW, no majority first').mean():.1f}." in plain_readme
+    assert f"BSC-seq finds is {difference('DL-BSC', 'CL MW')} above MW in a third of its time." in plain_readme
+    assert NER["DL-BSC"]["cpu_seconds_a_training"] < 0.36 * NER["CL MW"]["cpu_seconds_a_training"]
+    assert per_cent("gold").mean() >= 60
+    first = [f"{per_cent(row).mean():.1f}" for row in ("CL MW, CRF", "CL MW", "gold, CRF", "gold")]
+    assert f"Under MW it gives F1 {first[0]} for {first[1]}, on gold {first[2]} for {first[3]}." in PLAIN
 
 
 def test_the_crf_agrees_with_addons_as_said():
