@@ -17,7 +17,6 @@ from absl import logging
 from tfx.types import standard_artifacts
 
 from crowdzoo.annotations import Annotations
-from crowdzoo.check_scale import check_scale
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
 from crowdzoo.components.sequence_examples import read_crowd_sequences, sentence_examples, splits_of
@@ -167,16 +166,14 @@ def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
     crowd = Annotations.read(
         options["annotations"],
         kind=options["task"],
-        classes=None if ratings else options["classes"],
+        **({"low": options["low"], "high": options["high"]} if ratings else {"classes": options["classes"]}),
         on_duplicate=options["on_duplicate"],
         on_bad_rows=options["on_bad_rows"],
         rejects=rejects if options["on_bad_rows"] == "reject" else None,
     )
     if len(crowd) == 0:
         raise DataError(f"{options['annotations']}: holds no annotations.")
-    if ratings:
-        check_scale(crowd, options["low"], options["high"])
-    elif crowd.num_classes < 2:
+    if not ratings and crowd.num_classes < 2:
         only = f"only one class, {_class_names(crowd)[0]!r}"
         raise DataError(f"{options['annotations']}: {only}. Name all the classes in data.classes.")
     return crowd

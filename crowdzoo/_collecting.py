@@ -16,6 +16,7 @@ from crowdzoo._numbers import Problem, numbers_of
 from crowdzoo._rejects import Rejects
 from crowdzoo._sources import Batch, Source, did_you_mean
 from crowdzoo._vocabulary import Vocabulary, text_as_integers
+from crowdzoo.check_scale import outside_scale, scale_reason
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError
 
 __all__ = ["Rules", "collect"]
@@ -33,6 +34,7 @@ class Rules:
         on_duplicate: "error", "first" or "last".
         on_bad_rows: "error" or "reject".
         rejects: where rejected rows go (a CSV file), or None.
+        scale: lowest and highest rating, each or None; of regression.
         way_out: the sentence that an error ends with.
     """
 
@@ -43,6 +45,7 @@ class Rules:
     on_duplicate: str = "error"
     on_bad_rows: str = "error"
     rejects: Path | None = None
+    scale: tuple[float | None, float | None] = (None, None)
     way_out: str = ""
 
     def __post_init__(self) -> None:
@@ -160,6 +163,9 @@ class _Collector:
                 encoded[column] = dictionary, codes
             else:
                 numbers[column], problems = numbers_of(column, values)
+                if column == "label" and self.rules.scale != (None, None):
+                    outside = np.flatnonzero(outside_scale(numbers[column], *self.rules.scale))
+                    problems.append((outside, scale_reason(*self.rules.scale)))
             for rows, reason in problems:
                 rows = rows[good[rows]]
                 good[rows] = False

@@ -17,7 +17,8 @@ from crowdzoo._parquet import read_metadata, write_parquet
 from crowdzoo._sources import ParquetSource, Source, did_you_mean
 from crowdzoo._text_files import CsvSource, JsonlSource
 from crowdzoo._vocabulary import names_array
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.check_scale import check_ends
+from crowdzoo.errors import BadRow, ConfigError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,6 +267,8 @@ class Annotations:
         tasks: Any = None,
         annotators: Any = None,
         classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
         rejects: str | os.PathLike[str] | None = None,
@@ -280,6 +283,8 @@ class Annotations:
             tasks: names in code order, or None for the sorted names that occur.
             annotators: the same for annotators.
             classes: the same for classes.
+            low: as in `from_csv`.
+            high: as in `from_csv`.
             on_duplicate: as in `from_csv`.
             on_bad_rows: as in `from_csv`.
             rejects: as in `from_csv`.
@@ -292,7 +297,7 @@ class Annotations:
         """
         given = _given(kind, tasks, annotators, classes)
         source = frame_source(frame, kind, given)
-        return cls._collected(source, _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+        return cls._collected(source, _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high)))
 
     # === From files ===
 
@@ -334,6 +339,8 @@ class Annotations:
         tasks: Any = None,
         annotators: Any = None,
         classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
         rejects: str | os.PathLike[str] | None = None,
@@ -355,6 +362,8 @@ class Annotations:
                 their text, and rows with another name are bad.
             annotators: the same for annotators.
             classes: the same for classes.
+            low: lowest rating that annotators may give, in the labels' unit; one below is a bad row. None is any.
+            high: the highest one.
             on_duplicate: what a second label of one annotator for one task (for sequences: and position) does:
                 "error" makes it a bad row, "first" and "last" say which label stays.
             on_bad_rows: "error" stops, "reject" leaves bad rows out. Rows left out, for this or for
@@ -368,11 +377,14 @@ class Annotations:
         Raises:
             DataError: with the file, the line (1 is the header), the column, the value and a way out, for every
                 bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
-                the classes, no number or not a finite one, repeated (task, annotator), annotators of one task
-                that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
+                the classes or the scale, no number or not a finite one, repeated (task, annotator), annotators of one
+                task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
+            ConfigError: low or high is no finite number, low is not below high, or labels are no ratings.
         """
         given = _given(kind, tasks, annotators, classes)
-        return cls._collected(CsvSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+        return cls._collected(
+            CsvSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
 
     @classmethod
     def from_tsv(
@@ -383,13 +395,17 @@ class Annotations:
         tasks: Any = None,
         annotators: Any = None,
         classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
         rejects: str | os.PathLike[str] | None = None,
     ) -> Annotations:
         """Reads tab-separated values with a header; otherwise as `from_csv`."""
         given = _given(kind, tasks, annotators, classes)
-        return cls._collected(CsvSource(path, kind, "\t"), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+        return cls._collected(
+            CsvSource(path, kind, "\t"), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
 
     @classmethod
     def from_jsonl(
@@ -400,6 +416,8 @@ class Annotations:
         tasks: Any = None,
         annotators: Any = None,
         classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
         rejects: str | os.PathLike[str] | None = None,
@@ -409,7 +427,9 @@ class Annotations:
         Ids and classes are strings or integers and compared as text, so 7 and "7" are one.
         """
         given = _given(kind, tasks, annotators, classes)
-        return cls._collected(JsonlSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+        return cls._collected(
+            JsonlSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
 
     @classmethod
     def from_parquet(
@@ -420,6 +440,8 @@ class Annotations:
         tasks: Any = None,
         annotators: Any = None,
         classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
         rejects: str | os.PathLike[str] | None = None,
@@ -436,7 +458,9 @@ class Annotations:
         kind = kind or own_kind or "classification"
         given = _given(kind, tasks, annotators, classes)
         given.update({column: names for column, names in own_names.items() if given.get(column) is None})
-        return cls._collected(ParquetSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects))
+        return cls._collected(
+            ParquetSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
 
     @classmethod
     def _collected(cls, source: Source, rules: Rules) -> Annotations:
@@ -733,7 +757,11 @@ def _rules(
     on_duplicate: str,
     on_bad_rows: str | None = None,
     rejects: str | os.PathLike[str] | None = None,
+    scale: tuple[float | None, float | None] = (None, None),
 ) -> Rules:
+    check_ends(*scale)
+    if kind != "regression" and scale != (None, None):
+        raise ConfigError(f"low and high belong to kind 'regression'. Received: kind {kind!r}.")
     # on_bad_rows is None where the caller has no such argument to recommend
     way_out = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
     return Rules(
@@ -744,5 +772,6 @@ def _rules(
         on_duplicate=on_duplicate,
         on_bad_rows=on_bad_rows or "error",
         rejects=None if rejects is None else Path(rejects),
+        scale=scale,
         way_out=way_out if on_bad_rows else "",
     )

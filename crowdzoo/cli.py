@@ -117,7 +117,7 @@ def _add_kinds(command: argparse.ArgumentParser) -> None:
         help="kind of labels (default classification); sequence: sentences that annotators tagged, spans in .jsonl, "
         "CoNLL's columns under any other ending; regression: ratings, numbers as labels",
     )  # fmt: skip
-    command.add_argument("--low", type=float, metavar="X", help="of ratings: lowest one; a rating below is refused")
+    command.add_argument("--low", type=float, metavar="X", help="of ratings: lowest one; one below is a bad row")
     command.add_argument("--high", type=float, metavar="X", help="of ratings: highest one")
     command.add_argument("--scheme", choices=("BIO", "IOBES"), default="BIO", help="how tags are written (default BIO)")
     command.add_argument("--on-bad-tags", choices=("error", "mend"), default="error",

@@ -46,7 +46,7 @@ def aggregate_ratings(arguments: argparse.Namespace, settings: dict[str, Any], r
     if arguments.use_gold:
         raise ConfigError("--use-gold takes classes for certain; no method for ratings does that. Leave it away.")
     aggregator = create(arguments.method or METHOD, kind="regression", **_scale(arguments), **settings)
-    annotations = read(arguments, kind="regression")
+    annotations = read(arguments, kind="regression", **_scale(arguments))
     gold = None if arguments.gold is None else read_gold_ratings(arguments.gold, annotations.tasks)
     result = aggregator.fit(annotations)
     result.to_parquet(arguments.out)
@@ -87,7 +87,6 @@ def train_ratings(
     import keras
 
     from crowdzoo.aggregation import create
-    from crowdzoo.check_scale import check_scale
     from crowdzoo.models.methods import AGGREGATED
     from crowdzoo.models.text_training import TextSettings, train_text_regressor
     from crowdzoo.models.training import TrainingSettings, train
@@ -109,8 +108,8 @@ def train_ratings(
     aggregator = None if aggregation is None else create(aggregation, kind="regression", **scale, **hyperparameters)
     instances = read_instances(arguments.instances, texts=texts)
     gold = instances.gold_ratings(arguments.instances)
-    annotations = read(arguments, kind="regression", tasks=instances.tasks)  # so task codes are rows of the instances
-    check_scale(annotations, **scale)
+    # given names of tasks, so that task codes are rows of the instances
+    annotations = read(arguments, kind="regression", tasks=instances.tasks, **scale)
     training = np.ones(len(instances), bool) if instances.split is None else instances.split != "eval"
     used = annotations.select_tasks(np.flatnonzero(training))
     labels: dict[str, Any] = {"annotations": used}

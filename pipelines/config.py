@@ -55,7 +55,7 @@ class DataConfig(_Section):
         gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
         scheme: for task `sequence`, how tags are written.
         on_bad_tags: for task `sequence`, whether tags that break the scheme stop or are mended (I- without B-).
-        low: for task `regression`, the lowest rating that annotators may give; a rating below stops the run.
+        low: for task `regression`, the lowest rating that annotators may give; a rating below is a bad row.
         high: for task `regression`, the highest one.
         instances: table with the columns task, features (list) or one numeric column per feature, and
             optionally gold (a class, of ratings a number) and split (.parquet or .csv, .csv.gz).

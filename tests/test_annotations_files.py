@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from crowdzoo import _sources, _text_files, _vocabulary
 from crowdzoo.annotations import KINDS, Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.testing.strategies import annotations, names
 
 # the files of a property test may share a folder: each is written anew
@@ -308,6 +308,35 @@ def test_a_bad_rating_is_named(value, expected):
     assert len(message.splitlines()) == 2
     assert line.startswith("  a.csv, row 3, column 'label': ")
     assert line.endswith(expected)
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_rating_outside_of_the_scale_is_a_bad_row():
+    lines = ["task,annotator,label", "a,u,0", "b,u,10", "c,u,10.5", "d,u,-1", "f,u,5"]
+    Path("a.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as error:
+        Annotations.read("a.csv", kind="regression", low=0, high=10)
+    reason = "is outside of the scale 0 to 10. Mend the rating or leave it out, or change low and high."
+    assert [str(row) for row in error.value.rows] == [
+        f"a.csv, row 4, column 'label': 10.5 {reason}", f"a.csv, row 5, column 'label': -1.0 {reason}",
+    ]  # fmt: skip
+    kept = Annotations.read("a.csv", kind="regression", low=0, high=10, on_bad_rows="reject", rejects="bad.csv")
+    assert (kept.labels.tolist(), kept.num_rejected) == ([0, 10, 5], 2)
+    with open("bad.csv", newline="") as file:
+        assert [(row["row"], row["original"]) for row in csv.DictReader(file)] == [
+            ("4", "c,u,10.5"), ("5", "d,u,-1")
+        ]  # fmt: skip
+    assert len(Annotations.from_frame(kept.to_frame(), kind="regression", low=0)) == 3
+    with pytest.raises(DataError, match=r"row 0, column 'label': 0.0 is outside of the scale 1 to \.\.\."):
+        Annotations.from_frame(kept.to_frame(), kind="regression", low=1)
+
+
+def test_a_scale_belongs_to_ratings_and_has_two_ends():
+    Path("a.csv").write_text("task,annotator,label\na,u,1\n")
+    with pytest.raises(ConfigError, match="low is below high"):
+        Annotations.read("a.csv", kind="regression", low=2, high=1)
+    with pytest.raises(ConfigError, match="low and high belong to kind 'regression'"):
+        Annotations.read("a.csv", low=2)
 
 
 @pytest.mark.parametrize(

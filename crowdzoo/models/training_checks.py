@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from crowdzoo.check_scale import check_ends
 from crowdzoo.errors import ConfigError
 from crowdzoo.models.methods import check_method
 
@@ -44,6 +43,7 @@ def check_scale_ends(low: float | None, high: float | None) -> None:
     Raises:
         ConfigError: they are infinite, or the wrong way round.
     """
-    ends = [end for end in (low, high) if end is not None]
-    if not all(np.isfinite(end) for end in ends) or sorted(set(ends)) != ends:
-        raise ConfigError(f"training: low must be below high, both finite, got {low!r} and {high!r}")
+    try:
+        check_ends(low, high)
+    except ConfigError as error:
+        raise ConfigError(f"training: {error}") from error

@@ -1,6 +1,7 @@
 """Ratings through the components: read, checked, aggregated, trained on and evaluated as numbers."""
 
 import json
+import re
 
 import keras
 import numpy as np
@@ -74,8 +75,8 @@ def test_ratings_outside_of_the_scale_are_named(ratings_folder):
     with pytest.raises(DataError) as caught:
         ratings_folder.generate_ratings(low=0, high=6)
     text = str(caught.value)
-    assert "6.5 (task 't0', annotator 'bob') is outside of the scale 0 to 6" in text
-    assert "-1.0 (task 't1', annotator 'ann')" in text
+    assert re.search(r"\.csv, row 3, column 'label': 6.5 is outside of the scale 0 to 6", text), text
+    assert "-1.0 is outside" in text
     assert "4.5" not in text
 
 

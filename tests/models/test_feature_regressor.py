@@ -124,8 +124,8 @@ def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_
         ({"task": "regresion"}, "unknown task 'regresion'; .* Did you mean 'regression'"),
         ({"arguments": {"connection": "MW"}}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
         ({"arguments": {"unit": 2.0}}, "has no setting 'unit'"),
-        ({"low": 2, "high": 1}, "low must be below high, both finite, got 2 and 1"),
-        ({"low": NAN}, "low must be below high, both finite"),
+        ({"low": 2, "high": 1}, "training: low is below high. Received: low=2, high=1"),
+        ({"low": NAN}, "training: low is a finite number or None. Received: low=nan"),
         ({"task": "classification", "low": 0}, "low and high belong to task regression"),
     ],
 )

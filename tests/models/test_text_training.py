@@ -67,7 +67,7 @@ def test_words_are_those_of_the_settings():
         ({"form": "bag-of-word"}, r"form must be one of convolutional, bag-of-words, got 'bag-of-word'\. Did you mean"),
         ({"filters": 0}, "filters must be at least 1, got 0"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
-        ({"low": 3.0, "high": 1.0}, "low must be below high, both finite, got 3.0 and 1.0"),
+        ({"low": 3.0, "high": 1.0}, "training: low is below high. Received: low=3.0, high=1.0"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(changes, message):

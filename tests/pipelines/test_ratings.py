@@ -174,7 +174,7 @@ def test_a_rating_outside_of_the_scale_stops_the_run_and_is_named(inputs):
     with open(inputs.path / "ratings.csv", "a") as file:
         file.write("t1,zoe,10.5\n")
     config = load_config(inputs.path / "stars.yaml", {"output.root": str(inputs.path / "out")})
-    with pytest.raises(DataError, match=r"10.5 \(task 't1', annotator 'zoe'\) is outside of the scale 0 to 10"):
+    with pytest.raises(DataError, match=r"ratings.csv, row 182, column 'label': 10.5 is outside of the scale 0 to 10"):
         run(config, quiet=True)
 
 
