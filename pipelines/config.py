@@ -110,7 +110,7 @@ class AggregationConfig(BaseModel):
 
 
 class ModelConfig(_Section):
-    """The base model, which is also the one that is served. What is None has the base's own default (`BASES`).
+    """The base model, which is also the one that is served. What is not set is as the base has it (`BASES`).
 
     Attributes:
         base: which base, by the task: `feature-classifier` is a multilayer perceptron over standardised features,
@@ -133,19 +133,19 @@ class ModelConfig(_Section):
     """
 
     base: Literal["feature-classifier", "feature-regressor", "text-regressor", "sequence-tagger"] | None = None
-    dropout: Annotated[Float, Field(ge=0, lt=1)] = 0.5
+    dropout: Annotated[Float, Field(ge=0, lt=1)] | None = None
     hidden: tuple[Size, ...] | None = None
-    batch_normalization: bool = False
-    form: Literal["convolutional", "bag-of-words"] = "convolutional"
+    batch_normalization: bool | None = None
+    form: Literal["convolutional", "bag-of-words"] | None = None
     max_words: Size | None = None
     min_texts: Size | None = None
     max_length: Size | None = None
     embedding: Size | None = None
     filters: Size | None = None
-    units: Size = 50
-    bidirectional: bool = False
-    characters: bool = False
-    crf: bool = False
+    units: Size | None = None
+    bidirectional: bool | None = None
+    characters: bool | None = None
+    crf: bool | None = None
 
 
 class MethodConfig(BaseModel):
