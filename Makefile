@@ -25,9 +25,11 @@ demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers 
 reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
 	@for table in deep_methods lia waum ner movie_reviews; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
+# Two processes, because one that has built thousands of graphs is slow at building more
 test: setup ## every test, on TensorFlow, and beside it the layers on JAX and PyTorch as well
-	@$(MAKE) --no-print-directory test-beside > .venv/beside.log 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest $(or $(ARGS),$(BESIDE:%=--ignore=%)); failed=$$?; \
+	@$(MAKE) --no-print-directory test-beside > .venv/beside.log 2>&1 & beside=$$!; failed=0; \
+	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) || failed=1;,$(BIN)/python -m pytest tests/layers || failed=1; \
+	$(BIN)/python -m pytest --ignore=tests/layers $(BESIDE:%=--ignore=%) || failed=1;) \
 	wait $$beside || failed=1; cat .venv/beside.log; exit $$failed
 
 # What a second core does in the meantime; the folders are here for the balance
