@@ -5,7 +5,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 BESIDE := tests/aggregation tests/components tests/datasets tests/quality tests/report tests/sequences
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
+.PHONY: help setup fuzz demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-backends: ## the layers, losses and models on JAX and PyTorch, all of it; `
 	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
 	      -p no:warnings $$some tests/layers tests/models tests/optimizers tests/test_losses.py || exit 1; \
 	  else echo "== $$backend is not there: its run is left out"; fi; done
+
+fuzz: setup ## strange inputs against every reader, command and server: SEED=0 MINUTES=5 TARGETS="annotations-csv ..."
+	@$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),0) --minutes $(or $(MINUTES),5) $(TARGETS)
 
 lint: setup ## style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

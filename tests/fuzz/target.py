@@ -1,0 +1,95 @@
+"""What a fuzzing target is: a strategy for inputs, and the check that each of them has to pass."""
+
+import faulthandler
+import os
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis
+from hypothesis import strategies as st
+
+HANG_SECONDS = 10
+MEMORY_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Target:
+    """A door of crowdzoo, and what comes through it.
+
+    Attributes:
+        inputs: Hypothesis strategy for one input.
+        check: gives the input to crowdzoo. Expected errors (`CrowdzooError`, a status 4xx) are part of the check;
+            whatever it raises is unforeseen.
+        examples: inputs that `make test` tries.
+    """
+
+    inputs: st.SearchStrategy[Any]
+    check: Callable[[Any], None]
+    examples: int = 100
+
+
+class TooMuchMemoryError(Exception):
+    """An input made the process grow by more than MEMORY_BYTES."""
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def run(target: Target, seed: int, examples: int, watch: bool = False) -> int:
+    """Tries a target.
+
+    Args:
+        target: the target.
+        seed: of the inputs.
+        examples: how many inputs.
+        watch: end the process with a traceback where one input takes longer than HANG_SECONDS.
+
+    Returns:
+        How many inputs were checked.
+
+    Raises:
+        Exception: what the check raised, for the smallest input that Hypothesis found.
+        TooMuchMemoryError: the process grew by more than MEMORY_BYTES.
+    """
+    checked = 0
+    start = peak_bytes()
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(target.inputs)
+    def one(value: Any) -> None:
+        nonlocal checked
+        if watch:
+            faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=sys.__stderr__)
+        try:
+            target.check(value)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+        checked += 1
+        grown = peak_bytes() - start
+        if grown > MEMORY_BYTES:
+            raise TooMuchMemoryError(f"{grown / (1 << 20):,.0f} MiB above start")
+
+    one()
+    return checked
+
+
+def quiet_standard_error() -> int:
+    """Sends file descriptor 2 to /dev/null, where libraries write of every refused input; returns a copy of it."""
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    os.close(null)
+    return kept

@@ -1,0 +1,28 @@
+"""A small part of `make fuzz`, with a fixed seed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import run
+import target
+
+TARGETS = run.load_targets()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_input_ends_in_an_error_that_was_not_foreseen(name):
+    one = TARGETS[name]
+    assert target.run(one, seed=0, examples=one.examples) > 0
+
+
+def test_a_check_that_raises_is_reported_with_its_input():
+    def fails_at_three(value):
+        if value >= 3:
+            raise RuntimeError(f"unforeseen {value}")
+
+    with pytest.raises(RuntimeError, match="unforeseen 3"):
+        target.run(target.Target(target.st.integers(0, 100), fails_at_three), seed=0, examples=200)
