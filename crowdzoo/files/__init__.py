@@ -1,0 +1,1 @@
+"""The one place where paths are taken, and files read and written."""

@@ -1,0 +1,239 @@
+"""writing: files and folders that appear complete or not at all, and leave nothing behind where a writer is killed.
+
+What is written stands under a hidden name beside its place, `.NAME.<16 hex digits>.crowdzoo-new`, and is renamed when
+it is complete and on disk. Its writer holds a lock on it (flock), which ends with the process: a hidden name without a
+lock is what a killed process left, and the next write to the same place removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from crowdzoo.files.paths import local_path
+
+__all__ = ["atomic_file", "atomic_folder", "atomic_path", "remove_leftovers"]
+
+_NEW, _OLD = "crowdzoo-new", "crowdzoo-old"
+_LONGEST_NAME = 120  # bytes of a name that is part of a hidden name, with its suffix twice; file systems take 255
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Opens a file for writing bytes, which takes its place at the end of the `with` block.
+
+    Args:
+        path: of the file. Its parents are made; an earlier file is replaced, and keeps its permissions. A link is
+            followed.
+
+    Yields:
+        The file, open for writing and reading.
+
+    Raises:
+        ConfigError: the path is not a local path.
+        OSError: with the path as `filename`, where it cannot be written. Nothing is left behind.
+    """
+    with _beside(path, folder=False) as (temporary, place, descriptor):
+        with open(descriptor, "w+b", closefd=False) as file:
+            yield file
+        os.fsync(descriptor)
+        _replace(temporary, place)
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """As `atomic_file`, for a library that opens the file itself.
+
+    Args:
+        path: of the file.
+
+    Yields:
+        Path of an empty file to write to, with the ending of `path`.
+    """
+    with _beside(path, folder=False) as (temporary, place, _):
+        yield temporary
+        _sync(temporary)
+        _replace(temporary, place)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """Makes a folder, which takes its place at the end of the `with` block.
+
+    Args:
+        path: of the folder. Its parents are made; it does not exist yet, or is empty. A link is followed.
+        replace: a folder that holds something is replaced, too; it is there until the new one is complete.
+
+    Yields:
+        Path of an empty folder to write to.
+
+    Raises:
+        ConfigError: the path is not a local path.
+        OSError: the folder cannot be written, or holds something and `replace` is false. Nothing is left behind.
+    """
+    with _beside(path, folder=True) as (temporary, place, _):
+        yield temporary
+        for parent, _, names in os.walk(temporary):
+            for name in names:
+                _sync(Path(parent, name))
+            _sync(Path(parent))
+        try:
+            os.rename(temporary, place)  # an empty folder may be there
+        except OSError as error:
+            if not replace or error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            _exchange(temporary, place)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Removes what killed writers to this place left beside it; what a living one writes stays.
+
+    Where one was killed between the two renames that replace a folder, the earlier folder gets its name back.
+
+    Args:
+        path: of a file or folder, as given to the functions above.
+    """
+    place = Path(os.path.realpath(local_path(path)))
+    stem, suffix = map(re.escape, _ends(place))
+    pattern = re.compile(rf"{stem}\.[0-9a-f]{{16}}\.({_NEW}|{_OLD}){suffix}")
+    try:
+        found = [entry.name for entry in os.scandir(place.parent) if pattern.fullmatch(entry.name)]
+    except OSError:
+        return
+    for name in found:
+        leftover = place.parent / name
+        with contextlib.suppress(OSError):
+            descriptor = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while its writer lives
+                if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                    leftover.unlink()
+                elif f".{_OLD}" in name and not os.path.lexists(place):
+                    leftover.rename(place)
+                else:
+                    shutil.rmtree(leftover, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, Path, int]]:
+    """A locked new file or folder beside the place, the place with links followed, and the lock's file descriptor."""
+    place = Path(os.path.realpath(local_path(path)))
+    made: list[Path] = []
+    temporary, descriptor = None, None
+    complete = False
+    try:
+        made = _make_parents(place.parent)
+        remove_leftovers(place)
+        while descriptor is None:
+            temporary = _hidden(place, _NEW)
+            if folder:
+                temporary.mkdir()
+            else:
+                os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            descriptor = _lock(temporary, folder)
+        assert temporary is not None
+        yield temporary, place, descriptor
+        complete = True
+        with contextlib.suppress(OSError):  # a folder that may not be listed
+            _sync(place.parent)
+    except OSError as error:
+        # a full disk has no file name, and nobody knows the hidden one
+        if error.filename is None or str(error.filename) == str(temporary):
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
+    finally:
+        if temporary is not None and not complete:
+            shutil.rmtree(temporary, ignore_errors=True) if folder else temporary.unlink(missing_ok=True)
+        if descriptor is not None:
+            os.close(descriptor)
+        if not complete:
+            for parent in reversed(made):
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+
+
+def _replace(temporary: Path, place: Path) -> None:
+    """Puts a file in its place, with the permissions of the one that it replaces."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        os.chmod(temporary, stat.S_IMODE(os.stat(place).st_mode))
+    os.replace(temporary, place)
+
+
+def _make_parents(parent: Path) -> list[Path]:
+    """Makes a folder and its parents; returns those that were missing, outermost first."""
+    missing = [folder for folder in (parent, *parent.parents) if not folder.exists()][::-1]
+    parent.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _hidden(place: Path, kind: str) -> Path:
+    stem, suffix = _ends(place)
+    return place.parent / f"{stem}.{secrets.token_hex(8)}.{kind}{suffix}"
+
+
+def _ends(place: Path) -> tuple[str, str]:
+    """What a hidden name starts and ends with."""
+    name = os.fsencode(place.name)
+    if len(name) <= _LONGEST_NAME:
+        return f".{place.name}", place.suffix
+    return f".{hashlib.sha256(name).hexdigest()[:32]}", place.suffix if len(os.fsencode(place.suffix)) <= 20 else ""
+
+
+def _lock(temporary: Path, folder: bool) -> int | None:
+    """Locks a new file or folder; None where another process took it for a leftover meanwhile."""
+    try:
+        descriptor = os.open(temporary, os.O_RDONLY if folder else os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.stat(temporary), os.fstat(descriptor)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except OSError:  # a file system without locks, on which nothing is taken for a leftover
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _exchange(temporary: Path, place: Path) -> None:
+    """Puts the new folder in the place of the old one, which is removed."""
+    old = _hidden(place, _OLD)
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody takes it for a leftover
+        os.rename(place, old)
+        try:
+            os.rename(temporary, place)
+        except BaseException:
+            os.rename(old, place)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: Path) -> None:
+    """Asks the disk to keep a file, or the names in a folder; a file system that cannot is let be."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(descriptor)
