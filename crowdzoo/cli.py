@@ -649,6 +649,10 @@ def _describe_serve(command: argparse.ArgumentParser) -> None:
         "--poll-seconds", type=float, default=2.0, help="how often to look for new versions (default 2)"
     )
     command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
+    command.add_argument(
+        "--new-signatures", action="store_true",
+        help="let a version take over whose signatures differ from those of the version that is served",
+    )  # fmt: skip
 
 
 def _serve(arguments: argparse.Namespace) -> None:
@@ -658,7 +662,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     named = {"name": arguments.name} if arguments.name else {}
     serve(
         arguments.model_dir, host=arguments.host, rest_port=arguments.rest_port, grpc_port=arguments.grpc_port,
-        poll_seconds=arguments.poll_seconds, wait=arguments.wait, **named,
+        poll_seconds=arguments.poll_seconds, wait=arguments.wait, new_signatures=arguments.new_signatures, **named,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
@@ -13,7 +14,7 @@ from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = ["LoadedModel"]
+__all__ = ["LoadedModel", "read_signature_defs"]
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -36,7 +37,7 @@ class LoadedModel:
 
     def __init__(self, folder: Path, version: int):
         self.version = version
-        self.signature_defs = _signature_defs(folder)
+        self.signature_defs = read_signature_defs(folder)
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
         self.signatures = {name: Signature(name, function) for name, function in self._loaded.signatures.items()}
@@ -70,8 +71,17 @@ class LoadedModel:
         return count
 
 
-def _signature_defs(folder: Path) -> SignatureDefMap:
-    saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+def read_signature_defs(folder: Path) -> SignatureDefMap:
+    """The signatures of a SavedModel as TF Serving's metadata shows them, without loading it.
+
+    Raises:
+        OSError: `saved_model.pb` cannot be read.
+        ValueError: it is no SavedModel, or has no graph with the tag `serve`.
+    """
+    try:
+        saved_model = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    except DecodeError as error:
+        raise ValueError("saved_model.pb is not a SavedModel") from error
     graphs = [graph for graph in saved_model.meta_graphs if "serve" in graph.meta_info_def.tags]
     if not graphs:
         raise ValueError("it has no graph with the tag 'serve'")

@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving.loaded_model import LoadedModel
+from crowdzoo.serving.loaded_model import LoadedModel, read_signature_defs
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.signature_difference import signature_difference
+from crowdzoo.serving.version_files import (
+    Contents,
+    check_readable,
+    contents,
+    version_folders,
+    what_is_missing,
+    without_paths,
+)
 
 __all__ = ["ModelStore", "VersionStatus"]
 
@@ -19,17 +28,34 @@ log = logging.getLogger("crowdzoo.serving")
 # A folder whose files did not change for so long is taken as written to the end.
 SETTLE_SECONDS = 1.0
 
-# (path in the folder, size, time of last change) of every file
-Contents = tuple[tuple[str, int, int], ...]
+# A version that did not load is tried again after so long, or as soon as its files or their permissions change.
+RETRY_SECONDS = 300.0
+# A version is given up when reading its files makes no progress for so long.
+STALL_SECONDS = 30.0
+# Stopping does not wait longer for a disk that does not answer.
+STOP_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class VersionStatus:
-    """State of a version in TF Serving's words: `LOADING`, `AVAILABLE`, `END`; `error` says why it is not served."""
+    """State of a version in TF Serving's words: `START`, `LOADING`, `AVAILABLE`, `END`.
+
+    `error` says why it is not served, or, of one that is, that its folder is gone or cannot be read.
+    """
 
     version: int
     state: str
     error: str = ""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a version is left out; it is tried again when `contents` or `beside` change, or after RETRY_SECONDS."""
+
+    contents: Contents
+    beside: int | None  # the version whose signatures it does not fit
+    reason: str
+    at: float
 
 
 class ModelStore:
@@ -37,7 +63,8 @@ class ModelStore:
 
     A version is a subfolder named by an integer, with `saved_model.pb` and all shards of its variables, whose files
     have come to rest. The highest such version that loads and answers its warm-up requests is served. A version
-    that cannot be loaded is logged, and tried again only when its files change; what is served stays. Whoever holds
+    that cannot be loaded is logged, and tried again when its files or their permissions change, or after five minutes;
+    what is served stays. So it does where a newer version's signatures are not those that are served. Whoever holds
     a `LoadedModel` may finish with it after the switch.
 
     Args:
@@ -45,20 +72,32 @@ class ModelStore:
         name: the model's name in requests.
         poll_seconds: time between looks at the folder.
         labels: label -> version; these versions are served as well, under `/labels/<label>`.
+        new_signatures: whether a version may take over whose signatures differ from those that are served.
     """
 
-    def __init__(self, folder: Path, *, name: str, poll_seconds: float = 2.0, labels: Mapping[str, int] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        name: str,
+        poll_seconds: float = 2.0,
+        labels: Mapping[str, int] | None = None,
+        new_signatures: bool = False,
+    ):
         self.folder = folder
         self.name = name
         self._poll_seconds = poll_seconds
         self._labels = dict(labels or {})
+        self._new_signatures = new_signatures
         self._settle_seconds = min(SETTLE_SECONDS, poll_seconds)
         self._lock = threading.Lock()
         self._models: dict[int, LoadedModel] = {}
         self._latest: int | None = None
         self._statuses: dict[int, VersionStatus] = {}
-        self._broken: dict[int, Contents] = {}
+        self._failures: dict[int, _Failure] = {}
         self._seen: dict[int, tuple[Contents, float]] = {}
+        self._unreadable: dict[int, str] = {}
+        self._said: dict[str, str] = {}  # what was complained of -> the last complaint
         self._moving = False  # is a version being written?
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -87,7 +126,7 @@ class ModelStore:
         """Stops following. Loaded versions stay usable."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(STOP_SECONDS)
 
     def get(self, version: int | None = None, label: str | None = None) -> LoadedModel:
         """The latest version, or the one asked for.
@@ -130,17 +169,19 @@ class ModelStore:
         Returns:
             Whether there is a version to serve.
         """
-        folders = self._complete_versions()
-        for version in set(self._labels.values()) & set(folders):
-            self._load(version, folders[version])
+        folders, problem = self._folders()
+        complete = self._complete_versions(folders)
+        for version in set(self._labels.values()) & set(complete):
+            self._load(version, complete[version])
         newest = None
-        for version in sorted(folders, reverse=True):
-            if self._load(version, folders[version]):
+        for version in sorted(complete, reverse=True):
+            if self._load(version, complete[version], beside=self._latest):
                 newest = version
                 break
         if newest is None:  # nothing usable in the folder: keep what is served
             newest = self._latest
         self._switch(newest)
+        self._forget(folders, problem)
         return newest is not None
 
     def _follow(self) -> None:
@@ -165,23 +206,58 @@ class ModelStore:
         if retired:
             gc.collect()  # a loaded graph is full of reference cycles
 
-    def _load(self, version: int, contents_and_folder: tuple[Contents, Path]) -> bool:
-        contents, folder = contents_and_folder
-        if version in self._models:
+    def _forget(self, folders: Mapping[int, Path], problem: str) -> None:
+        """Takes versions whose folder is gone out of the status; those that are still served say so in it."""
+        with self._lock:
+            for version in list(self._statuses):
+                if version in self._models:
+                    error = problem or self._unreadable.get(version, "")
+                    if not problem and version not in folders:
+                        error = "its folder is gone; it is answered from memory"
+                    self._statuses[version] = VersionStatus(version, "AVAILABLE", error)
+                elif version not in folders and not problem:
+                    del self._statuses[version]
+                    self._failures.pop(version, None)
+            gone = [version for version in self._models if version not in folders and not problem]
+        for version in gone:
+            self._say_once(f"version {version} in {self.folder}", "its folder is gone; it is answered from memory")
+
+    def _load(self, version: int, contents_and_folder: tuple[Contents, Path], beside: int | None = None) -> bool:
+        """Whether the version is in memory, after trying to load it.
+
+        Args:
+            version: its number.
+            contents_and_folder: its files and where they are.
+            beside: version that it would follow, whose signatures it has to have.
+        """
+        files, folder = contents_and_folder
+        if version in self._models and (beside is None or version == beside):
             return True
-        if self._broken.get(version) == contents:
-            return False
-        self._set_status(VersionStatus(version, "LOADING"))
+        model = self._models.get(version)
+        failed = self._failures.get(version)
+        if failed is not None and failed.contents == files and failed.beside in (None, beside):
+            if time.monotonic() - failed.at < RETRY_SECONDS:
+                return False
+        else:
+            failed = None
+        if model is None:
+            self._set_status(VersionStatus(version, "LOADING"))
         started = time.monotonic()
         try:
+            if model is None:
+                check_readable(folder, files, STALL_SECONDS)
+            if reason := self._signatures_differ(folder, model, beside):
+                self._leave_out(version, folder, _Failure(files, beside, reason, started), failed)
+                return False
+            if model is not None:
+                return True
             model = LoadedModel(folder, version)
         except Exception as error:  # TensorFlow raises many kinds for a broken model
-            reason = error.reason if isinstance(error, RequestError) else str(error).strip().splitlines()
-            text = f"{type(error).__name__}: {reason if isinstance(reason, str) else ' '.join(reason[-1:])}"
-            self._broken[version] = contents
-            self._set_status(VersionStatus(version, "END", text))
-            log.error("crowdzoo serve: version %s in %s cannot be loaded and is left out: %s", version, folder, text)
+            lines = [error.reason] if isinstance(error, RequestError) else str(error).strip().splitlines()
+            reason = f"{type(error).__name__}: {lines[-1] if lines else ''}"
+            self._leave_out(version, folder, _Failure(files, None, reason, started), failed)
             return False
+        self._failures.pop(version, None)
         with self._lock:
             self._models[version] = model
             self._statuses[version] = VersionStatus(version, "AVAILABLE")
@@ -191,41 +267,95 @@ class ModelStore:
         )  # fmt: skip
         return True
 
+    def _signatures_differ(self, folder: Path, model: LoadedModel | None, beside: int | None) -> str:
+        """Why the new version must not take over from version `beside`, or ""."""
+        served = None if beside is None else self._models.get(beside)
+        if self._new_signatures or served is None:
+            return ""
+        definitions = read_signature_defs(folder) if model is None else model.signature_defs
+        difference = signature_difference(served.signature_defs, definitions)
+        if not difference:
+            return ""
+        return (
+            f"its signatures are not those of version {beside}, which is served: {difference}. "
+            "--new-signatures (Server(new_signatures=True)), or a restart, serves it"
+        )
+
+    def _leave_out(self, version: int, folder: Path, failure: _Failure, before: _Failure | None) -> None:
+        self._failures[version] = failure
+        if version not in self._models:  # it may be served under a label
+            self._set_status(VersionStatus(version, "END", without_paths(failure.reason, folder)))
+        if before is not None and before.reason == failure.reason:
+            return
+        what, hint = "does not take over", ""
+        if failure.beside is None:
+            what = "cannot be loaded and is left out"
+            hint = "; if it is still being copied, it is tried again when its files change"
+        log.error("crowdzoo serve: version %s in %s %s: %s%s", version, folder, what, failure.reason, hint)
+
     def _set_status(self, status: VersionStatus) -> None:
         with self._lock:
             self._statuses[status.version] = status
 
-    def _complete_versions(self) -> dict[int, tuple[Contents, Path]]:
+    def _say_once(self, what: str, complaint: str) -> None:
+        if self._said.get(what) != complaint:
+            self._said[what] = complaint
+            log.warning("crowdzoo serve: %s: %s", what, complaint)
+
+    def _folders(self) -> tuple[dict[int, Path], str]:
+        """Version folders by number, and why the folder itself cannot be read, or ""."""
+        try:
+            folders, refused = version_folders(self.folder)
+        except OSError as error:
+            self._say_once(str(self.folder), f"cannot be read ({error.strerror}); what is in memory is served on")
+            return {}, f"the folder of the versions cannot be read ({error.strerror}); it is answered from memory"
+        self._said.pop(str(self.folder), None)
+        for name in refused:
+            shown = name if len(name) <= 40 else name[:37] + "..."
+            self._say_once(
+                f"folder {shown!r} in {self.folder}",
+                "is left out: a version is a number from 0 to 2^63 - 1 in plain digits, and each number once",
+            )
+        return folders, ""
+
+    def _complete_versions(self, folders: Mapping[int, Path]) -> dict[int, tuple[Contents, Path]]:
         """Versions whose files are all there and at rest."""
         now = time.monotonic()
         seen: dict[int, tuple[Contents, float]] = {}
         complete: dict[int, tuple[Contents, Path]] = {}
         self._moving = False
-        for version, folder in self._version_folders().items():
-            contents, last_change = _contents(folder)
+        self._unreadable = {}
+        for version, folder in folders.items():
             before = self._seen.get(version)
-            since = before[1] if before is not None and before[0] == contents else now
-            seen[version] = (contents, since)
+            try:
+                files, last_change = contents(folder)
+            except OSError as error:
+                reason = self._unreadable[version] = f"its folder cannot be read ({error.strerror or error})"
+                self._say_once(f"version {version} in {self.folder}", reason)
+                if version in self._models:  # what is in memory is served on
+                    complete[version] = ((), folder)
+                else:
+                    self._set_status(VersionStatus(version, "END", reason))
+                continue
+            self._said.pop(f"version {version} in {self.folder}", None)
+            since = before[1] if before is not None and before[0] == files else now
+            seen[version] = (files, since)
             # the file system's time of change cannot be set back by a copy, unlike the time of modification
             at_rest = now - since >= self._settle_seconds or time.time() - last_change >= self._settle_seconds
+            missing = what_is_missing(files)
             if not at_rest and version not in self._models:
                 self._moving = True
-            elif _has_all_files(contents):
-                complete[version] = (contents, folder)
+            if version in self._models or (at_rest and not missing):
+                complete[version] = (files, folder)
+            elif missing:
+                self._set_status(VersionStatus(version, "START", f"waits for {missing}, which is not there yet"))
         self._seen = seen
         return complete
-
-    def _version_folders(self) -> dict[int, Path]:
-        try:
-            children = sorted(self.folder.iterdir())
-        except OSError:
-            return {}
-        return {int(child.name): child for child in children if child.name.isdecimal() and child.is_dir()}
 
     def _check_folder(self) -> None:
         if not self.folder.is_dir():
             raise ServingError(f"{self.folder}: there is no such folder")
-        if not self._version_folders():
+        if not self._folders()[0]:
             if (self.folder / "saved_model.pb").is_file():
                 raise ServingError(
                     f"{self.folder}: is one version of a model. Serve the folder above it; "
@@ -245,28 +375,3 @@ _NO_VERSION = (
     "holds no complete model: a subfolder named by a number with saved_model.pb and its variables. "
     "`crowdzoo run` and `crowdzoo export` write one; --wait starts the server without"
 )
-
-
-def _contents(folder: Path) -> tuple[Contents, float]:
-    """The files of a version, and when the last of them changed (seconds of the wall clock)."""
-    found = []
-    last = 0.0
-    for path in sorted(folder.rglob("*")):
-        try:
-            stat = path.stat()
-        except OSError:  # gone since it was listed
-            continue
-        last = max(last, stat.st_ctime)
-        if path.is_file():
-            found.append((path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime_ns))
-    return tuple(found), last
-
-
-def _has_all_files(contents: Contents) -> bool:
-    names = {name for name, _, _ in contents}
-    if "saved_model.pb" not in names:
-        return False
-    shards = [name for name in names if name.startswith("variables/variables.data-")]
-    if not shards:
-        return "variables/variables.index" not in names
-    return "variables/variables.index" in names and shards[0].endswith(f"-of-{len(shards):05d}")

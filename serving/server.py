@@ -50,6 +50,7 @@ class Server:
         labels: label -> version, for `/labels/<label>`; these versions are served beside the newest.
         threads: predictions at the same time, for each protocol. TensorFlow uses all cores for one already.
         wait: start without a version and serve the first that appears.
+        new_signatures: let a version take over whose signatures differ from those of the version that is served.
 
     Attributes:
         rest_port: the bound port.
@@ -72,6 +73,7 @@ class Server:
         labels: Mapping[str, int] | None = None,
         threads: int = 8,
         wait: bool = False,
+        new_signatures: bool = False,
     ):
         if not re.fullmatch(r"[^/:\s]+", name):
             raise ServingError(f"name: {name!r} cannot stand in a URL; use letters, digits, '-' and '_'")
@@ -83,7 +85,9 @@ class Server:
         self.name = name
         self.host = host
         self._wait = wait
-        self._store = ModelStore(self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels)
+        self._store = ModelStore(
+            self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels, new_signatures=new_signatures
+        )
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-rest")
         self._grpc_executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-grpc")
         self._max_request_bytes = max_request_bytes
@@ -207,6 +211,7 @@ def serve(
     labels: Mapping[str, int] | None = None,
     threads: int = 8,
     wait: bool = False,
+    new_signatures: bool = False,
     on_ready: Callable[[Server], None] | None = None,
 ) -> None:
     """Serves until SIGINT or SIGTERM, then finishes the requests under way and returns.
@@ -225,6 +230,7 @@ def serve(
         labels: see `Server`.
         threads: see `Server`.
         wait: see `Server`.
+        new_signatures: see `Server`.
         on_ready: called once with the running server.
 
     Raises:
@@ -248,6 +254,7 @@ def serve(
         server = Server(
             model_dir, name=name, host=host, rest_port=rest_port, grpc_port=grpc_port, poll_seconds=poll_seconds,
             max_request_bytes=max_request_bytes, labels=labels, threads=threads, wait=wait,
+            new_signatures=new_signatures,
         )  # fmt: skip
         with server:
             _announce(server)

@@ -51,6 +51,16 @@ def export_version(instances):
 
 
 @pytest.fixture(scope="session")
+def export_other():
+    """Writes a model of five features and no annotators."""
+
+    def export(path):
+        export_model(CrowdModel(FeatureClassifier(NUM_FEATURES + 1, len(CLASSES))), path, classes=CLASSES)
+
+    return export
+
+
+@pytest.fixture(scope="session")
 def pets(tmp_path_factory, export_version):
     """The served folder with versions 1 and 2, and their models."""
     folder = tmp_path_factory.mktemp("pets")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import ServingError
-from crowdzoo.serving import model_store
+from crowdzoo.serving import model_store, version_files
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.request_error import RequestError
 
@@ -188,15 +188,15 @@ def test_the_folder_is_followed_in_the_background(folder, pets):
 def test_a_failing_look_does_not_end_the_following(folder, pets, monkeypatch, caplog):
     store = ModelStore(folder, name="pets", poll_seconds=0.05)
     store.start()
-    looks = iter([OSError("stale file handle")])
-    contents = model_store._contents
+    looks = iter([ValueError("what nobody thought of")])
+    version_folders = model_store.version_folders
 
     def fails_once(path):
         for error in looks:
             raise error
-        return contents(path)
+        return version_folders(path)
 
-    monkeypatch.setattr(model_store, "_contents", fails_once)
+    monkeypatch.setattr(model_store, "version_folders", fails_once)
     put(pets.folder / "2", folder / "2")
     deadline = time.monotonic() + 20
     while store.get().version != 2 and time.monotonic() < deadline:
@@ -217,7 +217,7 @@ def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
     with pytest.raises(ServingError, match=r"is one version of a model\. Serve the folder above it"):
         start(pets.folder / "1")
     (tmp_path / "3").mkdir()
-    with pytest.raises(ServingError, match="holds no complete model"):
+    with pytest.raises(ServingError, match=r"\n  version 3: waits for saved_model\.pb, which is not there yet"):
         start(tmp_path)
     (tmp_path / "3" / "saved_model.pb").write_bytes(b"no protobuf")
     with pytest.raises(ServingError, match="no version can be loaded\n  version 3: "):
@@ -238,3 +238,136 @@ def test_waiting_starts_without_a_version_and_serves_the_first(tmp_path, pets):
         time.sleep(0.05)
     store.stop()
     assert store.get().version == 1
+
+
+def test_a_half_copied_version_says_in_the_status_what_it_waits_for(folder, pets, store):
+    shutil.copytree(pets.folder / "2", folder / "2")
+    (folder / "2" / "variables" / "variables.data-00000-of-00001").unlink()
+    settle()
+    store.refresh()
+    assert state(store, 2) == ("START", "waits for variables/variables.data-*, which is not there yet")
+
+
+def test_a_version_that_could_not_be_opened_is_tried_again_when_its_permissions_change(
+    folder, pets, store, monkeypatch
+):
+    def refuses(path, version):
+        raise PermissionError(13, "Permission denied", str(path / "saved_model.pb"))
+
+    put(pets.folder / "2", folder / "2")
+    with monkeypatch.context() as patched:
+        patched.setattr(model_store, "LoadedModel", refuses)
+        store.refresh()
+    state_of, reason = state(store, 2)
+    assert (state_of, reason) == ("END", "PermissionError: [Errno 13] Permission denied: 'saved_model.pb'")
+    store.refresh()
+    assert store.get().version == 1, "nothing changed, so it is not tried again"
+    (folder / "2" / "saved_model.pb").chmod(0o600)
+    settle()
+    store.refresh()
+    assert store.get().version == 2
+
+
+def test_a_version_that_did_not_load_is_tried_again_after_a_while(folder, pets, store, monkeypatch):
+    def fails(path, version):
+        raise MemoryError
+
+    put(pets.folder / "2", folder / "2")
+    with monkeypatch.context() as patched:
+        patched.setattr(model_store, "LoadedModel", fails)
+        store.refresh()
+    monkeypatch.setattr(model_store, "RETRY_SECONDS", 0.0)
+    store.refresh()
+    assert store.get().version == 2
+
+
+@pytest.mark.parametrize("what", ["the folder", "the version"])
+def test_what_vanishes_or_cannot_be_read_is_logged_once_and_said_in_the_status(
+    folder, pets, store, caplog, monkeypatch, what
+):
+    def refuses(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    with monkeypatch.context() as patched:
+        patched.setattr(model_store, "version_folders" if what == "the folder" else "contents", refuses)
+        store.refresh()
+        store.refresh()
+    assert store.get().version == 2
+    state_of, error = state(store, 2)
+    assert state_of == "AVAILABLE"
+    assert "cannot be read (Permission denied)" in error
+    assert str(folder) not in error
+    lines = [record.message for record in caplog.records if "cannot be read" in record.message]
+    assert len(lines) == (1 if what == "the folder" else 2)  # one a version
+    store.refresh()
+    assert state(store, 2) == ("AVAILABLE", "")
+
+
+def test_a_version_whose_folder_is_gone_leaves_the_status_unless_it_is_served(folder, pets, store, caplog):
+    store._labels.clear()
+    put(pets.folder / "2", folder / "2")
+    store.refresh()
+    shutil.rmtree(folder / "1")
+    store.refresh()
+    assert [one.version for one in store.statuses()] == [2]
+    with pytest.raises(RequestError, match="has no version 1"):
+        store.statuses(version=1)
+    shutil.rmtree(folder / "2")
+    store.refresh()
+    assert state(store, 2) == ("AVAILABLE", "its folder is gone; it is answered from memory")
+    assert sum("is gone" in record.message for record in caplog.records) == 1
+
+
+def test_folders_that_are_no_version_numbers_are_named_once_and_left_out(folder, pets, store, caplog):
+    names = ["٣٠", "9" * 30, "0001"]
+    for name in names:
+        shutil.copytree(pets.folder / "2", folder / name)
+    settle()
+    store.refresh()
+    store.refresh()
+    assert [one.version for one in store.statuses()] == [1]
+    assert {name for name in names for record in caplog.records if repr(name) in record.message} == {*names}
+    assert len(caplog.records) == 3
+
+
+def test_a_file_that_does_not_answer_leaves_the_version_out(folder, pets, store, monkeypatch):
+    put(pets.folder / "2", folder / "2")
+    os.mkfifo(folder / "2" / "assets" / "names")
+    settle()
+    store.refresh()
+    assert store.get().version == 1
+    assert state(store, 2) == ("END", "OSError: assets/names is not a regular file")
+
+
+def test_a_disk_that_does_not_answer_is_given_up(folder, pets, monkeypatch):
+    monkeypatch.setattr(version_files, "_READER", "import time; time.sleep(60)")
+    with pytest.raises(TimeoutError, match=r"reading its files made no progress in 0\.2 s"):
+        version_files.check_readable(folder / "1", version_files.contents(folder / "1")[0], 0.2)
+
+
+def test_a_version_with_other_signatures_takes_over_only_where_that_is_asked_for(folder, store, export_other, caplog):
+    export_other(folder / "2")
+    settle()
+    store.refresh()
+    store.refresh()
+    assert store.get().version == 1
+    state_of, reason = state(store, 2)
+    assert state_of == "END"
+    assert "'serving_default' input 'instances' is float32 [-1, 5], was float32 [-1, 4]" in reason
+    assert "signature 'annotators' is missing" in reason
+    assert "--new-signatures" in reason
+    assert sum("does not take over" in record.message for record in caplog.records) == 1
+    asked = ModelStore(folder, name="pets", new_signatures=True, labels={"stable": 1})
+    asked._settle_seconds = 0.1
+    asked._load(1, asked._complete_versions(asked._folders()[0])[1])
+    asked._switch(1)
+    asked.refresh()
+    assert asked.get().version == 2
+
+
+def test_an_answer_over_the_network_names_no_place_on_this_machine(tmp_path):
+    served = tmp_path / "my models" / "7"
+    text = f"OSError: {served}/variables/x.index: cannot be read by /usr/lib/python3/site.py; see {served}"
+    assert version_files.without_paths(text, served) == "OSError: variables/x.index: cannot be read by site.py; see 7"
