@@ -1,7 +1,5 @@
 """Pusher: TFX's own, made safe to interrupt."""
 
-import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,16 @@ from tfx.components.pusher import executor
 from tfx.dsl.components.base import executor_spec
 from tfx.types import artifact_utils
 
-from crowdzoo.components.serving_folder import fingerprint, versions
+from crowdzoo.components.push_version import copy_model, push_version
 
 __all__ = ["Pusher", "PusherExecutor"]
-
-_HIDDEN = ".pushing"
 
 
 class PusherExecutor(executor.Executor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.
 
     TFX's executor copies file by file into the version's folder; whoever follows that folder, and whoever finds it
-    after a kill, has an incomplete version. Here the copy is made in a hidden folder beside it. A model that is the
-    newest version already is not copied again: that happens after a kill between the push and its book-keeping.
+    after a kill, has an incomplete version. See `push_version`.
     """
 
     def Do(  # noqa: N802, TFX's name
@@ -38,24 +33,10 @@ class PusherExecutor(executor.Executor):
             return
         destination = json_format.Parse(exec_properties["push_destination"], tfx.proto.PushDestination())
         model = Path(self.GetModelPath(input_dict))
-        version = _push(model, Path(destination.filesystem.base_directory))
-        shutil.copytree(model, pushed.uri, dirs_exist_ok=True)
+        copy_model(model, pushed.uri)  # before the push: once a version is visible nothing is left that can fail
+        version = push_version(model, destination.filesystem.base_directory)
         self._MarkPushed(pushed, pushed_destination=str(version), pushed_version=version.name)
         logging.info("The served version is %s.", version)
-
-
-def _push(model: Path, folder: Path) -> Path:
-    there = versions(folder)
-    if there and fingerprint(there[-1]) == fingerprint(model):
-        return there[-1]
-    taken = [int(path.name) for path in folder.glob("*") if path.name.isdecimal()]
-    # a clock that went back must not make the new model an old version
-    version = folder / str(max([int(time.time()), *(number + 1 for number in taken)]))
-    hidden = folder / _HIDDEN
-    shutil.rmtree(hidden, ignore_errors=True)
-    shutil.copytree(model, hidden)
-    hidden.rename(version)
-    return version
 
 
 class Pusher(tfx.components.Pusher):

@@ -3,7 +3,17 @@
 import hashlib
 from pathlib import Path
 
-__all__ = ["baseline_of", "fingerprint", "versions"]
+__all__ = ["MAX_VERSION", "baseline_of", "fingerprint", "version_number", "versions"]
+
+MAX_VERSION = 2**63 - 1
+
+
+def version_number(name: str) -> int | None:
+    """The version that a folder of this name is, as TensorFlow Serving reads it; None for any other name."""
+    if not (name.isascii() and name.isdecimal()):
+        return None
+    number = int(name)
+    return number if number <= MAX_VERSION else None
 
 
 def versions(folder: str | Path) -> list[Path]:
@@ -12,8 +22,9 @@ def versions(folder: str | Path) -> list[Path]:
     Args:
         folder: as TensorFlow Serving reads it: `<folder>/<version>/saved_model.pb`. Need not exist.
     """
-    found = [path.parent for path in Path(folder).glob("*/saved_model.pb") if path.parent.name.isdecimal()]
-    return sorted(found, key=lambda path: int(path.name))
+    found = (path.parent for path in Path(folder).glob("*/saved_model.pb"))
+    numbered = ((version_number(path.name), path) for path in found)
+    return [path for _, path in sorted((number, path) for number, path in numbered if number is not None)]
 
 
 def fingerprint(model: str | Path) -> str:

@@ -5,7 +5,7 @@ from google.protobuf import json_format
 from tfx import v1 as tfx
 from tfx.types import standard_artifacts
 
-from crowdzoo.components import pusher
+from crowdzoo.components import push_version
 from crowdzoo.components.pusher import PusherExecutor
 
 
@@ -64,7 +64,7 @@ def test_a_push_that_is_interrupted_leaves_no_version_and_is_made_good_by_the_ne
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pusher.Path, "rename", interrupted)
+        patch.setattr(push_version.Path, "rename", interrupted)
         with pytest.raises(KeyboardInterrupt):
             push(tmp_path, model)
     assert visible(tmp_path) == []
@@ -84,7 +84,7 @@ def test_the_same_model_is_not_copied_a_second_time(tmp_path, model):
 
 def test_versions_rise_even_if_the_clock_goes_back(tmp_path, model, monkeypatch):
     times = iter([2000.0, 1000.0])
-    monkeypatch.setattr(pusher.time, "time", lambda: next(times))
+    monkeypatch.setattr(push_version.time, "time", lambda: next(times))
     push(tmp_path, model)
     (tmp_path / "model" / "Format-Serving" / "variables" / "data").write_text("other weights")
     push(tmp_path, model)
