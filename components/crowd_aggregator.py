@@ -32,6 +32,7 @@ from crowdzoo.components.example_files import (
 from crowdzoo.components.sequence_examples import with_answers
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.errors import ConfigError
+from crowdzoo.files.arrow import read_parquet
 from crowdzoo.sequences import CrowdSequences
 
 __all__ = ["CrowdAggregator"]
@@ -232,7 +233,7 @@ def _enrich_rating(
 
 def _annotations(folder: str, split: str) -> Annotations:
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
-    tasks = pyarrow.parquet.read_table(os.path.join(folder, TASKS_FILE))
+    tasks = read_parquet(os.path.join(folder, TASKS_FILE))
     names = tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist()
     return crowd.select_tasks(np.isin(crowd.tasks.astype(str), names))
 
@@ -303,7 +304,7 @@ def _write_report(fitted: Aggregation, folder: str) -> None:
 
 def _write_flat(folder: str) -> None:
     """The annotators' table without its matrices as CSV."""
-    table = pyarrow.parquet.read_table(os.path.join(folder, "annotators.parquet"))
+    table = read_parquet(os.path.join(folder, "annotators.parquet"))
     flat = table.select([name for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)])
     pyarrow.csv.write_csv(flat, os.path.join(folder, "annotators.csv"))
 

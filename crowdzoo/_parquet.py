@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from crowdzoo._sources import ParquetSource
 from crowdzoo._vocabulary import sort_names
 from crowdzoo.errors import DataError
+from crowdzoo.files.arrow import open_parquet
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -86,7 +87,7 @@ def read_metadata(source: ParquetSource) -> tuple[str | None, dict[str, np.ndarr
         The kind, or None for a file that something else wrote; and column -> names in code order, for the
         columns whose names are not simply sorted.
     """
-    with source.open() as file:
+    with open_parquet(source.path) as file:
         metadata = file.schema_arrow.metadata or {}
     if KEY not in metadata:
         return None, {}

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.arrow import open_parquet, parquet_batches
+from crowdzoo.files.regular import check_regular
 
 __all__ = [
     "OPTIONAL",
@@ -22,7 +23,6 @@ __all__ = [
     "ParquetSource",
     "Source",
     "TableSource",
-    "check_file",
     "did_you_mean",
     "one_array",
     "plain_array",
@@ -163,40 +163,20 @@ class ParquetSource(Source):
         super().__init__(kind)
         self.path = Path(path)
         self.name = os.fspath(path)
-        check_file(self.path, self.name)
-
-    def open(self) -> pq.ParquetFile:
-        """Opens the file.
-
-        Raises:
-            DataError: for a file that is cut off or not Parquet.
-        """
-        try:
-            # crowdzoo keeps a table's vocabularies in the footer, which may be large
-            limits = {"thrift_string_size_limit": 1 << 30, "thrift_container_size_limit": 1 << 24}
-            return pq.ParquetFile(self.path, **limits)
-        except (pa.ArrowInvalid, OSError) as error:
-            if self.path.stat().st_size == 0:
-                raise DataError(f"{self.name} is empty.") from None
-            reason = str(error).splitlines()[0]
-            raise DataError(f"{self.name}: not a whole Parquet file. Write or copy it again. ({reason})") from None
+        check_regular(path)
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        with self.open() as file:
+        with open_parquet(self.path) as file:
             found = self.match(file.schema_arrow.names)
-            start = 0
-            try:
-                for part in file.iter_batches(batch_size=BATCH_ROWS, columns=list(found.values())):
-                    columns = {
-                        column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
-                        for column, name in found.items()
-                    }
-                    yield Batch(columns, start, _json_originals(columns))
-                    start += part.num_rows
-            except (pa.ArrowInvalid, OSError) as error:
-                reason = str(error).splitlines()[0]
-                raise DataError(f"{self.name}: the file is damaged after row {start}. ({reason})") from None
+        start = 0
+        for part in parquet_batches(self.path, list(found.values()), BATCH_ROWS):
+            columns = {
+                column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
+                for column, name in found.items()
+            }
+            yield Batch(columns, start, _json_originals(columns))
+            start += part.num_rows
 
 
 def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
@@ -245,16 +225,6 @@ def did_you_mean(value: object, names: Sequence[Any]) -> str:
     folded = {text.casefold(): text for text in texts}
     close = difflib.get_close_matches(str(value).casefold(), list(folded), n=1)
     return f" Did you mean {texts[folded[close[0]]]!r}?" if close else ""
-
-
-def check_file(path: Path, name: str) -> None:
-    """Refuses a file that is not there, with its nearest neighbour, or a folder."""
-    if path.is_dir():
-        raise DataError(f"{name} is a folder. Name a file in it.")
-    if not path.exists():
-        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, siblings)
-        raise DataError(f"{name} does not exist.{hint}")
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -8,21 +8,20 @@ slower and knows every line's number. So good data costs no Python object a row,
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 
-from crowdzoo._sources import OPTIONAL, Batch, Source, check_file, one_array
+from crowdzoo._sources import OPTIONAL, Batch, Source, one_array
 from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.regular import open_regular
 
 __all__ = ["CsvSource", "JsonlSource"]
 
@@ -47,9 +46,8 @@ class TextSource(Source):
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        check_file(self.path, self.name)
-        with _open(self.path) as stream:
-            blocks = self._blocks(stream)
+        with open_regular(self.path) as stream:
+            blocks = iter(lambda: stream.read(CHUNK_BYTES), b"")
             head, start, line, any_rows = self._check_encoding(next(blocks, b"")), 0, 1, False
             while True:
                 end = head.find(b"\n", start)
@@ -86,15 +84,6 @@ class TextSource(Source):
                     yield batch
             if not any_rows:
                 raise DataError(f"{self.name} has a header but no rows.")
-
-    def _blocks(self, stream: IO[bytes]) -> Iterator[bytes]:
-        try:
-            while block := stream.read(CHUNK_BYTES):
-                yield block
-        except EOFError:
-            raise DataError(f"{self.name}: the gzip file is cut off; copy or download it again.") from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{self.name}: not a sound gzip file ({error}). Copy it again, or mend its name.") from None
 
     def _check_encoding(self, head: bytes) -> bytes:
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -351,12 +340,6 @@ class JsonlSource(TextSource):
                 return BadRow(self.name, line, name, _readable(value.encode("utf-8", "replace")), reason)
             values.append(None if value is None else str(value))
         return None
-
-
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
 
 
 def _readable(text: bytes) -> str:

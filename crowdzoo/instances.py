@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from crowdzoo._numbers import numbers_of
 from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.files.arrow import read_parquet
 
 __all__ = ["Instances", "holds_texts", "read_gold", "read_gold_ratings", "read_instances", "read_text_columns"]
 
@@ -231,7 +231,7 @@ def _read_table(path: str | Path) -> tuple[Path, pa.Table, int]:
     if not is_csv and not name.endswith(".parquet"):
         raise DataError(f"{path}: instances are read from .parquet, .csv or .csv.gz files.")
     try:
-        table = _read_csv(path) if is_csv else pyarrow.parquet.read_table(path)
+        table = _read_csv(path) if is_csv else read_parquet(path)
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         raise DataError(f"{path}: cannot be read as {'CSV' if is_csv else 'Parquet'}: {error}") from error
     first_row = 2 if is_csv else 0  # a CSV's header is row 1

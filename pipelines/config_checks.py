@@ -11,12 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.files.arrow import open_parquet
 from crowdzoo.models.methods import check_method
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
         if problem is None:
             try:
                 problem = _column_problem(_columns(path), needed)
-            except (OSError, ValueError, EOFError, pa.ArrowException) as error:
+            except (OSError, ValueError, EOFError) as error:
                 problem = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
         if problem is not None:
             problems.append(f"{key}: {path} {problem}")
@@ -112,7 +110,8 @@ def _file_problem(path: Path, suffixes: tuple[str, ...]) -> str | None:
 def _columns(path: Path) -> list[str]:
     """Names of the columns of a table, from its head alone."""
     if path.suffix == ".parquet":
-        return list(pq.read_schema(path).names)
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as raw:
         head = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="").readline()
     if ".jsonl" in path.name:

@@ -93,7 +93,7 @@ def test_missing_and_foreign_files_are_refused(tmp_path):
         read_instances(tmp_path / "nowhere.csv")
     with pytest.raises(DataError, match=r"read from .parquet, .csv"):
         read_instances(write(tmp_path, "", "instances.xlsx"))
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
+    with pytest.raises(DataError, match="not a whole Parquet file"):
         read_instances(write(tmp_path, "no parquet", "instances.parquet"))
 
 

@@ -79,11 +79,11 @@ def read_result(
     Raises:
         DataError: a file is missing.
     """
-    import pyarrow.parquet
+    from crowdzoo.files.arrow import read_parquet
 
     folder = Path(folder)
     for name in files:
         if not (folder / name).is_file():
             raise DataError(f"{folder} is not {what}'s folder: it has no {name}.")
-    tables = [pyarrow.parquet.read_table(folder / name) for name in files[:-1]]
+    tables = [read_parquet(folder / name) for name in files[:-1]]
     return tables, json.loads((folder / files[-1]).read_text(encoding="utf-8"))

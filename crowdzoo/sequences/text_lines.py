@@ -6,7 +6,6 @@ import gzip
 import io
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo._sources import check_file
 from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.regular import open_regular
 
 __all__ = ["integers_if_all", "is_text", "name_array", "read_lines", "readable", "shorten", "shown", "write_lines"]
 
@@ -25,21 +24,10 @@ LONGEST_LINE = 64 << 20
 
 def read_lines(name: str, note: Callable[[BadRow], None]) -> Iterator[tuple[int, str | None]]:
     """Lines of a text file with their numbers, from 1; None for one that is noted as bad."""
-    path = Path(name)
-    check_file(path, name)
     empty = True
-    with _opened(path) as stream:
+    with open_regular(name) as stream:
         number = 0
-        while True:
-            try:
-                raw = stream.readline(LONGEST_LINE)
-            except EOFError:
-                raise DataError(f"{name}: the gzip file is cut off; copy or download it again.") from None
-            except (gzip.BadGzipFile, zlib.error) as error:
-                text = f"{name}: not a sound gzip file ({error}). Copy it again, or mend its name."
-                raise DataError(text) from None
-            if not raw:
-                break
+        while raw := stream.readline(LONGEST_LINE):
             number += 1
             if number == 1:
                 raw = _without_mark(name, raw)
@@ -72,12 +60,6 @@ def _without_mark(name: str, raw: bytes) -> bytes:
     if raw.startswith(b"\x1f\x8b"):
         raise DataError(f"{name}: the file is compressed with gzip; let its name end in .gz.")
     return raw.removeprefix(b"\xef\xbb\xbf")
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> Path:

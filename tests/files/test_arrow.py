@@ -1,0 +1,128 @@
+"""Parquet files that somebody made on purpose: none runs code, all end in a `DataError`."""
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo import Annotations, cli
+from crowdzoo.aggregation import Aggregation, MajorityVote, RatingAggregation, RatingMean
+from crowdzoo.errors import DataError
+from crowdzoo.files.arrow import open_parquet, read_parquet
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
+CONFIG = "name: pets\ndata: {annotations: %s, instances: %s}\noutput: {root: out}\n"
+REFUSED = "Python extension type" if hasattr(pa, "PyExtensionType") else ""
+
+
+class _MakesAMarker:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return open, (str(self.marker), "w")
+
+
+def malicious(path, marker, names=("task", "annotator", "label", "gold", "text", "features")):
+    """A sound Parquet file of strings whose first column says that it is a pickled Python type."""
+    metadata = {
+        b"ARROW:extension:name": b"arrow.py_extension_type",
+        b"ARROW:extension:metadata": pickle.dumps(_MakesAMarker(marker)),
+    }
+    fields = [pa.field(name, pa.string(), metadata=metadata if name == names[0] else None) for name in names]
+    pq.write_table(pa.table([pa.array(["1", "2"])] * len(names), schema=pa.schema(fields)), path)
+
+
+COMMANDS = (
+    "aggregate bad.parquet --out out",
+    "aggregate good.csv --gold bad.parquet --out out",
+    "quality bad.parquet",
+    "train good.csv bad.parquet --out model.keras",
+    "train bad.parquet instances.csv --out model.keras",
+    "predict served bad.parquet",
+    "run check.yaml --check",
+    "run instances.yaml --check",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_runs_code_out_of_a_parquet_file(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    malicious("bad.parquet", tmp_path / "marker")
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "instances.csv").write_text("task,f0\n1,0.5\n2,2.5\n")
+    (tmp_path / "check.yaml").write_text(CONFIG % ("bad.parquet", "instances.csv"))
+    (tmp_path / "instances.yaml").write_text(CONFIG % ("good.csv", "bad.parquet"))
+    code = cli.main(command.split())
+    message = capsys.readouterr().err
+    assert not (tmp_path / "marker").exists()
+    assert code in (3, 4)
+    assert "bad.parquet" in message
+    assert REFUSED in message
+
+
+def test_no_result_folder_runs_code(tmp_path):
+    crowd = Annotations.from_arrays([1, 1, 2], ["a", "b", "a"], ["x", "y", "y"])
+    ratings = Annotations.from_arrays([1, 1, 2], ["a", "b", "a"], [1.0, 2.0, 3.0], kind="regression")
+    for result in (MajorityVote().fit(crowd), RatingMean().fit(ratings)):
+        for name in ("tasks.parquet", "annotators.parquet"):
+            folder = result.to_parquet(tmp_path / f"{type(result).__name__}-{name}")
+            malicious(folder / name, tmp_path / "marker", ("task", "annotator"))
+            with pytest.raises(DataError, match=name):
+                type(result).from_parquet(folder)
+            assert not (tmp_path / "marker").exists()
+
+
+def test_opening_the_door_stops_the_pickles_of_everybody_in_the_process(tmp_path):
+    malicious(tmp_path / "bad.parquet", tmp_path / "marker")
+    code = (
+        "import crowdzoo.files.arrow, pyarrow.parquet as pq, contextlib, sys\n"
+        "with contextlib.suppress(Exception):\n    pq.read_table(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "bad.parquet")], check=True)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_no_other_module_opens_files_with_arrow():
+    calls = re.compile(r"\bread_table\(|ParquetFile\(|read_schema\(")
+    found = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("crowdzoo", "components", "pipelines", "serving")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if path != ROOT / "crowdzoo/files/arrow.py"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if calls.search(line) and "write" not in line
+    ]
+    assert found == []
+
+
+def test_whatever_cannot_be_read_is_a_data_error_that_names_the_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"task": ["a", "b"] * 500}), path)
+    whole = path.read_bytes()
+    for content in (b"", b"PAR1", whole[:-3], whole[:100], whole[:20] + b"\xff" * 40 + whole[60:], b"PAR1" * 100):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"t\.parquet"):
+            read_parquet(path)
+
+
+def test_names_of_columns_that_are_not_utf8_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"taskXY": ["a"], "b": [1]}), path)
+    path.write_bytes(path.read_bytes().replace(b"taskXY", b"task\xff\xfe"))
+    with pytest.raises(DataError, match=r"t\.parquet"):
+        open_parquet(path)
+
+
+@pytest.mark.parametrize("reader", [Aggregation, RatingAggregation])
+def test_a_result_folder_with_cut_files_is_refused(reader, tmp_path):
+    for name in ("tasks.parquet", "annotators.parquet", "summary.json"):
+        (tmp_path / name).write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"tasks\.parquet"):
+        reader.from_parquet(tmp_path)
