@@ -1,21 +1,41 @@
 """Errors that a user can mend: the command line prints them without a traceback."""
 
 import difflib
+import re
+import reprlib
 from collections.abc import Iterable, Sequence
 
-__all__ = ["BadRow", "ConfigError", "CrowdzooError", "DataError", "PipelineError", "ServingError", "did_you_mean"]
+__all__ = [
+    "BadRow",
+    "ConfigError",
+    "CrowdzooError",
+    "DataError",
+    "PipelineError",
+    "ServingError",
+    "did_you_mean",
+    "short_repr",
+    "shorten",
+]
 
 SHOWN = 10
+LONGEST_VALUE = 80
+LONGEST_LINE = 1000
+# An opening quote follows no letter, as an apostrophe does, and a closing one comes before none.
+_QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")
+_WORD = re.compile(r"\S{201,}")
 
 
 class CrowdzooError(Exception):
-    """Parent of every error that crowdzoo raises on purpose.
+    """Parent of every error that crowdzoo raises on purpose. Long values in its message are shortened.
 
     Attributes:
         exit_code: what the command `crowdzoo` exits with when it meets the error.
     """
 
     exit_code = 1
+
+    def __init__(self, *parts: object):
+        super().__init__(*(_short_message(part) if isinstance(part, str) else part for part in parts))
 
 
 class BadRow:
@@ -45,7 +65,7 @@ class BadRow:
             place += f", row {self.row}"
         if self.column is not None:
             place += f", column '{self.column}'"
-        return f"{place}: {self.value!r} {self.reason}"
+        return f"{place}: {short_repr(self.value)} {self.reason}"
 
 
 class DataError(CrowdzooError, ValueError):
@@ -97,5 +117,53 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     Returns:
         " Did you mean 'nearest'?", or nothing where none is near.
     """
+    if isinstance(name, str) and len(name) > LONGEST_VALUE:
+        return ""
     near = difflib.get_close_matches(str(name), list(known), 1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return f" Did you mean {short_repr(near[0])}?" if near else ""
+
+
+def shorten(text: str) -> str:
+    """Text for an error message, 80 characters at most."""
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def short_repr(value: object) -> str:
+    """`repr(value)` for an error message, about 80 characters at most, whatever the value holds."""
+    if isinstance(value, str):
+        return repr(shorten(value))
+    if isinstance(value, bytes):
+        return shorten(repr(value[:LONGEST_VALUE]))
+    try:
+        return shorten(_REPR.repr(value))
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return f"a {type(value).__name__} too long to show"
+
+
+def _long_repr() -> reprlib.Repr:
+    """A repr that follows no value further than a message shows it."""
+    limits = reprlib.Repr()
+    for name in ("maxtuple", "maxlist", "maxarray", "maxdict", "maxset", "maxfrozenset", "maxdeque"):
+        setattr(limits, name, LONGEST_VALUE // 2)
+    for name in ("maxstring", "maxlong", "maxother"):
+        setattr(limits, name, 2 * LONGEST_VALUE)
+    limits.maxlevel = 4
+    return limits
+
+
+_REPR = _long_repr()
+
+
+def _short_message(text: str) -> str:
+    """A message without the rest of long quoted values, long words and long lines."""
+    if len(text) <= LONGEST_VALUE:
+        return text
+    text = _QUOTED.sub(lambda found: f"{found[1]}{shorten(found[2])}{found[1]}", text)
+    # a path may be long
+    text = _WORD.sub(lambda found: found[0] if "/" in found[0] and len(found[0]) < 4096 else shorten(found[0]), text)
+    if len(text) <= LONGEST_LINE:
+        return text
+    half = LONGEST_LINE // 2
+    return "\n".join(
+        line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in text.split("\n")
+    )

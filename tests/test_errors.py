@@ -1,0 +1,58 @@
+"""Messages stay short, whatever value they quote."""
+
+import pickle
+
+import pytest
+
+from crowdzoo.errors import BadRow, ConfigError, DataError, ServingError, did_you_mean, short_repr
+
+LONG = "long value " * 6000
+
+
+@pytest.mark.parametrize("error", [ConfigError, DataError, ServingError])
+def test_a_value_of_60_kb_is_shortened_in_a_message(error):
+    start, end = "prior is a number. Received: prior=", ". Choose one of 'a', 'b'. The annotators' labels don't change."
+    for value in (repr(LONG), repr(LONG.replace(" ", "")), LONG.replace(" ", ""), repr("it's " + LONG)):
+        message = str(error(start + value + end))
+        assert message.startswith(start + value[:70])
+        assert message.endswith(end)
+        assert len(message) < len(start) + len(end) + 90
+    message = str(error(start + LONG + end))
+    assert message.startswith(start)
+    assert message.endswith(end)
+    assert len(message) < 1100
+
+
+def test_prose_and_paths_are_left_whole():
+    for message in [
+        "'cat.' is what one annotator's labels say, and the methods' classes don't have it, nor the others' ones: 'dog'",
+        "/" + "folder/" * 60 + "file.csv is empty.",
+        "choose one of " + ", ".join(f"'method-{number}'" for number in range(40)),
+    ]:
+        assert str(ConfigError(message)) == message
+
+
+def test_bad_rows_show_80_characters_of_a_value():
+    deep = []
+    for _ in range(10_000):
+        deep = [deep]
+    wide = ["x"] * 9
+    for _ in range(9):  # "billion laughs"
+        wide = [wide] * 9
+    for value in (LONG, LONG.encode(), list(LONG), deep, wide, {"a": wide}, 10**9000, [10**9000]):
+        assert len(str(BadRow("a.csv", 2, "label", value, "is bad."))) < 130
+    assert str(BadRow("a.csv", 2, "label", "cat", "is bad.")) == "a.csv, row 2, column 'label': 'cat' is bad."
+    assert [short_repr(value) for value in ([1, [2.5, None]], {"a": (True,)}, b"x", "ü\n")] == [
+        "[1, [2.5, None]]", "{'a': (True,)}", "b'x'", r"'ü\n'",
+    ]  # fmt: skip
+
+
+def test_a_long_name_has_no_near_one_and_a_near_one_is_shown_short():
+    assert did_you_mean("dwaid", ["dawid", "mace"]) == " Did you mean 'dawid'?"
+    assert did_you_mean(LONG, [LONG + "s"]) == ""
+    assert len(did_you_mean("x" * 80, ["x" * 90])) < 110
+
+
+def test_errors_can_be_sent_between_processes():
+    error = pickle.loads(pickle.dumps(DataError("bad", [BadRow("a.csv", 2, "label", LONG, "is bad.")])))
+    assert str(error).startswith("bad\n  a.csv, row 2")
