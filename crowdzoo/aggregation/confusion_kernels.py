@@ -30,6 +30,7 @@ TILE = 64  # tasks; the product of their totals, each at most K, must not overfl
 MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
 AHEAD = 16
+NORMALISED = 2**15  # cells at a time: what fits the cache between both passes
 U = np.uint64  # signed indices cost a wrap-around check each
 
 # === Vector arithmetic ===
@@ -397,7 +398,7 @@ def normalised_logs(
         `[annotator, said, true]`, [R, K, K].
     """
     logs = np.empty_like(counts) if out is None else out
-    step = max(1, 2**15 // max(counts.shape[1] ** 2, 1))  # what fits the cache between both passes
+    step = max(1, NORMALISED // max(counts.shape[1] ** 2, 1))
 
     def fill(begins: Sequence[int]) -> None:
         for begin in begins:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -17,6 +18,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 VARIABLE = "CROWDZOO_THREADS"
+_current = threading.local()  # in a thread of the pool: `stop`, which ends the call that it works for
 
 
 def num_threads() -> int:
@@ -39,8 +41,12 @@ def num_threads() -> int:
 def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], threads: int) -> list[T]:
     """Calls `function` with consecutive parts of `items`, one part a thread.
 
-    Not to be called from within itself. Which thread gets what depends on the number of threads only, so sums come out
-    the same in every run.
+    Which part has which items depends on the number of threads only, so sums come out the same in every run. A call
+    from within `function` works through its parts in the thread that it is in: all threads may wait for such calls, and
+    none would be left to do them.
+
+    Where the caller is interrupted (Ctrl-C) or an earlier part fails, the others stop at their next call of
+    `in_threads`, or at the end of their part.
 
     Args:
         function: of a part.
@@ -50,12 +56,38 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
     Returns:
         The results, in the order of the parts; one for an empty part where there are no items.
     """
+    outer: threading.Event | None = getattr(_current, "stop", None)
+    if outer is not None and outer.is_set():
+        raise CancelledError("The call of in_threads that this one is part of was interrupted.")
+    parts = _parts(items, threads)
+    if outer is not None or len(parts) == 1:
+        return [function(part) for part in parts]
+    stop = threading.Event()
+
+    def work(part: Sequence[Item]) -> T:
+        _current.stop = stop
+        try:
+            return function(part)
+        finally:
+            _current.stop = None
+
+    futures: list[Future[T]] = []
+    try:
+        for part in parts:
+            futures.append(_pool(os.getpid(), len(parts)).submit(work, part))
+        return [future.result() for future in futures]
+    except BaseException:
+        stop.set()
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def _parts(items: Sequence[Item], threads: int) -> list[Sequence[Item]]:
+    """Consecutive parts of about equal length, at most one a thread; a single one may be empty."""
     threads = max(1, min(threads, len(items)))
-    if threads == 1:
-        return [function(items)]
     ends = [len(items) * part // threads for part in range(threads + 1)]
-    parts = (items[begin:end] for begin, end in pairwise(ends))
-    return list(_pool(os.getpid(), threads).map(function, parts))
+    return [items[begin:end] for begin, end in pairwise(ends)]
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,214 @@
+"""Threads: calls within calls, interruption, and both sides of every threshold that cuts work into parts."""
+
+import importlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from concurrent.futures import Future
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import METHODS, ConvergenceWarning, create, threads
+from crowdzoo.aggregation.threads import in_threads
+from crowdzoo.testing.aggregators import simulated_crowd
+
+
+def finished(function):
+    """What `function` returns; fails where it does not end. The thread is a daemon, so that the tests go on."""
+    future = Future()
+
+    def run():
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result(timeout=120)
+
+
+def test_a_call_within_a_call_ends_and_has_the_same_parts():
+    outer = finished(lambda: in_threads(lambda part: in_threads(list, part, 2), range(12), 2))
+    assert outer == [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
+
+
+def test_a_failure_in_a_part_is_raised_and_the_threads_work_on():
+    def fail(part):
+        raise ValueError(f"part {part[0]}")
+
+    with pytest.raises(ValueError, match="part 0"):
+        in_threads(fail, range(4), 2)
+    assert in_threads(sum, range(4), 2) == [1, 5]
+
+
+INTERRUPTED = """
+from crowdzoo.aggregation.threads import in_threads
+
+def endless(part):
+    print("at work", flush=True)
+    while True:
+        in_threads(len, range(4), 2)
+
+in_threads(endless, range(2), 2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to a process there")
+def test_an_interrupt_ends_the_process():
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"at work\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode in (1, -signal.SIGINT)
+    assert b"KeyboardInterrupt" in errors
+
+
+# === Both sides of every threshold ===
+
+
+class Watched(int):
+    """A threshold that knows whether anybody has read it."""
+
+    was_read = False
+
+    def _number(self):
+        self.was_read = True
+        return int(self)
+
+    def __floordiv__(self, other):
+        return self._number() // other
+
+    def __lt__(self, other):
+        return self._number() < other
+
+    def __gt__(self, other):
+        return self._number() > other
+
+    def __add__(self, other):
+        return self._number() + other
+
+    __radd__ = __add__
+    __hash__ = int.__hash__
+
+
+VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc", "worker-clustering")
+CHAINS = ("hmm-crowd", "bsc-seq")
+READERS = {
+    "block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "counts.MOST_CELLS": VOTES_AND_TABLES,
+    "counts.MAX_TABLES": VOTES_AND_TABLES,
+    "confusion_kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
+    "dawid_skene.PART": ("dawid-skene",),
+    "dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
+    "label_model.CELLS": ("label-model",),
+    "markov_chain.TOKENS": CHAINS,
+}
+"""Every threshold below which work is one piece, and the methods that read it."""
+
+FEW = {"ebcc": {"num_starts": 3, "max_iter": 3}, "mmce": {"folds": 2, "max_iter": 3}}
+RUNS = [(threshold, method) for threshold, methods in READERS.items() for method in methods]
+
+
+def sentences():
+    """20 sentences of 3 tokens, each tagged by 3 of 5 annotators."""
+    rng = np.random.default_rng(0)
+    task_ids, positions = np.divmod(np.arange(60), 3)
+    truth = rng.integers(2, size=60)
+    who = (task_ids[:, None] + np.arange(3)) % 5
+    labels = np.where(rng.random((60, 3)) < 0.8, truth[:, None], 1 - truth[:, None])
+    return Annotations(
+        "sequence",
+        *(np.asarray(column, np.int64).ravel() for column in (np.repeat(task_ids, 3), who, labels)),
+        np.arange(20),
+        np.arange(5),
+        np.array(["O", "B-X", "I-X"], object),
+        positions=np.repeat(positions, 3),
+    )
+
+
+def posteriors(method, monkeypatch, num_threads):
+    monkeypatch.setenv("CROWDZOO_THREADS", str(num_threads))
+    if method in METHODS:
+        annotations = simulated_crowd(60, 8, 2 if method == "kos" else 3)[0]
+        aggregator = create(method, **FEW.get(method, {}))
+    else:
+        annotations, aggregator = sentences(), create(method, kind="sequence")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return finished(lambda: aggregator.fit(annotations)).posteriors
+
+
+@pytest.mark.parametrize("method", [*METHODS, *CHAINS])
+def test_any_number_of_threads_gives_the_same(method, monkeypatch):
+    alone = posteriors(method, monkeypatch, 1)
+    for num_threads in (2, 5):
+        np.testing.assert_allclose(posteriors(method, monkeypatch, num_threads), alone, rtol=0, atol=1e-9)
+
+
+@pytest.fixture
+def dealt(monkeypatch):
+    """How many pieces of work each call of `in_threads` had, and in how many parts they went."""
+    calls, deal = [], threads._parts
+
+    def counted(items, number):
+        parts = deal(items, number)
+        calls.append((len(items), len(parts)))
+        return parts
+
+    monkeypatch.setattr(threads, "_parts", counted)
+    return calls
+
+
+@pytest.mark.parametrize(("threshold", "method"), RUNS, ids=[f"{name}-{method}" for name, method in RUNS])
+def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch, dealt):
+    module, name = threshold.split(".")
+    whole = posteriors(method, monkeypatch, 1)
+    monkeypatch.setattr("crowdzoo.aggregation.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
+    monkeypatch.setattr("crowdzoo.aggregation.block.MAX_ANNOTATIONS", 7 if module == "counts" else 2**62)
+    calls = []
+    for value in (1, 2**62):
+        dealt.clear()
+        watched = Watched(value)
+        monkeypatch.setattr(importlib.import_module(f"crowdzoo.aggregation.{module}"), name, watched)
+        np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
+        assert watched.was_read
+        calls.append(tuple(dealt))
+    if threshold not in ("dawid_skene.PART", "label_model.CELLS"):  # which cut work within one thread
+        assert calls[0] != calls[1]  # else a whole was compared with a whole
+
+
+THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
+NO_PARTS = {
+    "confusion_kernels.CACHED": "when to prefetch",
+    "ebcc.MAX_CELLS": "refuses",
+    "mmce.MAX_CELLS": "refuses",
+    "one_coin.MAX_CELLS": "leaves out confusions",
+    "beam.MAX_SHARD_BYTES": "see test_beam.py",
+    "beam.MIN_ANNOTATIONS, MAX_ANNOTATIONS": "see test_beam.py",
+    "beam.MAX_ROWS_BYTES": "see test_beam.py",
+    "block.MIN_ANNOTATIONS": "a lower bound of MAX_ANNOTATIONS",
+}
+
+
+def test_every_threshold_is_in_the_table():
+    known = {*READERS, *NO_PARTS}
+    for path in Path(threads.__file__).parent.glob("*.py"):
+        for line in THRESHOLD.findall(path.read_text()):
+            assert f"{path.stem}.{line.partition(' = ')[0]}" in known, line
+
+
+def test_a_watched_threshold_notices_that_it_is_read():
+    watched = Watched(3)
+    assert not watched.was_read
+    assert min(5, watched) == 3
+    assert watched.was_read
