@@ -17,6 +17,14 @@ import sys
 ROOT = os.path.dirname(os.path.abspath(__file__))
 UV_VERSION = "0.13.8"
 ZIG_VERSION = "ziglang==0.17.0"
+# Debian's Python links extensions with an option that zig's linker does not know; it only makes calls faster
+WRAPPER = """#!/bin/sh
+for word do
+  shift
+  [ "$word" = -Wl,-Bsymbolic-functions ] || set -- "$@" "$word"
+done
+exec "%s" %s "$@"
+"""
 STAMP = ".crowdzoo-stamp"
 # TFX 1.21 (Python 3.11 - 3.13) has wheels for this glibc and later; TFX 1.16 (Python 3.10) for older ones too
 MODERN_GLIBC = (2, 38)
@@ -123,7 +131,7 @@ def find_or_install_compiler(uv, env):
     for variable, command in (("CC", "cc"), ("CXX", "c++")):
         path = os.path.join(folder, command)
         with open(path, "w") as file:
-            file.write('#!/bin/sh\nexec "%s" %s "$@"\n' % (os.path.join(folder, "ziglang", "zig"), command))
+            file.write(WRAPPER % (os.path.join(folder, "ziglang", "zig"), command))
         os.chmod(path, 0o755)
         env[variable] = path
 
@@ -232,7 +240,7 @@ def set_up_main():
     ]  # byte-compiled, TFX imports in half the time
     if subprocess.run(command, cwd=ROOT, env=env).returncode != 0:
         stop(
-            "uv could not install the locked packages; its message is above. Run `make setup` again once it is mended."
+            "uv could not install the locked packages; its message is above. Run `make setup` again once it is fixed."
         )
     write_stamp(".venv", stamp)
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -92,3 +93,16 @@ def test_a_wheelhouse_given_to_pip_counts_for_uv(monkeypatch):
 def test_the_interpreter_of_these_tests_has_what_the_set_up_asks_for():
     assert bootstrap.version_of(sys.executable) == "{}.{}".format(*sys.version_info[:2])
     assert bootstrap.version_of(str(ROOT / "README.md")) is None
+
+
+def test_the_replacement_compiler_gets_every_option_but_the_one_that_it_refuses(tmp_path):
+    compiler = tmp_path / "zig"
+    compiler.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    wrapper = tmp_path / "c++"
+    wrapper.write_text(bootstrap.WRAPPER % (compiler, "c++"))
+    for path in (compiler, wrapper):
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    ended = subprocess.run(
+        [wrapper, "-shared", "-Wl,-O1", "-Wl,-Bsymbolic-functions", "-o", "a b.so"], capture_output=True, text=True
+    )
+    assert ended.stdout.splitlines() == ["c++", "-shared", "-Wl,-O1", "-o", "a b.so"]
