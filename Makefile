@@ -5,10 +5,10 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 BESIDE := tests/aggregation tests/components tests/datasets tests/quality tests/report tests/sequences
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
+.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install everything from the lock into .venv
 	@$(PYTHON) bootstrap.py
@@ -53,6 +53,9 @@ test-backends: ## the layers, losses and models on JAX and PyTorch, all of it; `
 
 fuzz: setup ## strange inputs against every reader, command and server: SEED=0 MINUTES=5 TARGETS="annotations-csv ..."
 	@$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),0) --minutes $(or $(MINUTES),5) $(TARGETS)
+
+test-debian13: ## the README's two commands on a new machine, Debian 13 in a folder (as root, with debootstrap)
+	@.ci/debian13
 
 lint: setup ## style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
