@@ -239,9 +239,7 @@ def set_up_main():
         "--compile-bytecode",
     ]  # byte-compiled, TFX imports in half the time
     if subprocess.run(command, cwd=ROOT, env=env).returncode != 0:
-        stop(
-            "uv could not install the locked packages; its message is above. Run `make setup` again once it is fixed."
-        )
+        stop("uv could not install the locked packages; its message is above. Run `make setup` again once it is fixed.")
     write_stamp(".venv", stamp)
 
 

@@ -23,6 +23,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -487,10 +488,15 @@ def _thinned(table: dict) -> Iterator[str]:
     yield _markdown(head, rows)
 
 
+def _mean(values: list[float]) -> Fraction:
+    """Mean of the decimal numbers as they are saved: exact, so that a tie rounds alike on every machine."""
+    return statistics.mean(Fraction(str(value)) for value in values)
+
+
 def _brier(table: dict, methods: list[str]) -> Iterator[list[str]]:
     for method in methods:
         values = [row["methods"].get(method, {}).get("ours", {}).get("brier") for row in table["sets"].values()]
-        mean = "–" if None in values else f"{statistics.mean(values):.3f}"
+        mean = "–" if None in values else f"{float(round(_mean(values), 3)):.3f}"
         yield [method, *("–" if value is None else f"{value:.3f}" for value in values), mean]
 
 

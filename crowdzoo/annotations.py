@@ -18,7 +18,7 @@ from crowdzoo._sources import ParquetSource, Source, did_you_mean
 from crowdzoo._text_files import CsvSource, JsonlSource
 from crowdzoo._vocabulary import names_array
 from crowdzoo.check_scale import check_ends
-from crowdzoo.errors import BadRow, ConfigError, DataError
+from crowdzoo.errors import BadRow, ConfigError, DataError, short_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -627,11 +627,13 @@ class Annotations:
             lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
             unknown = [name for name in given.tolist() if name not in lookup]
             if unknown:
-                raise DataError(f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {unknown[0]!r}.")
+                raise DataError(
+                    f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
+                )
             codes = np.array([lookup[name] for name in given.tolist()], dtype=np.int64)
         names, counts = np.unique(codes, return_counts=True)
         if len(names) < len(codes):
-            raise DataError(f"task {self.tasks[names[counts > 1][0]]!r} is selected more than once.")
+            raise DataError(f"task {short_repr(self.tasks[names[counts > 1][0]])} is selected more than once.")
         return codes
 
     def restrict(self, *, redundancy: int, seed: int = 0) -> Annotations:

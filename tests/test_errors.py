@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, ServingError, did_you_mean, short_repr
@@ -25,7 +26,7 @@ def test_a_value_of_60_kb_is_shortened_in_a_message(error):
 
 def test_prose_and_paths_are_left_whole():
     for message in [
-        "'cat.' is what one annotator's labels say, and the methods' classes don't have it, nor the others' ones: 'dog'",
+        "'cat.' is what one annotator's labels say, and the methods' classes don't have it, nor others' ones: 'dog'",
         "/" + "folder/" * 60 + "file.csv is empty.",
         "choose one of " + ", ".join(f"'method-{number}'" for number in range(40)),
     ]:
@@ -56,3 +57,12 @@ def test_a_long_name_has_no_near_one_and_a_near_one_is_shown_short():
 def test_errors_can_be_sent_between_processes():
     error = pickle.loads(pickle.dumps(DataError("bad", [BadRow("a.csv", 2, "label", LONG, "is bad.")])))
     assert str(error).startswith("bad\n  a.csv, row 2")
+
+
+def test_a_scalar_of_numpy_is_shown_as_the_value_that_it_is():
+    assert short_repr(np.int64(3)) == "3"
+    assert short_repr(np.str_("cat")) == "'cat'"
+    assert (
+        str(BadRow("a.csv", 2, "label", np.float64(0.5), "is no class."))
+        == "a.csv, row 2, column 'label': 0.5 is no class."
+    )

@@ -121,7 +121,7 @@ class CoNAL(CrowdLayer):
                 f"got shape {table.shape}"
             )
         if not np.isfinite(table).all():
-            raise ValueError(f"CoNAL: annotator_features must be finite, got {table[~np.isfinite(table)][0]!r}")
+            raise ValueError(f"CoNAL: annotator_features must be finite, got {table[~np.isfinite(table)][0]}")
         return table.tolist()
 
     # === Weights ===

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import check_choice, check_number, check_seed
 from crowdzoo.aggregation.compiled import compiled
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.quality.ratings import Ratings, ratings_of
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def _class_values(annotations: Annotations, metric: str, given: ArrayLike | None
     classes: NDArray[Any] = np.asarray(annotations.classes)
     if classes.dtype.kind not in "iu":
         raise DataError(
-            f"Distances of metric {metric!r} need numbers, and the classes are names such as {classes[0]!r}: give "
-            f"values=[...], one number a class, or take metric='nominal' or 'ordinal'."
+            f"Distances of metric {metric!r} need numbers, and the classes are names such as {short_repr(classes[0])}: "
+            f"give values=[...], one number a class, or take metric='nominal' or 'ordinal'."
         )
     return classes.astype(np.float64)
 

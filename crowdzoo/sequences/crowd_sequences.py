@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.annotations import Annotations
-from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 from crowdzoo.sequences.tags import Span, TagSet, spans_of
 
 __all__ = ["CrowdSequences"]
@@ -108,9 +108,8 @@ class CrowdSequences:
             found = []
             for pair in ragged[:SHOWN]:
                 task, annotator = divmod(int(pairs[pair]), crowd.num_annotators)
-                reason = (
-                    f"labels of sentence {crowd.tasks[task]!r}, which has {lengths[task]} tokens. Label all or none."
-                )
+                sentence = short_repr(crowd.tasks[task])
+                reason = f"labels of sentence {sentence}, which has {lengths[task]} tokens. Label all or none."
                 found.append(BadRow("annotations", None, str(crowd.annotators[annotator]), int(rows[pair]), reason))
             raise DataError("An annotator of a sentence labels each of its tokens once.", found, len(ragged))
 

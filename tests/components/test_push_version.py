@@ -136,7 +136,7 @@ def test_an_empty_folder_and_numbers_that_are_no_versions_are_left_alone(tmp_pat
 def test_no_number_above_the_highest_is_an_error(tmp_path):
     model, serving = write_model(tmp_path / "a", "a"), tmp_path / "serving"
     (serving / str(2**63 - 1)).mkdir(parents=True)
-    with pytest.raises(PipelineError, match="no version number is left above 9223372036854775807. Remove that version"):
+    with pytest.raises(PipelineError, match="no version number is left above 9223372036854775807"):
         push_version(model, serving)
     assert len(list(serving.iterdir())) == 1
 
