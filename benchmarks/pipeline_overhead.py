@@ -33,7 +33,7 @@ from crowdzoo.models.training import TrainingSettings, train
 dataset = datasets.load("labelme")
 rows = np.flatnonzero(dataset.split == "train")
 annotations = dataset.annotations.select_tasks(rows)
-model = train(TrainingSettings(), dataset.instances[rows], annotations=annotations)
+model = train(TrainingSettings(), dataset.instances[rows], annotations=annotations, tasks=annotations.tasks)
 export_model(model, sys.argv[1], classes=list(annotations.classes), annotators=list(annotations.annotators),
              warmup_instances=dataset.instances[rows[:16]])
 """

@@ -136,7 +136,7 @@ def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
     sentences = read_examples(fn_args.train_files, info)
     tf.config.experimental.enable_op_determinism()
     model, encoder = train_tagger(
-        settings, sentences.tokens, sentences.annotations, scheme=info["scheme"],
+        settings, sentences.tokens, sentences.annotations, tasks=sentences.annotations.tasks, scheme=info["scheme"],
         tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
     )  # fmt: skip
     _save(model, model.history, Path(fn_args.model_run_dir), encoder)

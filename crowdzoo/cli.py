@@ -412,7 +412,7 @@ def _train(arguments: argparse.Namespace) -> None:
         seed=arguments.seed, **given,
     )  # fmt: skip
     used = annotations.select_tasks(np.flatnonzero(training))
-    labels: dict[str, Any] = {"annotations": used}
+    labels: dict[str, Any] = {"annotations": used, "tasks": used.tasks}
     if not learned:
         aggregator = aggregation.create(
             arguments.method, **_accepted(arguments.method, seed=arguments.seed), **hyperparameters

@@ -112,7 +112,7 @@ def train_ratings(
     annotations = read(arguments, kind="regression", tasks=instances.tasks, **scale)
     training = np.ones(len(instances), bool) if instances.split is None else instances.split != "eval"
     used = annotations.select_tasks(np.flatnonzero(training))
-    labels: dict[str, Any] = {"annotations": used}
+    labels: dict[str, Any] = {"annotations": used, "tasks": used.tasks}
     if aggregator is not None:
         # a task that nobody rated has the mean of the others there, and nothing to teach
         estimates = aggregator.fit(used).estimates

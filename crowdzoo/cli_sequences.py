@@ -74,7 +74,8 @@ def train_sentences(
         distribution = np.split(result.posteriors, result.starts[1:-1])
     with progress("training", settings.epochs) as step:
         model, encoder = train_tagger(
-            settings, sequences.tokens, sequences.annotations, scheme=sequences.scheme, tag_distribution=distribution,
+            settings, sequences.tokens, sequences.annotations, tasks=sequences.annotations.tasks,
+            scheme=sequences.scheme, tag_distribution=distribution,
             callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())],
         )  # fmt: skip
     rows = _sizes(sequences)

@@ -92,7 +92,7 @@ def _compared(sequences: CrowdSequences, settings: TaggerSettings, seeds: Sequen
                 how, distribution = {"method": AGGREGATED}, _targets(train, source, seed)
             model, encoder = train_tagger(
                 dataclasses.replace(settings, seed=seed, **how), train.tokens, train.annotations,
-                tag_distribution=distribution,
+                tasks=train.annotations.tasks, tag_distribution=distribution,
             )  # fmt: skip
             found = [test.tag_set.tags(codes) for codes in model.base.tag(encoder(test.tokens))]
             scores[name].append(span_scores(test.gold_tags(), found).f1)

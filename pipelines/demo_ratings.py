@@ -100,10 +100,11 @@ def _compared(dataset: CrowdDataset, settings: TrainingSettings, seeds: Sequence
         row: gold[training] if source == "gold" else _estimates(source, crowd, settings)
         for row, source in TARGETS.items()
     }
+    ratings = {"annotations": crowd, "tasks": crowd.tasks}
     scores = _Scores({row: [] for row in ROWS}, {row: [] for row in ROWS}, {})
     for seed in seeds:
         for row in ROWS:
-            labels: dict[str, Any] = {"annotations": crowd} if row in LAYERS else {"ratings": targets[row]}
+            labels: dict[str, Any] = ratings if row in LAYERS else {"ratings": targets[row]}
             how = dataclasses.replace(settings, seed=seed, method=LAYERS.get(row, AGGREGATED))
             model = train(how, x[training], **labels)
             found = model.predict(x[~training], verbose=0)[:, 0]

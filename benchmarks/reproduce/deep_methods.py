@@ -307,7 +307,7 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
                 curve["agreement"].append(float((said[watched.task_ids] == watched.labels).mean()))
                 curve["held_out"].append(held_out_likelihood(self.model, data.x[held], watched))
 
-    labels: dict[str, Any] = {"annotations": annotations}
+    labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
     if row.labels == "gold":
         labels = {"label_distribution": np.eye(annotations.num_classes)[data.gold[used]]}
     elif row.labels:
@@ -327,7 +327,7 @@ def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
     if model.crowd is None or model.crowd.stands_on_hidden_layer:
         return None
     known = getattr(model.crowd, "task_posteriors", None)
-    return model.posteriors(data.x, data.annotations) if known is None else known
+    return model.posteriors(data.x, data.annotations, tasks=data.annotations.tasks) if known is None else known
 
 
 def running_mean(values: list[float]) -> np.ndarray:

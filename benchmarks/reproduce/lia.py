@@ -341,7 +341,8 @@ def _lia(row: str, annotations: Annotations, data: CrowdSet, seed: int, settings
         def batches(self, batch_size: int, seed: int, **kwargs: Any) -> Any:
             if "tasks" in kwargs.get("inputs", ()):  # an E-step looks at every task once
                 return super().batches(batch_size, seed, **kwargs)
-            return ManySteps(CrowdBatches(self.x, self.annotations, batch_size=batch_size, seed=seed, **kwargs))
+            own = (self.x, self.annotations, self.annotations.tasks)
+            return ManySteps(CrowdBatches(*own, batch_size=batch_size, seed=seed, **kwargs))
 
     arguments = dict(NETWORKS[row])
     keras.utils.set_random_seed(seed)
@@ -383,9 +384,9 @@ def _lia(row: str, annotations: Annotations, data: CrowdSet, seed: int, settings
     epochs = settings["rounds"] * settings["steps_per_round"] // STEPS
     full = settings["batch"] is None
     batch = annotations.num_tasks if full else settings["batch"]
-    model.fit(Repeated(x, annotations), epochs=epochs, batch_size=batch, shuffle=not full, verbose=0)
+    model.fit(Repeated(x, annotations, annotations.tasks), epochs=epochs, batch_size=batch, shuffle=not full, verbose=0)
     found = {
-        "posterior": model.posteriors(x, annotations, batch_size=2048)[asked],
+        "posterior": model.posteriors(x, annotations, tasks=annotations.tasks, batch_size=2048)[asked],
         "h": model.predict(x, verbose=0, batch_size=2048)[asked],
     }
     known = data.gold >= 0

@@ -179,7 +179,8 @@ def train_row(row: str, x: np.ndarray, annotations: Annotations, gold: np.ndarra
     # every label: as many steps as the others
     repeated = len(x) / annotations.num_tasks
     batch = int(settings["batch_size"] * repeated)
-    model.fit(x, y, epochs=settings["epochs"], batch_size=batch, seed=seed, verbose=0)
+    tasks = y.tasks if isinstance(y, Annotations) else None
+    model.fit(x, y, tasks=tasks, epochs=settings["epochs"], batch_size=batch, seed=seed, verbose=0)
     return model
 
 
@@ -252,7 +253,7 @@ def text_bags(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -
         annotations, gold = reviews.text_annotations.select_tasks(train), reviews.text_gold[train]
         what = ROWS[row]
         start = time.perf_counter()
-        labels: dict[str, Any] = {"annotations": annotations}
+        labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
         if not isinstance(what, tuple):
             labels = {"ratings": gold}
             if what != "gold":

@@ -108,6 +108,7 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     characters = bool(base_arguments.pop("characters", 0))
     encoder = TokenEncoder.fit(crowd.tokens, tokenizer="whitespace", characters=characters)
     x, x_test = encoder(crowd.tokens), encoder(test.tokens)
+    ids = crowd.annotations.tasks
     started, cpu, runs = time.perf_counter(), time.process_time(), []
     for seed in seeds:
         keras.utils.set_random_seed(seed)
@@ -120,11 +121,13 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
         model.compile(keras.optimizers.Adam(1e-3))
         if layer is None:
             targets = distributions(row, data, seed)
-            batches: Any = CrowdBatches(x, crowd.annotations, batch_size=BATCH, seed=seed, inputs=(), targets=targets)
+            batches: Any = CrowdBatches(
+                x, crowd.annotations, ids, batch_size=BATCH, seed=seed, inputs=(), targets=targets
+            )
             batches = batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
             model.fit_batches(batches, epochs=row.epochs, verbose=0)
         else:
-            model.fit(x, crowd.annotations, epochs=row.epochs, batch_size=BATCH, seed=seed, verbose=0)
+            model.fit(x, crowd.annotations, tasks=ids, epochs=row.epochs, batch_size=BATCH, seed=seed, verbose=0)
         found = tagged(model, x_test)
         scores = span_scores(test.gold_tags(), [test.tag_set.tags(tags) for tags in found])
         own = own_tags(model, x, crowd)
@@ -188,7 +191,7 @@ def own_tags(model: Any, x: dict[str, np.ndarray], crowd: Any) -> list[np.ndarra
     """Tags of the training sentences: the posterior's where the layer has one."""
     if model.crowd is None or model.crowd.stands_on_hidden_layer:
         return tagged(model, x)
-    posteriors = model.posteriors(x, crowd.annotations)
+    posteriors = model.posteriors(x, crowd.annotations, tasks=crowd.annotations.tasks)
     return [p[:length].argmax(axis=-1) for p, length in zip(posteriors, crowd.lengths, strict=True)]
 
 

@@ -116,7 +116,8 @@ class Trainer:
         self.start.restore()
         for variable, fresh in zip(self.model.base.variables, self.make_base().variables, strict=True):
             variable.assign(fresh)
-        self.model.fit(x, targets, epochs=epochs, batch_size=BATCH_SIZE, seed=seed, verbose=0)
+        tasks = targets.tasks if isinstance(targets, Annotations) else None
+        self.model.fit(x, targets, tasks=tasks, epochs=epochs, batch_size=BATCH_SIZE, seed=seed, verbose=0)
         return self.model
 
 
@@ -253,7 +254,7 @@ def measure_ranking(table: dict[str, Any]) -> Iterator[None]:
         for seed in SEEDS:
             with Cost() as cost:
                 found = waum(
-                    lambda: music_base(x), x, annotations,
+                    lambda: music_base(x), x, annotations, tasks=annotations.tasks,
                     epochs=MUSIC["margin_epochs"], batch_size=BATCH_SIZE, margin=margin, seed=seed,
                 )  # fmt: skip
             ranked(name, -found.waum, cost)

@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
+from crowdzoo.models.pair_rows import num_rows, pair_rows
 
 __all__ = ["CrowdBatches", "TargetBatches"]
 
@@ -77,7 +78,7 @@ class TargetBatches(_Shuffled):
     def __init__(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool):
         self.x = keras.tree.map_structure(np.asarray, x)
         self.y = np.asarray(y)
-        rows = min(len(array) for array in keras.tree.flatten(self.x))
+        rows = num_rows(self.x)
         if rows != len(self.y):
             raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
         super().__init__(np.arange(rows), batch_size, seed, shuffle)
@@ -105,14 +106,15 @@ class CrowdBatches(_Shuffled):
     The order of an epoch hangs on the seed and the number of the epoch, on nothing else.
 
     Args:
-        x: instances, row i is task code i: an array `[N', ...]` with N' >= N, or a structure of them.
-        annotations: labels of N tasks.
+        x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
+        annotations: labels.
+        tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
         batch_size: tasks in a batch, at least 1.
         seed: of the shuffling.
         shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
-        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the tasks' codes); with none
+        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
             of them `x` is the instances alone.
-        targets: what takes the place of the labels as `y`, row i is task code i; looked up when a batch is made, so
+        targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
 
     Items:
@@ -120,13 +122,15 @@ class CrowdBatches(_Shuffled):
         (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
 
     Raises:
-        DataError: too few rows, no annotation at all, or more tokens labelled than an instance has.
+        DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, or more
+            tokens labelled than an instance has.
     """
 
     def __init__(
         self,
         x: Any,
         annotations: Annotations,
+        tasks: Any = None,
         *,
         batch_size: int = 32,
         seed: int = 0,
@@ -138,18 +142,13 @@ class CrowdBatches(_Shuffled):
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         if unknown := [name for name in inputs if name not in INPUTS]:
             raise ValueError(f"inputs knows {', '.join(INPUTS)}, got {unknown[0]!r}")
+        x, annotations = pair_rows(x, annotations, tasks, line="CrowdBatches(x, annotations, tasks={})")
         if targets is not None and len(targets) < annotations.num_tasks:
             raise ValueError(f"targets need a row for each of the {annotations.num_tasks} tasks, got {len(targets)}")
         self.x = keras.tree.map_structure(np.asarray, x)
         arrays = keras.tree.flatten(self.x)
-        rows = min((len(array) if array.ndim else 0) for array in arrays)
-        if rows < annotations.num_tasks:
-            raise DataError(
-                f"the annotations are about {annotations.num_tasks:,} tasks, but there are only {rows:,} instances: "
-                "row i of the instances must be task code i (see annotations.tasks)"
-            )
-        tasks = np.flatnonzero(annotations.redundancy > 0)
-        if len(tasks) == 0:
+        labelled = np.flatnonzero(annotations.redundancy > 0)
+        if len(labelled) == 0:
             raise DataError("there is no annotation to learn from")
         if annotations.kind == "sequence":
             self._length = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
@@ -165,7 +164,7 @@ class CrowdBatches(_Shuffled):
         self.inputs = tuple(inputs)
         self.targets = targets
         self._most = int(annotations.redundancy.max())
-        super().__init__(tasks, batch_size, seed, shuffle)
+        super().__init__(labelled, batch_size, seed, shuffle)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         tasks = self._batch(index)

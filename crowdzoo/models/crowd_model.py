@@ -14,9 +14,15 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.models.crowd_batches import TargetBatches
+from crowdzoo.models.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
 from crowdzoo.models.training_data import ArrayData, TrainingData
 
 __all__ = ["CrowdModel"]
+
+# Lines that messages tell to write; see `pair_rows`
+EVALUATE = "evaluate(x, annotations, tasks={})"
+POSTERIORS = "posteriors(x, annotations, tasks={})"
+VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -44,7 +50,7 @@ class CrowdModel(keras.Model):
     Example:
         >>> base = FeatureClassifier(num_features=20, num_classes=annotations.num_classes)
         >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators))
-        >>> model.fit(x, annotations, epochs=20)
+        >>> model.fit(x, annotations, tasks=ids, epochs=20)    # ids: the task of each row of x
         >>> model.predict(x).argmax(axis=1)
     """
 
@@ -191,6 +197,7 @@ class CrowdModel(keras.Model):
         x: Any = None,
         y: Any = None,
         *,
+        tasks: Any = None,
         epochs: int = 1,
         batch_size: int = 32,
         seed: int = 0,
@@ -203,13 +210,18 @@ class CrowdModel(keras.Model):
         """Trains on annotations.
 
         Args:
-            x: instances `[N, ...]`, row i is task code i; or `{"instances": ..., "annotators": ids}` with ids int
+            x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
+                `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
+                `{"instances": ..., "annotators": ids}` with ids int
                 `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
                 y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of
                 `({"instances": ..., "annotators": ids}, labels)`; or `TrainingData`.
             y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
-                sequences `[N, T, R]`). Tasks that nobody labelled are left out. Without a crowd layer the targets,
-                `[N, K]`.
+                sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer the
+                targets, `[N, K]`.
+            tasks: with `Annotations`, ids of the rows of x, `[N]`, in any order, also of tasks that nobody labelled.
+                They may be left out where x carries them, and where x has one row a task and the tasks are
+                named 0..N-1.
             epochs: passes over the data.
             batch_size: tasks in a batch.
             seed: of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
@@ -224,21 +236,23 @@ class CrowdModel(keras.Model):
             Keras' `History`.
 
         Raises:
-            DataError: fewer instances than tasks, labels of another kind, or annotators or classes that the model
-                does not have.
+            DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
+                another number of annotators or classes than the model has.
         """
         if not self.compiled:
             self.compile()
         if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
-            validation_data = self._data(*validation_data, batch_size=batch_size, seed=seed, shuffle=False)
+            validation_data = self._data(
+                *validation_data, batch_size=batch_size, seed=seed, shuffle=False, line=VALIDATION
+            )
         arguments = {
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
-            data = x if isinstance(x, TrainingData) else self._array_data(x, y)
+            data = x if isinstance(x, TrainingData) else self._array_data(x, y, tasks)
             return self.crowd.fit(self, data, **order, **arguments)
-        return self.fit_batches(self._data(x, y, **order), **arguments)
+        return self.fit_batches(self._data(x, y, tasks, **order), **arguments)
 
     def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
@@ -252,9 +266,12 @@ class CrowdModel(keras.Model):
         """
         return super().fit(data, shuffle=False, **kwargs)
 
-    def evaluate(self, x: Any = None, y: Any = None, *, batch_size: int = 32, **kwargs: Any) -> Any:  # type: ignore[override]
+    def evaluate(  # type: ignore[override]
+        self, x: Any = None, y: Any = None, *, tasks: Any = None, batch_size: int = 32, **kwargs: Any
+    ) -> Any:
         """Loss and metrics on annotations; arguments as in `fit`, result as in `keras.Model.evaluate`."""
-        return super().evaluate(self._data(x, y, batch_size=batch_size, seed=0, shuffle=False), **kwargs)
+        data = self._data(x, y, tasks, batch_size=batch_size, seed=0, shuffle=False, line=EVALUATE)
+        return super().evaluate(data, **kwargs)
 
     def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
         """Estimates the truth; annotators, where x names any, are not looked at.
@@ -266,15 +283,13 @@ class CrowdModel(keras.Model):
         Returns:
             The base's output: `[N, K]` probabilities, `[N, T, K]` for sequences, `[N, 1]` for regression.
         """
-        if _has_annotators(x):
-            x = x["instances"]
-        elif hasattr(x, "element_spec"):  # a tf.data.Dataset
+        if hasattr(x, "element_spec"):  # a tf.data.Dataset
             spec = x.element_spec
             if _has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        return super().predict(x, **kwargs)
+        return super().predict(instances_of(x), **kwargs)
 
-    def posteriors(self, x: Any, y: Any = None, *, batch_size: int = 256) -> np.ndarray:
+    def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
         """What annotated tasks are, given their instances and the labels that they got.
 
         `q_i(k) ~ p_i(k) prod_r P(r says y_ir | truth k)` (Bayes' rule with the model's own annotators).
@@ -282,11 +297,13 @@ class CrowdModel(keras.Model):
         Args:
             x: instances, or `TrainingData`; as in `fit`.
             y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
             batch_size: tasks in a batch.
 
         Returns:
-            float32 `[N, K]`, rows sum to one; where nobody labelled a task, the estimate from its instance. Of
-            sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last labelled token.
+            float32 `[N, K]`, a row for each row of x, rows sum to one; where nobody labelled a task, the estimate from
+            its instance. Of sequences `[N, T, K]`, T the longest labelled one; rows of zeros beyond a sentence's last
+            labelled token.
 
         Raises:
             ValueError: there is no crowd layer, or (`DoctorNet`) one that knows no truth.
@@ -295,7 +312,7 @@ class CrowdModel(keras.Model):
         self._crowd()
         if isinstance(x, TrainingData):
             return self.e_step(x, batch_size=batch_size)[0]
-        data = self._array_data(x, y)
+        data = self._array_data(x, y, tasks, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
@@ -330,8 +347,10 @@ class CrowdModel(keras.Model):
             likelihood += float((top + np.log(total))[labelled].sum())
         return posteriors, likelihood
 
-    def _data(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool) -> Any:
-        """Batches for Keras out of what `fit` takes."""
+    def _data(
+        self, x: Any, y: Any, tasks: Any = None, *, batch_size: int, seed: int, shuffle: bool, line: str = FIT
+    ) -> Any:
+        """Batches for Keras out of what `fit` takes; `line` is what a message tells to write."""
         if y is None:
             return x
         if self.crowd is None:
@@ -339,20 +358,33 @@ class CrowdModel(keras.Model):
                 raise DataError(
                     "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
                 )
-            targets = TargetBatches(x, y, batch_size=batch_size, seed=seed, shuffle=shuffle)
+            targets = TargetBatches(instances_of(x), y, batch_size=batch_size, seed=seed, shuffle=shuffle)
             return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
-        data = self._array_data(x, y)
+        data = self._array_data(x, y, tasks, line)
         return data.batches(batch_size, seed, shuffle=shuffle)
 
-    def _array_data(self, x: Any, y: Any) -> ArrayData:
-        """Instances and annotations out of what `fit` takes, checked."""
-        if _has_annotators(x):
-            annotations = self._from_padded(x["annotators"], y)
-            x = x["instances"]
+    def _array_data(self, x: Any, y: Any, tasks: Any = None, line: str = FIT) -> ArrayData:
+        """Instances and annotations out of what `fit` takes, paired and checked."""
+        padded = _has_annotators(x) and not isinstance(y, Annotations)
+        if isinstance(y, Annotations):
+            self._check_kind(y)
+            x, annotations = pair_rows(x, y, tasks, line=line)
+        elif tasks is not None:
+            raise DataError("tasks= is for Annotations; an array of labels has a row for each row of x: leave it out.")
+        elif padded:
+            x, annotations = x["instances"], self._from_padded(x["annotators"], y)
         else:
-            annotations = y if isinstance(y, Annotations) else Annotations.from_dense(y, kind=self._kind())
-        self._check(annotations)
-        return ArrayData(x, annotations)
+            x, annotations = instances_of(x), Annotations.from_dense(y, kind=self._kind())
+        if (rows := num_rows(x)) != annotations.num_tasks:
+            raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
+        if not self.built:
+            self(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+        self._check_codes(annotations)
+        if not padded:
+            self._check_annotators(annotations)
+        if isinstance(y, Annotations):
+            self._check_classes(annotations)
+        return ArrayData(x, annotations, annotations.tasks)
 
     def _from_padded(self, ids: Any, labels: Any) -> Annotations:
         """Annotations out of the sparse form's arrays."""
@@ -384,10 +416,12 @@ class CrowdModel(keras.Model):
     def _kind(self) -> str:
         return getattr(self.crowd, "task", "classification")
 
-    def _check(self, annotations: Annotations) -> None:
-        """Codes that are out of range would crash one backend and be misread by another."""
+    def _check_kind(self, annotations: Annotations) -> None:
         if annotations.kind != self._kind():
             raise DataError(f"the crowd layer is for {self._kind()}, the annotations are of kind {annotations.kind}")
+
+    def _check_codes(self, annotations: Annotations) -> None:
+        """Codes that are out of range would crash one backend and be misread by another."""
         num_annotators = getattr(self.crowd, "num_annotators", annotations.num_annotators)
         codes = annotations.annotator_ids
         if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
@@ -403,6 +437,31 @@ class CrowdModel(keras.Model):
                 f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
                 f"annotations have codes {labels.min()} to {labels.max()}"
             )
+
+    def _check_annotators(self, annotations: Annotations) -> None:
+        """Where the numbers differ, codes may stand for other annotators than the layer's."""
+        num_annotators = getattr(self.crowd, "num_annotators", annotations.num_annotators)
+        if annotations.num_annotators != num_annotators:
+            raise DataError(
+                f"the crowd layer has {num_annotators:,} annotators, the annotations have "
+                f"{annotations.num_annotators:,}, {shown(annotations.annotators)}. Make the layer for them, "
+                f"{type(self.crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
+                "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
+            )
+
+    def _check_classes(self, annotations: Annotations) -> None:
+        """Where the numbers differ, codes may stand for other classes than the base's outputs."""
+        num_classes = self._crowd().num_classes
+        if annotations.classes is None or num_classes == annotations.num_classes:
+            return
+        way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
+        if self._crowd().stands_on_hidden_layer:
+            way_out = f"Write {type(self.crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
+        raise DataError(
+            f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
+            f"{shown(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
+            "in the order of the outputs."
+        )
 
     # === What was learnt of the annotators ===
 

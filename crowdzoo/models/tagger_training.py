@@ -11,6 +11,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.models.pair_rows import pair_rows
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
 from crowdzoo.models.training_checks import check_training
@@ -18,6 +19,9 @@ from crowdzoo.models.training_data import ArrayData
 from crowdzoo.sequences.tags import TagSet
 
 __all__ = ["TaggerSettings", "train_tagger"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ def train_tagger(
     tokens: Sequence[Sequence[str]],
     annotations: Annotations,
     *,
+    tasks: Any = None,
     scheme: str = "BIO",
     tag_distribution: Sequence[np.ndarray] | None = None,
     verbose: Any = 0,
@@ -81,7 +86,9 @@ def train_tagger(
     Args:
         settings: how to train.
         tokens: of each sentence, N lists.
-        annotations: kind "sequence", task i is sentence i; its classes are the tags.
+        annotations: kind "sequence"; its classes are the tags.
+        tasks: ids of the sentences, N, which match them with the annotations (of a `CrowdSequences` those of its
+            annotations); see `CrowdModel.fit`.
         scheme: "BIO" or "IOBES", for the CRF's constraints.
         tag_distribution: N arrays `[T_i, K]`, rows sum to one (or zeros where nothing is known), for method
             "aggregated".
@@ -92,12 +99,12 @@ def train_tagger(
         The trained model, and the encoder that turns text into what it reads.
 
     Raises:
-        DataError: the tags that the method needs are missing, or do not fit the sentences.
+        DataError: the tags that the method needs are missing, or do not fit the sentences; or nothing says which
+            sentence is which task.
     """
+    _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
     if annotations.kind != "sequence" or annotations.classes is None:
         raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
-    if len(tokens) != annotations.num_tasks:
-        raise DataError(f"there are {len(tokens):,} sentences, but annotations of {annotations.num_tasks:,} tasks")
     if settings.method == AGGREGATED and tag_distribution is None:
         raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")
     keras.utils.set_random_seed(settings.seed)
@@ -125,7 +132,7 @@ def train_tagger(
     )
     model = CrowdModel(base, crowd, name="crowd_model")
     model.compile(keras.optimizers.Adam(settings.learning_rate))
-    data = ArrayData(encoder(tokens), annotations)
+    data = ArrayData(encoder(tokens), annotations, annotations.tasks)
     how: dict[str, Any] = {"epochs": settings.epochs, "callbacks": list(callbacks), "verbose": verbose}
     if crowd is None:
         targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))

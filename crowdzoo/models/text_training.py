@@ -12,12 +12,16 @@ from crowdzoo.errors import ConfigError, did_you_mean
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.models.pair_rows import pair_rows
 from crowdzoo.models.rating_units import rating_targets, rating_unit
 from crowdzoo.models.text_ids import TextIds, build_vocabulary
 from crowdzoo.models.text_regressor import FORMS, TextRegressor
 from crowdzoo.models.training_checks import check_scale_ends, check_training
 
 __all__ = ["TextSettings", "build_text_model", "text_ids", "train_text_regressor"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train_text_regressor(settings, texts, annotations=annotations, tasks={})"
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def train_text_regressor(
     texts: Sequence[str],
     *,
     annotations: Annotations | None = None,
+    tasks: Any = None,
     ratings: np.ndarray | None = None,
     verbose: Any = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
@@ -128,8 +133,9 @@ def train_text_regressor(
 
     Args:
         settings: how to train.
-        texts: N strings, text i is task code i.
-        annotations: ratings of the N tasks, for every method but "aggregated".
+        texts: N strings.
+        annotations: ratings of them, for every method but "aggregated".
+        tasks: ids of the texts, N, which match them with the annotations; see `CrowdModel.fit`.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated".
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
@@ -139,8 +145,14 @@ def train_text_regressor(
 
     Raises:
         DataError: the ratings that the method needs are missing, or do not fit the texts or the scale; texts without
-            words.
+            words; nothing says which text is which task.
     """
+    texts = list(texts)
+    if annotations is None or settings.method == AGGREGATED:
+        tasks = None
+    else:
+        _, annotations = pair_rows(np.array(texts, dtype=object), annotations, tasks, line=TRAIN)
+        tasks = annotations.tasks
     labels = rating_targets(settings, annotations, ratings)
     center, unit = rating_unit(labels)
     keras.utils.set_random_seed(settings.seed)
@@ -152,7 +164,7 @@ def train_text_regressor(
     ids = encoder.to_numpy(texts)
     model.base.adapt(ids)
     model.fit(
-        ids, labels, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
+        ids, labels, tasks=tasks, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
         callbacks=list(callbacks), verbose=verbose,
     )  # fmt: skip
     return model, encoder

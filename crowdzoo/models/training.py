@@ -15,10 +15,14 @@ from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
 from crowdzoo.models.feature_regressor import FeatureRegressor
 from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.models.pair_rows import instances_of, pair_rows
 from crowdzoo.models.rating_units import rating_targets, rating_unit
 from crowdzoo.models.training_checks import check_scale_ends, check_training
 
 __all__ = ["TrainingSettings", "build_model", "train"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train(settings, x, annotations=annotations, tasks={})"
 
 
 @dataclass(frozen=True)
@@ -128,9 +132,10 @@ def build_model(
 
 def train(
     settings: TrainingSettings,
-    x: np.ndarray,
+    x: Any,
     *,
     annotations: Annotations | None = None,
+    tasks: Any = None,
     label_distribution: np.ndarray | None = None,
     ratings: np.ndarray | None = None,
     verbose: Any = 0,
@@ -140,8 +145,10 @@ def train(
 
     Args:
         settings: how to train.
-        x: features `[N, D]`, row i is task code i; their mean and variance standardise the base's input.
-        annotations: of the N tasks, for every method but "aggregated".
+        x: features `[N, D]`, or what carries them with the ids of its rows, such as
+            `crowdzoo.instances.read_instances` gives; their mean and variance standardise the base's input.
+        annotations: for every method but "aggregated".
+        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         verbose: Keras' verbosity.
@@ -152,8 +159,14 @@ def train(
         speaks in the labels' unit.
 
     Raises:
-        DataError: the labels that the method needs are missing, or do not fit the features or the scale.
+        DataError: the labels that the method needs are missing, or do not fit the features or the scale; or nothing
+            says which row is which task.
     """
+    if annotations is None or settings.method == AGGREGATED:
+        x, tasks = instances_of(x), None
+    else:
+        x, annotations = pair_rows(x, annotations, tasks, line=TRAIN)
+        tasks = annotations.tasks
     x = np.asarray(x, dtype="float32")
     labels: Any
     rating = {}
@@ -186,6 +199,7 @@ def train(
     model.fit(
         x,
         labels,
+        tasks=tasks,
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         seed=settings.seed,

@@ -8,6 +8,7 @@ import numpy as np
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.models.crowd_batches import CrowdBatches
+from crowdzoo.models.pair_rows import pair_rows
 
 __all__ = ["ArrayData", "TrainingData"]
 
@@ -55,13 +56,20 @@ class ArrayData:
     """Annotated tasks in memory.
 
     Args:
-        x: instances, row i is task code i: an array `[N', ...]` with N' >= N, or a structure of them.
-        annotations: labels of N tasks.
+        x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
+        annotations: labels.
+        tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
+
+    Attributes:
+        annotations: the same labels, renumbered so that task code i is row i of x.
+
+    Raises:
+        DataError: nothing says which row is which task, or labelled tasks have no row.
     """
 
-    def __init__(self, x: Any, annotations: Annotations):
-        self.x = x
-        self.annotations = annotations
+    def __init__(self, x: Any, annotations: Annotations, tasks: Any = None):
+        self.x, self.annotations = pair_rows(x, annotations, tasks, line="ArrayData(x, annotations, tasks={})")
+        annotations = self.annotations
         self.num_tasks = annotations.num_tasks
         self.num_tokens = None
         if annotations.kind == "sequence":
@@ -78,6 +86,7 @@ class ArrayData:
     ) -> Any:
         """See `TrainingData.batches`."""
         batches = CrowdBatches(
-            self.x, self.annotations, batch_size=batch_size, seed=seed, shuffle=shuffle, inputs=inputs, targets=targets
-        )
+            self.x, self.annotations, self.annotations.tasks,
+            batch_size=batch_size, seed=seed, shuffle=shuffle, inputs=inputs, targets=targets,
+        )  # fmt: skip
         return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches

@@ -282,6 +282,7 @@ def waum(
     x: Any,
     annotations: Annotations,
     *,
+    tasks: Any = None,
     epochs: int = 50,
     batch_size: int = 32,
     optimizer: Any = None,
@@ -306,8 +307,9 @@ def waum(
     Args:
         make_base: makes a Keras model from instances to class probabilities `[B, K]`; called once, after
             `keras.utils.set_random_seed(seed)`.
-        x: instances `[N, ...]`, row i is task code i; or a structure of them.
+        x: instances `[N, ...]`, or what else `CrowdModel.fit` takes as x.
         annotations: kind classification, K classes.
+        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         epochs: of the training.
         batch_size: tasks in a batch.
         optimizer: a Keras optimizer or its name; None is Adam at 0.001.
@@ -321,11 +323,12 @@ def waum(
         verbose: Keras' verbosity.
 
     Returns:
-        WAUM of every task, AUM and trust of every annotation.
+        WAUM of every row of x, AUM and trust of every annotation.
 
     Raises:
         ConfigError: a setting that is out of range.
-        DataError: annotations of another kind, or instances, or a base, that do not fit them.
+        DataError: annotations of another kind, or a base that does not fit them; or nothing says which row is which
+            task.
 
     Source:
         T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
@@ -335,12 +338,14 @@ def waum(
 
     from crowdzoo.layers.waum import WAUM, TrainingStart, record_margins
     from crowdzoo.models.crowd_model import CrowdModel
+    from crowdzoo.models.pair_rows import pair_rows
     from crowdzoo.models.training_data import ArrayData
 
     check_classification(annotations, "WAUM")
     check_number("epochs", epochs, 1, whole=True)
     check_choice("margin", margin, MARGINS)
     check_choice("denominator", denominator, DENOMINATORS)
+    x, annotations = pair_rows(x, annotations, tasks, line="waum(make_base, x, annotations, tasks={})")
     confusions: Any = DawidSkene(prior=smoothing).fit(annotations).confusions
     keras.utils.set_random_seed(seed)
     crowd = WAUM(annotations.num_annotators)
@@ -372,7 +377,7 @@ def waum(
         )
         start.restore()
         recorded = record_margins(
-            model, ArrayData(x, theirs), theirs, margin,
+            model, ArrayData(x, theirs, theirs.tasks), theirs, margin,
             epochs=epochs, batch_size=batch_size, seed=seed, verbose=verbose,
         )  # fmt: skip
         aum[rows] = recorded.aum

@@ -190,7 +190,7 @@ def compare(
                 chosen = dataclasses.replace(
                     settings, method="crowdsourced-layer", arguments={"connection": method}, seed=seed
                 )
-                labels: dict[str, Any] = {"annotations": annotations}
+                labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
             else:
                 chosen = dataclasses.replace(settings, method=AGGREGATED, arguments={}, seed=seed)
                 labels = {"label_distribution": targets[method]}

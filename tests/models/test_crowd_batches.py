@@ -6,7 +6,7 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.models import CrowdBatches
 
 DENSE = np.array([[0, -1, 2, -1], [-1, -1, -1, -1], [1, -1, -1, -1], [0, 1, 1, 2], [-1, 2, -1, -1]])
-X = np.arange(12, dtype="float32").reshape(6, 2)  # the sixth row belongs to no task
+X = np.arange(10, dtype="float32").reshape(5, 2)
 ANNOTATIONS = Annotations.from_dense(DENSE)
 
 
@@ -68,12 +68,12 @@ def test_the_order_hangs_on_seed_and_epoch_only():
 
 def test_regressions_are_padded_with_nan():
     annotations = Annotations.from_dense([[0.5, np.nan], [1.0, 2.0]], kind="regression")
-    inputs, labels = CrowdBatches(X, annotations, shuffle=False)[0]
+    inputs, labels = CrowdBatches(X[:2], annotations, shuffle=False)[0]
     np.testing.assert_array_equal(inputs["annotators"], [[0, -1], [0, 1]])
     np.testing.assert_array_equal(labels, [[0.5, np.nan], [1.0, 2.0]])
     # three numbers are widened to four places, because another task has five
     annotations = Annotations.from_dense([[1.0, 2.0, 3.0, np.nan, np.nan], [1.0] * 5], kind="regression")
-    inputs, labels = CrowdBatches(X, annotations, batch_size=1, shuffle=False)[0]
+    inputs, labels = CrowdBatches(X[:2], annotations, batch_size=1, shuffle=False)[0]
     np.testing.assert_array_equal(inputs["annotators"], [[0, 1, 2, -1]])
     np.testing.assert_array_equal(labels, [[1.0, 2.0, 3.0, np.nan]])
 

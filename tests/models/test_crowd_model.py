@@ -298,8 +298,10 @@ def test_validation_data_may_be_annotations():
     x, _, annotations = a_crowd()
     train, held_out = annotations.select_tasks(np.arange(192)), annotations.select_tasks(np.arange(192, N))
     model = a_model()
-    history = model.fit(x[:192], train, epochs=2, validation_data=(x[192:], held_out), verbose=0).history
-    assert history["val_loss"][-1] == pytest.approx(model.evaluate(x[192:], held_out, verbose=0), rel=1e-5)
+    instances = {"instances": x[192:], "tasks": np.arange(192, N)}
+    history = model.fit(x[:192], train, epochs=2, validation_data=(instances, held_out), verbose=0).history
+    found = model.evaluate(x[192:], held_out, tasks=np.arange(192, N), verbose=0)
+    assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
@@ -348,8 +350,10 @@ def test_a_base_with_several_inputs_trains():
 def test_data_that_do_not_fit_are_refused():
     x, _, annotations = a_crowd()
     model = a_model()
-    with pytest.raises(DataError, match="about 256 tasks, but there are only 255 instances"):
+    with pytest.raises(DataError, match="x has 255 rows, the annotations are of 256 tasks"):
         model.fit(x[1:], annotations)
+    with pytest.raises(DataError, match="x has 255 rows, the labels have 256"):
+        model.fit(x[1:], annotations.to_dense())
     with pytest.raises(DataError, match="crowd layer is for classification, the annotations are of kind regression"):
         model.fit(x, a_crowd("regression")[2])
     more_annotators = np.full((N, R + 1), -1)

@@ -23,7 +23,7 @@ def test_the_code_of_the_guide_runs_and_gives_the_shapes_it_names():
     shapes = dict(re.findall(r"model\.(\w+)\(.*# .*?\[([\d, ]+)\]", code))
     assert str(model.predict(instances[test], verbose=0).shape) == f"({shapes['predict']})"
     assert str(model.annotator_confusions().shape) == f"({shapes['annotator_confusions']})"
-    assert model.posteriors(instances[train], names["annotations"]).shape == (len(train), 8)
+    assert model.posteriors(instances[train], names["annotations"], tasks=names["ids"]).shape == (len(train), 8)
 
 
 def test_every_method_stands_in_the_table_with_its_layer():

@@ -94,7 +94,7 @@ def test_labels_that_the_method_needs_must_be_there():
     with pytest.raises(DataError, match=r"label_distribution must have shape \[tasks, classes\], got \(200,\)"):
         train(replaced(method="aggregated"), X, label_distribution=TRUTH)
     with pytest.raises(DataError, match=r"features must have shape \[tasks, features\]"):
-        train(QUICK, X[0], annotations=ANNOTATIONS)
+        train(QUICK, X[:, 0], annotations=ANNOTATIONS)
     with pytest.raises(DataError, match=r"feature 2 is nan \(1 such values in all\)"):
         train(QUICK, np.where(np.arange(N * D).reshape(N, D) == 12, np.nan, X), annotations=ANNOTATIONS)
     with pytest.raises(ConfigError, match="needs the number of annotators"):
