@@ -17,7 +17,8 @@ from crowdzoo._rejects import Rejects
 from crowdzoo._sources import Batch, Source, did_you_mean
 from crowdzoo._vocabulary import Vocabulary, text_as_integers
 from crowdzoo.check_scale import outside_scale, scale_reason
-from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError
+from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.files.paths import check_output_file
 
 __all__ = ["Rules", "collect"]
 
@@ -67,11 +68,11 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
 
     Raises:
         DataError: for bad rows, unless they are to be rejected; or where no row is left.
-        ConfigError: `rejects` is the file that is read.
+        ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
     """
     path = getattr(source, "path", None)
-    if path is not None and rules.rejects is not None and path.resolve() == rules.rejects.resolve():
-        raise ConfigError(f"rejects must be another file than {source.name}.")
+    if rules.rejects is not None:
+        check_output_file(rules.rejects, "rejects", inputs=[] if path is None else [path])
     with Rejects(rules.rejects) as rejects:
         return _Collector(source, rules, rejects).run()
 

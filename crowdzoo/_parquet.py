@@ -15,6 +15,7 @@ from crowdzoo._sources import ParquetSource
 from crowdzoo._vocabulary import sort_names
 from crowdzoo.errors import DataError
 from crowdzoo.files.arrow import open_parquet
+from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -59,21 +60,14 @@ def write_parquet(annotations: Annotations, path: str | os.PathLike[str]) -> Pat
     order = list(dict.fromkeys(order))
     fields = [(name, names[name][1].type if name in names else pa.array(columns[name][:0]).type) for name in order]
     schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with pq.ParquetWriter(temporary, schema) as writer:
-            for start in range(0, max(len(annotations), 1), ROWS):
-                rows = slice(start, start + ROWS)
-                arrays = [
-                    names[name][1].take(pa.array(names[name][0][rows]))
-                    if name in names
-                    else pa.array(columns[name][rows])
-                    for name in order
-                ]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
+        for start in range(0, max(len(annotations), 1), ROWS):
+            rows = slice(start, start + ROWS)
+            arrays = [
+                names[name][1].take(pa.array(names[name][0][rows])) if name in names else pa.array(columns[name][rows])
+                for name in order
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
     return path
 
 

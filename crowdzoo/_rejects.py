@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import os
+import io
 from pathlib import Path
 from types import TracebackType
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow
+from crowdzoo.files.writing import atomic_file
 
-__all__ = ["Rejects"]
+__all__ = ["HEADER", "Rejects"]
+
+HEADER = ("file", "row", "column", "value", "reason", "original")
 
 
 class Rejects:
-    """A CSV file of rejected rows, written under another name and renamed when complete.
+    """A CSV file of rejected rows, which appears when it is complete.
 
     Args:
         path: of the file, or None to write nothing.
@@ -23,13 +27,14 @@ class Rejects:
         self.path = path
 
     def __enter__(self) -> Rejects:
+        self._stack = contextlib.ExitStack()
         if self.path is not None:
-            if not self.path.parent.is_dir():
-                raise DataError(f"rejects: the folder {self.path.parent} does not exist. Make it first.")
-            self._temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-            self._file = open(self._temporary, "w", encoding="utf-8", newline="")
-            self._writer = csv.writer(self._file)
-            self._writer.writerow(["file", "row", "column", "value", "reason", "original"])
+            file = self._stack.enter_context(atomic_file(self.path))
+            # half a character, which UTF-8 has not, as \\ud800
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
+            self._stack.callback(text.detach)  # writes the rest; the file is closed by who opened it
+            self._writer = csv.writer(text)
+            self._writer.writerow(HEADER)
         return self
 
     def write(self, problem: BadRow, original: str) -> None:
@@ -40,10 +45,4 @@ class Rejects:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.path is None:
-            return
-        self._file.close()
-        if kind is None:
-            os.replace(self._temporary, self.path)
-        else:
-            self._temporary.unlink()
+        self._stack.__exit__(kind, error, trace)

@@ -12,6 +12,7 @@ from typing import Any
 
 from crowdzoo import __version__
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean
+from crowdzoo.files.writing import atomic_file, atomic_path
 
 __all__ = ["COMMANDS", "main"]
 
@@ -437,17 +438,10 @@ def _train(arguments: argparse.Namespace) -> None:
 
 def _save_model(model: Any, path: Path, vocabularies: Mapping[str, Any], **more: Any) -> None:
     """Save beside the model's file the names that its codes stand for; both appear complete or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     names = {**{name: _as_strings(vocabularies[name]) for name in ("classes", "annotators")}, **more}  # ratings: None
-    scratch = path.with_name(f".{path.stem}.part.keras")
-    try:
+    with atomic_path(path) as scratch, atomic_file(_names_path(path)) as file:
         model.save(scratch)
-        names_scratch = scratch.with_suffix(".json")
-        names_scratch.write_text(json.dumps(names, ensure_ascii=False))
-        names_scratch.replace(_names_path(path))
-        scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+        file.write(json.dumps(names).encode())
 
 
 def _names_path(path: Path) -> Path:
@@ -546,9 +540,8 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.out is None:
         sys.stdout.write(text)
     else:
-        scratch = arguments.out.with_name(f".{arguments.out.name}.part")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(arguments.out)
+        with atomic_file(arguments.out) as file:
+            file.write(text.encode(errors="backslashreplace"))
 
 
 def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:

@@ -32,8 +32,7 @@ def aggregate_sentences(arguments: argparse.Namespace, settings: dict[str, Any])
     aggregator = create(arguments.method or METHOD, kind="sequence", **settings)
     sequences = _read(arguments)
     result = aggregator.fit(sequences)
-    result.to_parquet(arguments.out)
-    result.to_conll(arguments.out / "tags.txt", sequences)
+    result.to_parquet(arguments.out, sequences)
     rows = [*_sizes(sequences), *_scores("F1 of spans", sequences, result.tags())]
     rows += [("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})")]
     print_table(result.method, ("", ""), [*rows, ("results", str(arguments.out))])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +14,7 @@ import numpy as np
 import crowdzoo
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.export_signatures import build_signatures
+from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     from crowdzoo.models.crowd_model import CrowdModel
@@ -122,22 +121,16 @@ def export_model(
 
     import tensorflow as tf
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The model's folder is one level below the temporary one, which only its owner may read.
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        folder = temporary / "model"
-        tf.saved_model.save(module, str(folder), signatures=signatures)
-        (folder / "assets.extra").mkdir()
-        _write_warmup(folder / WARMUP_FILE, name, requests)
-        for signature, inputs in requests.items():
-            (folder / REQUEST_FILES[signature]).write_text(_request_json(signature, inputs), encoding="utf-8")
-        (folder / MODEL_CARD_FILE).write_text(card, encoding="utf-8")
-        folder.rename(path)  # replaces an empty folder, never a full one
+        with atomic_folder(path) as folder:  # replaces an empty folder, never a full one
+            tf.saved_model.save(module, str(folder), signatures=signatures)
+            (folder / "assets.extra").mkdir()
+            _write_warmup(folder / WARMUP_FILE, name, requests)
+            for signature, inputs in requests.items():
+                (folder / REQUEST_FILES[signature]).write_text(_request_json(signature, inputs), encoding="utf-8")
+            (folder / MODEL_CARD_FILE).write_text(card, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"export: {path} cannot be written: {error}") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return path
 
 

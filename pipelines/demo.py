@@ -14,6 +14,7 @@ from typing import Any
 from crowdzoo import datasets
 from crowdzoo.components.code_version import code_version
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
+from crowdzoo.files.writing import atomic_file
 from crowdzoo.models.training import TrainingSettings
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
@@ -104,9 +105,8 @@ def _compared(dataset: CrowdDataset, settings: TrainingSettings, seeds: tuple[in
         "rows": comparison.rows(),
         "plots": [path.name for path in _draw(comparison, dataset, folder)],
     }
-    scratch = file.with_suffix(".part")
-    scratch.write_text(json.dumps(summary, indent=1), encoding="utf-8")
-    scratch.replace(file)  # last of all: it says that the rest is complete
+    with atomic_file(file) as stream:  # last of all: it says that the rest is complete
+        stream.write(json.dumps(summary, indent=1).encode())
     return summary
 
 

@@ -135,7 +135,7 @@ MODELS = [
     ),
     Case(
         "rejected rows would overwrite their source", GOOD,
-        "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("another file than a.csv",),
+        "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("is also an input (a.csv)",),
     ),
     Case("a picture that is none", GOOD, "quality a.csv --plot q.jpg", 4, ("ends in .png",)),
     Case("tables of quality would overwrite", {**GOOD, "q/x": ""}, "quality a.csv --out q", 4, ("not empty",)),

@@ -644,9 +644,13 @@ def test_a_file_without_a_single_good_row_is_an_error_all_the_same():
 
 def test_rejects_never_take_the_place_of_the_file_itself():
     name = write("a.csv", HEADER + "a,x,cat\n")
-    with pytest.raises(ValueError, match=r"rejects must be another file than a\.csv"):
-        Annotations.read(name, rejects="./a.csv")
-    assert message_of(name, rejects="nowhere/b.csv") == "rejects: the folder nowhere does not exist. Make it first."
+    os.symlink(name, "link")
+    os.link(name, "second")
+    for path in ("./a.csv", "link", "second"):
+        with pytest.raises(ConfigError, match=r"is also an input \(a\.csv\)"):
+            Annotations.read(name, rejects=path)
+    with pytest.raises(ConfigError, match="is a device, not a regular file"):
+        Annotations.read(name, rejects="/dev/null")
 
 
 def test_a_nul_byte_is_named():

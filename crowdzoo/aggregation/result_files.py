@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.errors import DataError
+from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_result", "write_result"]
+__all__ = ["is_result", "read_result", "write_result"]
 
 
 def write_result(
-    folder: str | os.PathLike[str], files: Sequence[str], tables: Sequence[pa.Table], summary: dict[str, Any]
+    folder: str | os.PathLike[str],
+    files: Sequence[str],
+    tables: Sequence[pa.Table],
+    summary: dict[str, Any],
+    more: Mapping[str, Callable[[Path], object] | None] | None = None,
 ) -> Path:
     """Writes tables as Parquet and a summary as JSON.
 
@@ -28,6 +31,7 @@ def write_result(
         files: names of the tables' files, and last that of the summary.
         tables: in the order of the files.
         summary: what JSON can hold.
+        more: names of files that a result may have beside these, and what writes each of them; None writes none.
 
     Returns:
         The folder.
@@ -38,29 +42,27 @@ def write_result(
     import pyarrow.parquet
 
     folder = Path(folder)
-    if folder.exists():
-        others = sorted({path.name for path in folder.iterdir()} - set(files)) if folder.is_dir() else ["a file"]
-        if others:
-            raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh, stale = (folder.parent / f".{folder.name}.{kind}-{uuid.uuid4().hex}" for kind in ("new", "old"))
-    try:
-        fresh.mkdir()
+    more = more or {}
+    if not is_result(folder, [*files, *more]):
+        others = sorted({path.name for path in folder.iterdir()} - {*files, *more}) if folder.is_dir() else ["a file"]
+        raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
+    with atomic_folder(folder, replace=True) as fresh:
         for name, table in zip(files[:-1], tables, strict=True):
-            pyarrow.parquet.write_table(table, fresh / name)
+            with open(fresh / name, "wb") as file:  # given a path, Arrow may take it for a URL
+                pyarrow.parquet.write_table(table, file)
         (fresh / files[-1]).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        if folder.exists():
-            folder.rename(stale)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if stale.exists():
-                stale.rename(folder)
-            raise
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(stale, ignore_errors=True)
+        for name, write in more.items():
+            if write is not None:
+                write(fresh / name)
     return folder
+
+
+def is_result(folder: str | os.PathLike[str], files: Iterable[str]) -> bool:
+    """Whether a folder holds none but these files, or does not exist."""
+    folder = Path(folder)
+    if not os.path.lexists(folder):
+        return True
+    return folder.is_dir() and {path.name for path in folder.iterdir()} <= set(files)
 
 
 def read_result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SequenceAggregation", "SequenceTable"]
 
 FILES = ("tokens.parquet", "annotators.parquet", "summary.json")
+TAGS_FILE = "tags.txt"
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +282,7 @@ class SequenceAggregation:
             raise DataError("to_conll: these are not the sentences that were aggregated.")
         return write_tags(sequences, self.tags(), path)
 
-    def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
+    def to_parquet(self, folder: str | os.PathLike[str], sequences: CrowdSequences | None = None) -> Path:
         """Writes a folder that appears whole or not at all.
 
         `tokens.parquet` (task, position, label, label_code, probability, posteriors as a list in the order of the
@@ -289,14 +291,18 @@ class SequenceAggregation:
 
         Args:
             folder: is made, with its parents. An earlier result there is replaced.
+            sequences: the sentences that were aggregated: adds their tokens and tags in columns, `tags.txt` (see
+                `to_conll`).
 
         Returns:
             The folder.
 
         Raises:
-            DataError: the folder holds other files; they are left alone.
+            DataError: the folder holds other files; they are left alone. Or other sentences.
         """
-        return write_result(folder, FILES, (self._tokens_table(), self._annotators_table()), self._summary())
+        tables = (self._tokens_table(), self._annotators_table())
+        tags = None if sequences is None else partial(self.to_conll, sequences=sequences)
+        return write_result(folder, FILES, tables, self._summary(), {TAGS_FILE: tags})
 
     @classmethod
     def from_parquet(cls, folder: str | os.PathLike[str]) -> SequenceAggregation:

@@ -1,6 +1,7 @@
 """A data set as files for the pipeline."""
 
 import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow.parquet
 
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
+from crowdzoo.files.writing import atomic_file
 from crowdzoo.sequences import CrowdSequences, write_spans
 
 __all__ = ["write_files"]
@@ -32,25 +34,24 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         DataError: the annotations of a `CrowdDataset` are of kind "sequence".
     """
     if isinstance(dataset, CrowdSequences):
-        Path(folder).mkdir(parents=True, exist_ok=True)
         return (write_spans(dataset, Path(folder) / "spans.jsonl"),)
     annotations = dataset.annotations
     if annotations.kind == "sequence":
         raise DataError("write_files takes sentences as CrowdSequences. Received: annotations of kind 'sequence'.")
     classes = annotations.classes
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-
     table_path = folder / "annotations.csv"
     columns = (
         annotations.tasks[annotations.task_ids],
         annotations.annotators[annotations.annotator_ids],
         annotations.labels if classes is None else classes[annotations.labels],
     )
-    with open(table_path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("task", "annotator", "label"))
-        writer.writerows(zip(*columns, strict=True))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("task", "annotator", "label"))
+    writer.writerows(zip(*columns, strict=True))
+    with atomic_file(table_path) as file:
+        file.write(text.getvalue().encode())
 
     num_tasks, num_features = dataset.instances.shape
     values = pa.array(np.ascontiguousarray(dataset.instances, dtype=np.float32).ravel())
@@ -64,5 +65,6 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         }
     )
     instances_path = folder / "instances.parquet"
-    pyarrow.parquet.write_table(instances, instances_path)
+    with atomic_file(instances_path) as file:
+        pyarrow.parquet.write_table(instances, file)
     return table_path, instances_path

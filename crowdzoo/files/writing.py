@@ -150,7 +150,7 @@ def _beside(path: str | os.PathLike[str], folder: bool) -> Iterator[tuple[Path, 
             _sync(place.parent)
     except OSError as error:
         # a full disk has no file name, and nobody knows the hidden one
-        if error.filename is None or str(error.filename) == str(temporary):
+        if error.errno is not None and (error.filename is None or str(error.filename) == str(temporary)):
             error.filename, error.filename2 = os.fspath(path), None
         raise
     finally:

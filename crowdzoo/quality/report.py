@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import Aggregation, check_choice
 from crowdzoo.errors import DataError
+from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
@@ -101,21 +100,15 @@ class QualityReport:
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DataError(f"{folder} is there already and not empty: give a new folder.")
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = folder.parent / f".{folder.name}.new-{uuid.uuid4().hex}"
-        try:
-            fresh.mkdir()
+        with atomic_folder(folder) as fresh:
             for name, table in self._tables().items():
-                path = fresh / f"{name}.{file_format}"
-                if file_format == "csv":
-                    pyarrow.csv.write_csv(table, path)
-                else:
-                    pyarrow.parquet.write_table(table, path)
+                with open(fresh / f"{name}.{file_format}", "wb") as file:  # given a path, Arrow may take it for a URL
+                    if file_format == "csv":
+                        pyarrow.csv.write_csv(table, file)
+                    else:
+                        pyarrow.parquet.write_table(table, file)
             text = json.dumps(self.summary(), indent=2, ensure_ascii=False)
             (fresh / "summary.json").write_text(text + "\n", encoding="utf-8")
-            fresh.replace(folder)  # an empty folder may be there
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
         return folder
 
     def _tables(self) -> dict[str, pa.Table]:

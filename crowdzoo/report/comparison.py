@@ -14,6 +14,7 @@ from crowdzoo.aggregation import DawidSkene, MajorityVote
 from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
 from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.training import TrainingSettings, train
@@ -123,8 +124,8 @@ class Comparison:
             The path.
         """
         path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        with atomic_file(path) as file:
+            file.write(f"{json.dumps(self.to_dict(), indent=2)}\n".encode())
         return path
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from crowdzoo.report.comparison import Comparison
 
 __all__ = [
+    "SOFTWARE",
     "plot_accuracies",
     "plot_biases",
     "plot_confusions",
@@ -24,6 +26,7 @@ __all__ = [
     "plot_training_curves",
 ]
 
+SOFTWARE = "crowdzoo"  # as the PNG files' metadata say
 DPI = 150
 ONE_HUE = "#3b6ea5"
 DARK = "#1d2b3a"
@@ -369,6 +372,6 @@ def _plain(axes: Any, grid: Literal["x", "y"] = "y") -> None:
 
 def _save(figure: "Figure", path: str | Path) -> Path:
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, facecolor="white")
+    with atomic_file(path) as file:
+        figure.savefig(file, format="png", facecolor="white", metadata={"Software": SOFTWARE})
     return path

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import open_regular
+from crowdzoo.files.writing import atomic_file
 
 __all__ = ["integers_if_all", "is_text", "name_array", "read_lines", "readable", "shorten", "shown", "write_lines"]
 
@@ -63,18 +64,11 @@ def _without_mark(name: str, raw: bytes) -> bytes:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> Path:
-    """Writes lines under another name, and renames the file when it is complete."""
+    """Writes lines to a file, which appears when it is complete; its parents are made."""
     path = Path(path)
-    if not path.parent.is_dir():
-        raise DataError(f"the folder {path.parent} does not exist. Make it first.")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as raw, _compressed(raw, path) as stream:
-            for line in lines:
-                stream.write(line.encode("utf-8"))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(path) as raw, _compressed(raw, path) as stream:
+        for line in lines:
+            stream.write(line.encode("utf-8"))
     return path
 
 

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from crowdzoo.aggregation import Aggregation, MajorityVote
+from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path
+from crowdzoo.quality import quality_report
+from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +110,8 @@ def test_urls_are_refused():
 WRITER = """
 import signal, sys, time
 from crowdzoo.files.writing import atomic_file, atomic_folder
+from crowdzoo.quality import quality_report
+from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
 if sys.argv[1] == "file":
     with atomic_file("out") as file:
         file.write(b"half")
@@ -160,3 +166,21 @@ def test_files_with_similar_names_are_let_be():
         Path(name).touch()
     write_file("out", "text")
     assert sorted(os.listdir()) == sorted([*names, "out"])
+
+
+@pytest.mark.parametrize("name", ["d/my results", "Köln", "50%", "a[1]", "a:b", "a?b#c"])
+def test_everything_that_is_written_takes_any_relative_name(name):
+    annotations = Annotations.from_arrays(["a", "a", "b"], ["x", "y", "x"], ["yes", "no", "no"])
+    assert Annotations.read(annotations.to_parquet(f"{name}.parquet")) == annotations
+    result = MajorityVote().fit(annotations)
+    assert Aggregation.from_parquet(result.to_parquet(name)).num_iterations == result.num_iterations
+    assert Aggregation.from_parquet(result.to_parquet(name)).num_iterations == result.num_iterations
+    report = quality_report(annotations, bootstrap=0)
+    for file_format in ("csv", "parquet"):
+        report.write(f"{name} {file_format}", file_format)
+    sentences = CrowdSequences([["a"]], Annotations.from_arrays(
+        ["s"], ["x"], ["O"], kind="sequence", position=[0], classes=["O"]))  # fmt: skip
+    write_spans(sentences, f"{name}.jsonl.gz")
+    assert len(read_spans(f"{name}.jsonl.gz")) == 1
+    left = [path for path in Path().rglob("*") if "crowdzoo-" in path.name]
+    assert left == []
