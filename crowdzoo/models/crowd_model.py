@@ -16,6 +16,7 @@ from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.models.crowd_batches import TargetBatches
 from crowdzoo.models.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
 from crowdzoo.models.training_data import ArrayData, TrainingData
+from crowdzoo.optimizers.lazy_adam import LazyAdam
 
 __all__ = ["CrowdModel"]
 
@@ -145,6 +146,10 @@ class CrowdModel(keras.Model):
         """
         optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
         super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
+        # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
+        lazy = isinstance(getattr(self.optimizer, "inner_optimizer", self.optimizer), LazyAdam)
+        for variable in self.variables:
+            variable.sparse_gradient = lazy
 
     def _default_loss(self) -> keras.losses.Loss:
         if self.crowd is not None:

@@ -92,8 +92,9 @@ def gradients(
             tape.watch(x)
             value = cost(layer(x, **call_arguments))
         found = tape.gradient(value, [x, *(variable.value for variable in variables)])
-        # a gathered weight's gradient is sparse
-        arrays = [tf.convert_to_tensor(gradient).numpy() for gradient in found]
+        sparse = [v.path for v, g in zip(variables, found[1:], strict=True) if isinstance(g, tf.IndexedSlices)]
+        assert not sparse, f"Keras' optimizers square the slices of {sparse} one by one: gather rows with take_rows"
+        arrays = [gradient.numpy() for gradient in found]
     elif backend == "jax":
         import jax
 
