@@ -17,9 +17,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "methods-results.md"
 HEAD = """# The papers' tables, beside ours
 
 Written by `benchmarks/reproduce/page.py` from the saved results; `make reproduce` prints the same tables, and the three
-scripts beside it run them anew. [methods.md](methods.md) says what follows from them. Rows of the first part whose crowd
-layer is trained by gradients (all but deep EM, WAUM and those on aggregated labels) were computed before a correction of
-Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
+scripts beside it run them anew. [methods.md](methods.md) says what follows from them. Rows of the first part whose
+crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels) were
+computed before a correction of Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
 
 How to read them. All rows of a table have the same network, optimiser, epochs, seeds and splits; "gold" is trained on
 the true labels and bounds what the features can give, DL-MV on majority votes. Nothing is chosen by gold: *last* is the
