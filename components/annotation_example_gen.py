@@ -19,6 +19,7 @@ from tfx.types import standard_artifacts
 from crowdzoo.annotations import Annotations
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
+from crowdzoo.components.input_files import INPUT_FILES, own_copies, rename_in_rejects
 from crowdzoo.components.sequence_examples import read_crowd_sequences, sentence_examples, splits_of
 from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from crowdzoo.errors import SHOWN, DataError
@@ -56,18 +57,30 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         settings: JSON of `task`, `annotations`, `instances` (paths), `texts` (whether instances are; absent is no),
             `classes`, `on_bad_rows`, `on_duplicate`, `eval_fraction` and `seed`; for sequences `gold` (path), `scheme`
             and `on_bad_tags`; for ratings, instead of classes, `low` and `high`.
-        fingerprint: hash of the files' content, so that TFX's cache follows it.
+        fingerprint: JSON of `content_hashes` of the files, so that TFX's cache follows their content. Copies are read
+            that have exactly this content.
         code_version: hash of the code that runs here, for the same reason.
         beam_pipeline: runs the join.
 
     Raises:
-        DataError: annotations or instances that cannot be used, ratings outside of `low` to `high` among them.
+        DataError: annotations or instances that cannot be used, ratings outside of `low` to `high` among them; a file
+            whose content is not that of the fingerprint any more.
     """
-    del fingerprint, code_version  # part of TFX's cache key, and of nothing else
+    del code_version  # part of TFX's cache key, and of nothing else
     options = json.loads(settings)
-    if options["task"] == "sequence":
-        _write_sequences(options, examples, annotations, beam_pipeline)
-        return
+    files = {key: options[key] for key in INPUT_FILES[options["task"]] if options.get(key) is not None}
+    write = _write_sequences if options["task"] == "sequence" else _write_tasks_and_examples
+    with own_copies(files, json.loads(fingerprint), annotations.uri) as copies:
+        write({**options, **copies}, examples, annotations, beam_pipeline)
+        rejects = os.path.join(annotations.uri, REJECTS_FILE)
+        if os.path.exists(rejects):
+            rename_in_rejects(rejects, copies["annotations"], files["annotations"])
+
+
+def _write_tasks_and_examples(
+    options: dict[str, Any], examples: Any, annotations: Any, beam_pipeline: beam.Pipeline
+) -> None:
+    """Everything, of labels and ratings."""
     parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
     crowd = _read_annotations(options, os.path.join(annotations.uri, REJECTS_FILE))
     instances = read_instances(options["instances"], texts=options.get("texts", False))

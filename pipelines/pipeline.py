@@ -1,6 +1,5 @@
 """The pipeline's one definition. Every runner runs or compiles this."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
+from crowdzoo.components.input_files import INPUT_FILES, content_hashes
 from crowdzoo.components.pusher import Pusher
 from crowdzoo.pipelines.config import TASKS, PipelineConfig
 
@@ -42,7 +42,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
             **{key: getattr(config.data, key) for key in others},
             **{key: None if path is None else str(path) for key, path in files.items()},
         ),
-        fingerprint=_content_hash(*(path for path in files.values() if path is not None)),
+        fingerprint=_json(**content_hashes(files)),
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -116,26 +116,8 @@ def _input_files(config: PipelineConfig) -> dict[str, Path | None]:
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
         written = datasets.write_files(datasets.load(config.data.dataset), folder)
-        return dict.fromkeys(_FILES[config.task]) | dict(zip(_FILES[config.task], written, strict=False))
-    return {key: getattr(config.data, key) for key in _FILES[config.task]}
-
-
-# Keys of the input files, in the order in which `write_files` gives those of a shipped set
-_FILES = {
-    "classification": ("annotations", "instances"),
-    "sequence": ("annotations", "gold"),
-    "regression": ("annotations", "instances"),
-}
-
-
-def _content_hash(*paths: Path) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        digest.update(b"\0")
-    return digest.hexdigest()
+        return dict.fromkeys(INPUT_FILES[config.task]) | dict(zip(INPUT_FILES[config.task], written, strict=False))
+    return {key: getattr(config.data, key) for key in INPUT_FILES[config.task]}
 
 
 def _json(**values: Any) -> str:

@@ -18,6 +18,7 @@ else:
     from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
     from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
     from crowdzoo.components.crowd_aggregator import CrowdAggregator
+    from crowdzoo.components.input_files import INPUT_FILES, content_hashes
 
 
 class Folder:
@@ -56,8 +57,8 @@ class Folder:
             csv.writer(file).writerows([("task", "annotator", "label"), *annotations])
         pyarrow.parquet.write_table(pa.table(instances), self.path / "instances.parquet")
 
-    def generate(self, **options):
-        """Runs AnnotationExampleGen; returns its artifacts (examples, annotations)."""
+    def generate(self, hashes=None, **options):
+        """Runs AnnotationExampleGen, on files with these hashes; returns its artifacts (examples, annotations)."""
         self.count += 1
         outputs = {
             "examples": self.artifact(standard_artifacts.Examples, self.path / f"examples{self.count}"),
@@ -74,8 +75,13 @@ class Folder:
             "seed": 0,
             **options,
         }
+        files = {key: settings[key] for key in INPUT_FILES[settings["task"]]}
         AnnotationExampleGen.test_call(
-            **outputs, settings=json.dumps(settings), fingerprint="", code_version="", beam_pipeline=self.pipeline()
+            **outputs,
+            settings=json.dumps(settings),
+            fingerprint=json.dumps(hashes or content_hashes(files)),
+            code_version="",
+            beam_pipeline=self.pipeline(),
         )
         return outputs["examples"], outputs["annotations"]
 

@@ -6,7 +6,9 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.components import annotation_example_gen
 from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.components.input_files import content_hashes
 from crowdzoo.errors import DataError
 
 ROWS = [("p", "ann", "cat"), ("p", "bob", "dog"), ("q", "ann", "dog"), ("r", "cid", "cat"), ("s", "ann", "cat")]
@@ -123,6 +125,51 @@ def test_rejected_rows_are_kept_beside_the_annotations(folder):
     assert len(rejects.splitlines()) == 3, "a header and two rows"
     with pytest.raises(DataError, match="cow"):
         folder.generate(classes=["cat", "dog"])
+
+
+@pytest.mark.parametrize(("key", "name"), [("annotations", "answers.csv"), ("instances", "instances.parquet")])
+def test_a_file_that_was_replaced_after_it_was_hashed_is_refused_and_nothing_is_made_from_it(folder, key, name):
+    folder.write(ROWS, COLUMNS)
+    path = folder.path / name
+    kept, before = path.read_bytes(), content_hashes({key: path})
+    folder.write(ROWS[::-1], COLUMNS | {"gold": ["dog"] * 6})
+    paths = {"annotations": folder.path / "answers.csv", "instances": folder.path / "instances.parquet"}
+    hashes = {**content_hashes(paths), **before}
+    with pytest.raises(DataError, match=f"^{path}: its content changed after the run began, so nothing was made"):
+        folder.generate(hashes)
+    assert not any(path.is_file() for path in (folder.path / "examples1").rglob("*"))
+    assert not any((folder.path / "annotations1").iterdir()), "copies are gone as well"
+    path.write_bytes(kept)
+    folder.generate(hashes)
+
+
+def test_files_that_are_replaced_between_two_reads_do_not_mix(folder, monkeypatch):
+    folder.write(ROWS, COLUMNS)
+    expected, _ = folder.generate()
+    check = annotation_example_gen._check_tasks
+
+    def replaced_meanwhile(*arguments):
+        folder.write([], {key: values[::-1] for key, values in COLUMNS.items()} | {"features": [[0.0, 0.0]] * 6})
+        check(*arguments)
+
+    monkeypatch.setattr(annotation_example_gen, "_check_tasks", replaced_meanwhile)
+    examples, annotations = folder.generate()
+    assert content(examples) == content(expected)
+    assert sorted(path.name for path in pathlib.Path(annotations.uri).iterdir()) == [
+        "annotations.parquet",
+        "tasks.parquet",
+    ]
+
+
+def test_errors_and_rejected_rows_name_the_file_and_not_the_copy_that_was_read(folder):
+    folder.write([*ROWS, ("q", "bob", "cow")], COLUMNS)
+    with pytest.raises(DataError) as caught:
+        folder.generate(classes=["cat", "dog"])
+    assert f"{folder.path / 'answers.csv'}, row 7" in str(caught.value)
+    assert [row.file for row in caught.value.rows] == [str(folder.path / "answers.csv")]
+    _, annotations = folder.generate(classes=["cat", "dog"], on_bad_rows="reject")
+    rejects = pathlib.Path(annotations.uri, "rejects.csv").read_text().splitlines()
+    assert rejects[1].startswith(f"{folder.path / 'answers.csv'},7,label,cow,")
 
 
 WRONG = {

@@ -377,6 +377,9 @@ WRONG = {
 def test_spans_that_cannot_be_used_are_refused(folder, case):
     content, more, message = WRONG[case]
     (folder.path / "spans.jsonl").write_text(content)
+    if "gold" in more:
+        (folder.path / more["gold"]).write_text("")
+        more = {"gold": str(folder.path / more["gold"])}
     with pytest.raises(DataError) as caught:
         folder.generate(**options(str(folder.path / "spans.jsonl"), **more))
     assert message in str(caught.value)

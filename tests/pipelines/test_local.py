@@ -17,9 +17,10 @@ from ml_metadata.proto import metadata_store_pb2 as mlmd
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from crowdzoo.components import evaluator
+from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.serving_folder import versions
 from crowdzoo.errors import ConfigError, DataError, PipelineError
-from crowdzoo.pipelines import local, local_runner
+from crowdzoo.pipelines import local, local_runner, pipeline
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
@@ -34,6 +35,13 @@ COMPONENTS = (
     "Evaluator",
     "Pusher",
 )
+
+
+def store_of(root):
+    """The metadata of the runs in a folder."""
+    connection = mlmd.ConnectionConfig()
+    connection.sqlite.filename_uri = str(root / "metadata.sqlite")
+    return metadata_store.MetadataStore(connection)
 
 
 def predictions(model):
@@ -205,9 +213,7 @@ def test_a_run_killed_in_any_component_and_started_again_ends_in_the_same_model(
         [sys.executable, "-c", DRIVER, inputs / "tiny.yaml"], capture_output=True, text=True, check=True
     )
     assert driver.stdout.split() == [str(int(signal.SIGKILL))] * len(COMPONENTS), driver.stderr
-    connection = mlmd.ConnectionConfig()
-    connection.sqlite.filename_uri = str(inputs / "out" / "metadata.sqlite")
-    executions = metadata_store.MetadataStore(connection).get_executions()
+    executions = store_of(inputs / "out").get_executions()
     running = [execution for execution in executions if execution.last_known_state == mlmd.Execution.RUNNING]
     assert len(running) == len(COMPONENTS), "each kill leaves its execution as running"
     result = run(load_config(inputs / "tiny.yaml"), quiet=True)
@@ -274,6 +280,21 @@ def test_data_that_cannot_be_used_is_reported_as_such_with_the_log(inputs, capfd
     lines = capfd.readouterr().err.splitlines()
     assert lines[-2] == "[1/8] AnnotationExampleGen … failed"
     assert lines[-1].startswith(f"Log: {inputs / 'out' / 'logs'}")
+
+
+def test_a_run_whose_input_is_replaced_after_it_began_fails_and_is_not_taken_from_the_cache(inputs, monkeypatch):
+    table = pyarrow.parquet.read_table(inputs / "instances.parquet")
+
+    def hashed_then_replaced(files):
+        found = content_hashes(files)
+        pyarrow.parquet.write_table(table.slice(30), inputs / "instances.parquet")
+        return found
+
+    monkeypatch.setattr(pipeline, "content_hashes", hashed_then_replaced)
+    with pytest.raises(DataError, match=r"instances.parquet: its content changed after the run began"):
+        run(load_config(inputs / "tiny.yaml"), quiet=True)
+    executions = store_of(inputs / "out").get_executions()
+    assert [execution.last_known_state for execution in executions] == [mlmd.Execution.FAILED]
 
 
 def test_a_folder_for_results_that_cannot_be_made_is_named(inputs):

@@ -1,0 +1,98 @@
+"""The pipeline's input files: a hash of their content, and copies of a run's own that nobody changes meanwhile."""
+
+import contextlib
+import csv
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.regular import check_regular
+
+__all__ = ["INPUT_FILES", "content_hashes", "own_copies", "rename_in_rejects"]
+
+# Task -> keys of its input files in the section data, in the order in which `write_files` gives those of a shipped set
+INPUT_FILES = {
+    "classification": ("annotations", "instances"),
+    "sequence": ("annotations", "gold"),
+    "regression": ("annotations", "instances"),
+}
+_BLOCK = 1 << 20
+
+
+def content_hashes(files: Mapping[str, str | Path | None]) -> dict[str, str]:
+    """SHA-256 of the content of files; None is left out.
+
+    Raises:
+        DataError: a file that does not exist, is not a regular file, or cannot be read.
+    """
+    return {key: _hash(path) for key, path in files.items() if path is not None}
+
+
+@contextlib.contextmanager
+def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str | Path) -> Iterator[dict[str, str]]:
+    """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
+
+    Errors raised in the block name the file and not its copy.
+
+    Args:
+        files: paths by key.
+        hashes: of `content_hashes`, by key.
+        folder: where the copies go, in a hidden subfolder.
+
+    Yields:
+        Paths of the copies by key.
+
+    Raises:
+        DataError: a file does not have the content that was hashed, does not exist any more, or cannot be read.
+    """
+    hidden = Path(folder, ".inputs")
+    # each in a folder of its own, because readers go by names and two files may have the same
+    copies = {key: str(hidden / key / Path(path).name) for key, path in files.items()}
+    try:
+        for key, path in files.items():
+            Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
+            if _hash(path, copies[key]) != hashes[key]:
+                raise DataError(
+                    f"{path}: its content changed after the run began, so nothing was made from it. Run again once "
+                    "the file is complete."
+                )
+        yield copies
+    except DataError as error:
+        for key, copy in copies.items():
+            _rename(error, copy, files[key])
+        raise
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def rename_in_rejects(rejects: str | Path, copy: str, path: str) -> None:
+    """Writes the file's name for that of its copy into a CSV file of rejected rows."""
+    scratch = Path(f"{rejects}.part")
+    with open(rejects, encoding="utf-8", newline="") as old, open(scratch, "w", encoding="utf-8", newline="") as new:
+        csv.writer(new).writerows((path if row[0] == copy else row[0], *row[1:]) for row in csv.reader(old))
+    scratch.replace(rejects)
+
+
+def _hash(path: str | Path, copy: str | None = None) -> str:
+    """Hash of a file's content; what was hashed is written to `copy`."""
+    check_regular(path)
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file, open(os.devnull if copy is None else copy, "wb") as written:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+                written.write(block)
+    except OSError as error:
+        raise DataError(f"{error.filename or path}: cannot be read or copied ({error.strerror}).") from error
+    return digest.hexdigest()
+
+
+def _rename(error: DataError, copy: str, path: str) -> None:
+    """Puts a file's name in the place of its copy's."""
+    error.args = (str(error).replace(copy, path),)
+    error.rows = tuple(
+        BadRow(row.file.replace(copy, path), row.row, row.column, row.value, row.reason) for row in error.rows
+    )
