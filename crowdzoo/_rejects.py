@@ -40,7 +40,9 @@ class Rejects:
     def write(self, problem: BadRow, original: str) -> None:
         """Adds a row; does nothing where no file is wanted."""
         if self.path is not None:
-            self._writer.writerow([problem.file, problem.row, problem.column, problem.value, problem.reason, original])
+            row = [problem.file, problem.row, problem.column, problem.value, problem.reason, original]
+            # before Python 3.11 the csv module writes no NUL
+            self._writer.writerow([cell.replace("\0", "\\x00") if isinstance(cell, str) else cell for cell in row])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

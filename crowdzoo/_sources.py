@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.errors import BadRow, DataError
-from crowdzoo.files.arrow import open_parquet, parquet_batches
+from crowdzoo.files.arrow import one_array, open_parquet, parquet_batches
 from crowdzoo.files.regular import check_regular
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Source",
     "TableSource",
     "did_you_mean",
-    "one_array",
     "plain_array",
 ]
 
@@ -225,13 +224,6 @@ def did_you_mean(value: object, names: Sequence[Any]) -> str:
     folded = {text.casefold(): text for text in texts}
     close = difflib.get_close_matches(str(value).casefold(), list(folded), n=1)
     return f" Did you mean {texts[folded[close[0]]]!r}?" if close else ""
-
-
-def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """A chunked array in one piece."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
 
 
 def _json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:

@@ -8,7 +8,6 @@ slower and knows every line's number. So good data costs no Python object a row,
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
 
-from crowdzoo._sources import OPTIONAL, Batch, Source, one_array
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo._sources import OPTIONAL, Batch, Source
+from crowdzoo.errors import BadRow, DataError, shorten
+from crowdzoo.files.arrow import parse_csv, parse_json_lines
+from crowdzoo.files.json import JsonError, parse_row
 from crowdzoo.files.regular import open_regular
 
 __all__ = ["CsvSource", "JsonlSource"]
@@ -28,9 +27,10 @@ __all__ = ["CsvSource", "JsonlSource"]
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 _NUL = "holds a NUL byte. Save the file as UTF-8 text."
-JSON_BLOCK = 1 << 20
-# the csv module's own limit on a field; a line can be longer
 LONGEST_LINE = 64 << 20
+# letters of a value; the csv module has one limit for the whole process
+LONGEST_VALUE = 8 << 20
+csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))
 
 
 class TextSource(Source):
@@ -48,18 +48,17 @@ class TextSource(Source):
         """Walks through the file from its start."""
         with open_regular(self.path) as stream:
             blocks = iter(lambda: stream.read(CHUNK_BYTES), b"")
-            head, start, line, any_rows = self._check_encoding(next(blocks, b"")), 0, 1, False
+            head, line, any_rows = self._check_encoding(next(blocks, b"")), 1, False
             while True:
-                end = head.find(b"\n", start)
-                if end < 0 and len(head) <= LONGEST_LINE and (block := next(blocks, b"")):
-                    head += block
-                elif end >= 0 and not head[start:end].strip():
-                    start, line = end + 1, line + 1  # a blank line at the top counts, but holds nothing
-                else:
+                # blank lines at the top count, but hold nothing
+                blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
+                line, head = line + head.count(b"\n", 0, blank), head[blank:]
+                if b"\n" in head or len(head) > LONGEST_LINE or not (block := next(blocks, b"")):
                     break
-            if not head[start:].strip():
+                head += block
+            if not head.strip():
                 raise DataError(f"{self.name} is empty.")
-            start, line = self._begin(head, start, line)
+            start, line = self._begin(head, 0, line)
             tail = head[start:]
             final = False
             while not final:
@@ -100,8 +99,8 @@ class TextSource(Source):
         """Reads the header; returns where the rows start, and on which line."""
         raise NotImplementedError
 
-    def _fast(self, chunk: bytes) -> pa.Table:
-        """Arrow's parser; ArrowInvalid where anything is wrong with the chunk."""
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        """Arrow's parser; None where it is not to be trusted with the chunk, whose lines end at `ends`."""
         raise NotImplementedError
 
     def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
@@ -110,22 +109,19 @@ class TextSource(Source):
 
     def _parse(self, chunk: bytes, line: int, final: bool) -> tuple[Iterator[Batch], Callable[[], bytes]]:
         """Batches of a chunk, and (once they are used up) the bytes that belong to the next one."""
-        lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        if not chunk.strip():
+            return iter([]), lambda: b""
+        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
         # an odd number of quotes: the cut is perhaps inside a quoted value
         cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1
-        if not cut_inside and b"\0" not in chunk:
-            try:
-                table = self._fast(chunk)
-            except (pa.ArrowInvalid, UnicodeDecodeError):
-                table = None
-            if table is not None and table.num_rows == lines:
+        columns = None if cut_inside else self._fast(chunk, ends)
+        if columns is not None:
 
-                def originals(rows: Sequence[int]) -> list[str]:
-                    own = chunk.split(b"\n")
-                    return [_readable(own[row]) for row in rows]
+            def originals(rows: Sequence[int]) -> list[str]:
+                own = chunk.split(b"\n")
+                return [_readable(own[row]) for row in rows]
 
-                columns = {name: one_array(table.column(name)) for name in table.column_names}
-                return iter([Batch(columns, line, originals)]), lambda: b""
+            return iter([Batch(columns, line, originals)]), lambda: b""
         left: list[bytes] = []
         return self._slow(chunk, line, final, left), lambda: b"".join(left)
 
@@ -146,6 +142,7 @@ class CsvSource(TextSource):
 
     trim = True
     quotes_span_lines = True
+    longest_quoted = 1 << 17  # letters of a value that spans lines: more is a quote that nobody meant to open
 
     def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ","):
         super().__init__(path, kind)
@@ -168,26 +165,25 @@ class CsvSource(TextSource):
             raise DataError(f"{self.name}, row {line}: the header cannot be read: {error}.") from None
         self.header = [name.strip() for name in header]
         self.found = self.match(self.header)
+        self.numeric = {"confidence", "label"} if self.label_is_number else {"confidence"}
         self.places = [self.header.index(name) for name in self.found.values()]
         return min(end + 1, len(head)), line + 1
 
-    def _fast(self, chunk: bytes) -> pa.Table:
-        # columns are called by number, since names that do not matter may be there twice
-        types = {str(place): pa.large_string() for place in self.places}
-        for column, place in zip(self.found, self.places, strict=True):
-            if column == "confidence" or (column == "label" and self.label_is_number):
-                types[str(place)] = pa.float64()
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(chunk),
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=[str(place) for place in range(len(self.header))], block_size=len(chunk) + 1
-            ),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=False
-            ),
-        )
-        return table.rename_columns(list(self.found))
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        types = {
+            place: pa.float64() if column in self.numeric else pa.large_string()
+            for column, place in zip(self.found, self.places, strict=True)
+        }
+        columns = parse_csv(chunk, ends, self.delimiter, len(self.header), types)
+        if columns is None:
+            return None
+        found = dict(zip(self.found, columns, strict=True))
+        for column in self.numeric & set(found):
+            numbers = found[column].fill_null(0).to_numpy()
+            # a bad row is shown as it is written: 1e999, not inf
+            if np.isinf(numbers).any() or (column not in OPTIONAL and np.isnan(numbers).any()):
+                return None
+        return found
 
     def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
         texts = chunk.split(b"\n")
@@ -205,21 +201,28 @@ class CsvSource(TextSource):
             trouble, unclosed = None, False
             try:
                 fields = next(reader)
-                if feed.exhausted:
+                if feed.place > start + 1 and max(map(len, fields)) > self.longest_quoted:
+                    trouble, unclosed = _too_long(self.longest_quoted), True
+                elif feed.exhausted:
                     if not final:
                         left.append(b"\n".join(texts[start:]) + b"\n")
                         break
                     trouble, unclosed = "opens a quote that nothing closes.", True
             except csv.Error as error:
                 trouble, unclosed = _csv_reason(str(error)), "field limit" in str(error)
+                if unclosed and feed.place == start + 1:
+                    trouble, unclosed = f"holds a value of more than {LONGEST_VALUE:,} characters.", False
+                    reader = csv.reader(feed, delimiter=self.delimiter)
             if unclosed:
                 # only the first of the lines that were swallowed is to blame
                 feed.place, feed.exhausted = start + 1, False
                 reader = csv.reader(feed, delimiter=self.delimiter)
             original = b"\n".join(texts[start : feed.place])
             here = line + start
+            if b"\0" in original:
+                trouble = _NUL  # Python 3.10 refuses it, later ones do not
             if trouble:
-                bad.append((BadRow(self.name, here, None, _shorten(_readable(original)), trouble), _readable(original)))
+                bad.append((BadRow(self.name, here, None, shorten(_readable(original)), trouble), _readable(original)))
             elif len(fields) <= 1 and not original.strip():
                 continue
             elif len(fields) != len(self.header):
@@ -227,13 +230,13 @@ class CsvSource(TextSource):
                     f"has {len(fields)} value{'s' * (len(fields) != 1)} where the header has {len(self.header)}. "
                     'Put quotes (") around a value that holds the separator.'
                 )
-                bad.append((BadRow(self.name, here, None, _shorten(_readable(original)), reason), _readable(original)))
+                bad.append((BadRow(self.name, here, None, shorten(_readable(original)), reason), _readable(original)))
             else:
                 values = [fields[place] for place in self.places]
                 wrong = next((name for name, value in zip(names, values, strict=True) if not _is_text(value)), None)
                 if wrong is not None:
                     value = _readable(fields[self.places[names.index(wrong)]].encode("utf-8", "surrogateescape"))
-                    reason = _NUL if "\0" in value else "is not UTF-8. Save the file as UTF-8."
+                    reason = "is not UTF-8. Save the file as UTF-8."
                     bad.append((BadRow(self.name, here, self.found[wrong], value, reason), _readable(original)))
                 else:
                     rows.append(values)
@@ -253,16 +256,17 @@ class JsonlSource(TextSource):
     def _begin(self, head: bytes, start: int, line: int) -> tuple[int, int]:
         end = head.find(b"\n", start)
         try:
-            first = json.loads(head[start : end if end >= 0 else len(head)].decode("utf-8"))
-        except ValueError:
+            first = parse_row(head[start : end if end >= 0 else len(head)], frozenset())
+        except JsonError:
             first = None
         if head[start : start + 1] == b"[":
             raise DataError(f"{self.name}: a JSON list; write one JSON object a line instead.")
         # with a first line that is no object there is no telling which columns exist; the rows will complain
-        header = list(first) if isinstance(first, dict) else list(self.required)
+        header = list(self.required) if first is None else list(first)
         self.found = self.match(header)
         self.found.update({name: name for name in OPTIONAL})
-        example = first if isinstance(first, dict) else {}
+        self.keys = frozenset(self.found.values())
+        example = first or {}
         self.types = {}
         for column, name in self.found.items():
             number = column in OPTIONAL or (column == "label" and self.label_is_number)
@@ -273,21 +277,14 @@ class JsonlSource(TextSource):
                 self.types[name] = pa.int64() if type(value) is int else pa.string()
         return start, line
 
-    def _fast(self, chunk: bytes) -> pa.Table:
-        chunk.decode("utf-8")  # Arrow's JSON parser does not look
-        # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
-        table = pyarrow.json.read_json(
-            pa.BufferReader(chunk),
-            read_options=pyarrow.json.ReadOptions(block_size=JSON_BLOCK),
-            parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=pa.schema(list(self.types.items())), unexpected_field_behavior="ignore"
-            ),
-        )
-        columns = [table.column(name) for name in self.found.values()]
-        columns = [
-            column if pa.types.is_floating(column.type) else column.cast(pa.large_string()) for column in columns
-        ]
-        return pa.table(columns, names=list(self.found))
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        columns = parse_json_lines(chunk, ends, self.types)
+        if columns is None:
+            return None
+        return {
+            name: column if pa.types.is_floating(column.type) else column.cast(pa.large_string())
+            for name, column in zip(self.found, columns, strict=True)
+        }
 
     def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
         names = list(self.found)
@@ -314,16 +311,11 @@ class JsonlSource(TextSource):
 
     def _object(self, text: bytes, line: int, values: list[Any]) -> BadRow | None:
         """Takes a line apart into `values`, or says what is wrong with it."""
-        shown = _shorten(_readable(text))
+        shown = shorten(_readable(text))
         try:
-            row = json.loads(text.decode("utf-8"))
-        except UnicodeDecodeError:
-            return BadRow(self.name, line, None, shown, "is not UTF-8. Save the file as UTF-8.")
-        except (ValueError, RecursionError) as error:
-            problem = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
-            return BadRow(self.name, line, None, shown, f"is not JSON: {problem}.")
-        if not isinstance(row, dict):
-            return BadRow(self.name, line, None, shown, "is not a JSON object.")
+            row = parse_row(text, self.keys)
+        except JsonError as error:
+            return BadRow(self.name, line, None, shown, f"{error}.")
         for column, name in self.found.items():
             value = row.get(name)
             types: tuple[type, ...]
@@ -357,18 +349,15 @@ def _is_text(value: str) -> bool:
     return "\0" not in value
 
 
-def _shorten(text: str) -> str:
-    """Text for an error message, 80 characters at most."""
-    return text if len(text) <= 80 else text[:77] + "..."
+def _too_long(limit: int) -> str:
+    return f"opens a quote that does not close within {limit:,} characters."
 
 
 def _csv_reason(error: str) -> str:
     if "field limit" in error:
-        return "opens a quote that does not close within 131,072 characters."
+        return _too_long(LONGEST_VALUE)
     if "new-line character" in error:
         return "holds a carriage return within the line. Save the file with \\n line ends."
-    if "NUL" in error:
-        return _NUL
     return f"cannot be taken apart: {error}."
 
 

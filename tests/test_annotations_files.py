@@ -5,6 +5,10 @@ import gzip
 import io
 import json
 import os
+import re
+import subprocess
+import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -343,7 +347,10 @@ def test_a_scale_belongs_to_ratings_and_has_two_ends():
     ("row", "expected"),
     [
         ("b,x,1,high,0", "row 3, column 'confidence': 'high' is not a number."),
-        ("b,x,1,inf,0", "row 3, column 'confidence': inf is not a finite number. Leave it empty where it is unknown."),
+        (
+            "b,x,1,inf,0",
+            "row 3, column 'confidence': 'inf' is not a finite number. Leave it empty where it is unknown.",
+        ),
         ("b,x,1,1,soon", "row 3, column 'timestamp': 'soon' is not a number of seconds or an ISO 8601 date."),
     ],
 )
@@ -743,3 +750,98 @@ def test_drawn_names_are_what_the_strategy_promises(drawn):
     assert len({str(name) for name in drawn}) == len(drawn)
     assert all(isinstance(name, type(drawn[0])) for name in drawn)
     assert all(str(name).strip() == str(name) != "" for name in drawn)
+
+
+# === What Arrow's parsers and Python's would read differently, or not survive ===
+
+ROW = '{"task": "a", "annotator": 1, "label": "x"}'
+
+
+def test_a_line_of_null_kills_no_process(tmp_path):
+    """Arrow 10 reads beyond its memory where a block of JSON begins with null; 30,000 rows are more than a block."""
+    rows = "".join(f'{{"task": "a{row}", "annotator": 1, "label": "x"}}\n' for row in range(30_000))
+    number = 0
+    for before in ("", ROW + "\n", rows):
+        for line in ("null", " null", "null\t", "null null", "\r\nnull", "null" + ROW, ROW + " null"):
+            (tmp_path / f"{number}.jsonl").write_bytes(f"{before}{line}\n{ROW}\n".encode())
+            number += 1
+    code = (
+        "import sys\nfrom crowdzoo import Annotations\nfor number in range(int(sys.argv[1])):\n    try:\n"
+        "        Annotations.read(f'{number}.jsonl')\n    except ValueError as error:\n        print(error)"
+    )
+    command = [sys.executable, "-c", code, str(number)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert len(re.findall(r"jsonl: \d bad row", done.stdout)) == number
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (ROW[:-1] + ', "task": "b"}', "holds the key 'task' twice."),
+        (ROW[:-1] + ', "confidence": NaN}', "is not JSON: NaN is no number. Write null where it is unknown."),
+        (ROW[:-1] + ",}", "is not JSON: Expecting property name enclosed in double quotes"),
+        (ROW + ",", "is not JSON: Extra data"),
+        (ROW + "}", "is not JSON: Extra data"),
+        (ROW + "\0", "is not JSON: Extra data"),
+        (ROW[:-1] + ', "other": ' + "[" * 10_000 + "]" * 10_000 + "}", "is nested deeper than 100 levels."),
+        ("\ufeff" + ROW, "is not JSON"),
+    ],
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_json_lines_have_one_rule_whichever_parser_reads_them(line, reason, last, tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = ROW.replace('"a"', '"b"')
+    path.write_text("\n".join([good, line] if last else [good, line, good.replace('"b"', '"c"')]))
+    message = message_of(path)
+    assert "row 2" in message
+    assert reason in message
+
+
+def test_keys_that_are_passed_over_are_not_judged(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{ROW[:-1]}, "z": NaN, "z": [Infinity]}}\n')
+    assert len(Annotations.read(path)) == 1
+
+
+def test_every_row_keeps_a_byte_order_mark_in_it(monkeypatch, tmp_path):
+    """Arrow drops one at the start of what it is given; here each chunk begins with one."""
+    monkeypatch.setattr(_text_files, "CHUNK_BYTES", 16)
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + "".join(f"\ufeff{row},a,x\n" for row in range(20)))
+    assert sorted(Annotations.read(path).tasks) == sorted(f"\ufeff{row}" for row in range(20))
+
+
+def test_a_carriage_return_alone_never_ends_a_row(tmp_path):
+    """Arrow takes it for a line end, and the blank line after made the count of rows right again."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEADER.encode() + b"a,b,x\rc,d,x\n\n")
+    assert "carriage return" in message_of(path)
+
+
+def test_rejected_rows_may_hold_what_no_csv_file_can(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(ROW + '\n{"task": "a\\u0000", "annotator": 1, "label": "\\ud800"}\n' + ROW + "\0\n")
+    table = Annotations.read(path, on_bad_rows="reject", rejects=tmp_path / "r.csv")
+    assert len(table) == 1
+    rows = list(csv.reader((tmp_path / "r.csv").read_text().splitlines()))
+    assert [row[1] for row in rows[1:]] == ["2", "3"]
+    assert rows[1][3] == "a\\x00"
+
+
+def test_a_text_of_a_million_letters_is_read_beside_short_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label,note\n" + "1,2,x," + "y" * 10**6 + "\n3,4,x,z\n")
+    assert len(Annotations.read(path)) == 2
+
+
+def test_blank_lines_without_end_take_no_memory(tmp_path):
+    """64 MiB of line ends before the header, from 64 KiB of gzip."""
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"\n" * (64 << 20), 9) + gzip.compress(HEADER.encode() + b"1,2,x\n"))
+    tracemalloc.start()
+    try:
+        assert len(Annotations.read(path)) == 1
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()

@@ -1,4 +1,8 @@
-"""The one module that opens Parquet files: nothing in a file can run code, and every failure is a `DataError`."""
+"""The one module that reads with Arrow: nothing in a file can run code, and every failure is a `DataError`.
+
+Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parsers surely agree; where they may not,
+`parse_csv` and `parse_json_lines` say None, and Python parses.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,33 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import pyarrow as pa
 
 if hasattr(pa, "PyExtensionType"):  # gone from pyarrow 21 on
     # CVE-2023-47248: a Parquet file names this type and carries a pickle, which pyarrow before 14.0.1 loads
     import pyarrow_hotfix  # noqa: F401
+import pyarrow.csv
+import pyarrow.json
 import pyarrow.parquet as pq
 
 from crowdzoo.errors import CrowdzooError, DataError
+from crowdzoo.files.json import MAX_DEPTH
 from crowdzoo.files.regular import check_regular
 
-__all__ = ["open_parquet", "parquet_batches", "parquet_errors", "read_parquet"]
+__all__ = [
+    "LONGEST_TEXT",
+    "one_array",
+    "open_parquet",
+    "parquet_batches",
+    "parquet_errors",
+    "parse_csv",
+    "parse_json_lines",
+    "read_parquet",
+]
+
+LONGEST_TEXT = 1 << 17
+_JSON_BLOCK = 1 << 20
 
 # crowdzoo keeps a table's vocabularies in the footer, which may be large
 _LIMITS = {"thrift_string_size_limit": 1 << 30, "thrift_container_size_limit": 1 << 24}
@@ -105,3 +125,117 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
         table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)
         return table
+
+
+def parse_csv(
+    chunk: bytes, ends: np.ndarray, delimiter: str, width: int, columns: dict[int, pa.DataType]
+) -> list[pa.Array] | None:
+    """Parses whole lines of CSV without a header.
+
+    Args:
+        chunk: the lines; the last may lack its line end.
+        ends: places of the line ends, int64.
+        delimiter: between values.
+        width: values in every line.
+        columns: place -> type of the columns that are wanted.
+
+    Returns:
+        The columns, a row a line; or None where a line is not in order, or Arrow and the csv module may differ.
+    """
+    if chunk.startswith(b"\xef\xbb\xbf") or b"\0" in chunk or _longest_line(chunk, ends) > LONGEST_TEXT:
+        return None  # Arrow would take the first three bytes for a byte order mark
+    if b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n"):
+        return None
+    types = {str(place): kind for place, kind in columns.items()}
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(chunk),
+            # columns are called by number, since names that do not matter may be there twice
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=[str(place) for place in range(width)], block_size=len(chunk) + 1
+            ),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    return _columns(table, chunk, ends)
+
+
+def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataType]) -> list[pa.Array] | None:
+    """Parses whole lines that hold a JSON object each.
+
+    Arrow 10 reads beyond its memory where the first value of a block is `null`, so a chunk is given to it only where
+    each line begins with `{` and ends with `}`; nested deeper than MAX_DEPTH nothing is.
+
+    Args:
+        chunk: the lines; the last may lack its line end.
+        ends: places of the line ends, int64.
+        types: name -> type of the keys that are wanted.
+
+    Returns:
+        The columns, a row a line; or None where a line is not in order, or Arrow and Python may differ.
+    """
+    if not _is_objects(chunk, ends):
+        return None
+    try:
+        chunk.decode("utf-8")  # Arrow's JSON parser does not look
+        # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
+        table = pyarrow.json.read_json(
+            pa.BufferReader(chunk),
+            read_options=pyarrow.json.ReadOptions(block_size=_JSON_BLOCK),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
+            ),
+        )
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    found = _columns(table.select(list(types)), chunk, ends)
+    if found is None:
+        return None
+    for column in found:
+        # Arrow takes NaN and Infinity, which are not JSON
+        if pa.types.is_floating(column.type) and not np.isfinite(column.fill_null(0).to_numpy()).all():
+            return None
+    return found
+
+
+def _columns(table: pa.Table, chunk: bytes, ends: np.ndarray) -> list[pa.Array] | None:
+    if table.num_rows != len(ends) + (not chunk.endswith(b"\n")):
+        return None
+    return [one_array(column) for column in table.columns]
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """A chunked array in one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], type=column.type)
+
+
+def _longest_line(chunk: bytes, ends: np.ndarray) -> int:
+    edges = np.concatenate([[-1], ends, [len(chunk)]])
+    return int(np.diff(edges).max())
+
+
+def _is_objects(chunk: bytes, ends: np.ndarray) -> bool:
+    """Whether each line of a chunk begins with `{` and ends with `}`, with nothing deep between."""
+    letters = np.frombuffer(chunk, np.uint8)
+    if not chunk.endswith(b"\n"):
+        ends = np.append(ends, len(chunk))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    last = ends - 1
+    if b"\r" in chunk:
+        last = last - (letters[np.maximum(last, 0)] == ord("\r"))
+    if (last <= starts).any() or (letters[starts] != ord("{")).any() or (letters[last] != ord("}")).any():
+        return False
+    # Arrow stops without a word at a bracket that nothing opened
+    opened, closed = chunk.count(b"{"), chunk.count(b"}")
+    if opened != closed:
+        return False
+    if opened == len(ends) and b"[" not in chunk:
+        return True
+    nested = np.flatnonzero((letters == ord("{")) | (letters == ord("[")))
+    return int(np.bincount(np.searchsorted(ends, nested)).max()) <= MAX_DEPTH

@@ -1,0 +1,140 @@
+"""Strict JSON: no key twice, no NaN, no unbounded nesting; whatever is wrong becomes one kind of error."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.regular import open_regular
+
+__all__ = ["MAX_DEPTH", "JsonError", "parse_json", "parse_row", "read_json"]
+
+MAX_DEPTH = 100
+
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
+
+
+class JsonError(ValueError):
+    """Text that is not JSON; the message ends a sentence, such as "is nested deeper than 100 levels".
+
+    Attributes:
+        line: where the trouble is, from 1, or None.
+    """
+
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(reason)
+        self.line = line
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parses one JSON value.
+
+    Raises:
+        JsonError: not UTF-8, not JSON, a key twice in one object, NaN or Infinity, nested deeper than MAX_DEPTH, an
+            integer of thousands of digits.
+    """
+    return _parse(text, _strict_object, _refuse_constant)
+
+
+def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
+    """Parses an object of which only some keys count; a key twice or NaN elsewhere in it is passed over.
+
+    Args:
+        line: the object.
+        keys: those that count.
+
+    Returns:
+        The object.
+
+    Raises:
+        JsonError: as `parse_json`, or the value is not an object.
+    """
+    row = _parse(line, _Object, _Constant)
+    if not isinstance(row, dict):
+        raise JsonError("is not a JSON object")
+    assert isinstance(row, _Object)
+    for key in row.twice:
+        if key in keys:
+            raise JsonError(f"holds the key {key!r} twice")
+    for key in keys:
+        if isinstance(row.get(key), _Constant):
+            raise JsonError(f"is not JSON: {row[key].name} is no number. Write null where it is unknown")
+    return row
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Reads a file that holds one JSON value.
+
+    Raises:
+        DataError: not a regular file, or not JSON; with file and line.
+    """
+    with open_regular(path) as file:
+        content = file.read()
+    try:
+        return parse_json(content.removeprefix(b"\xef\xbb\xbf"))
+    except JsonError as error:
+        place = os.fspath(path) + (f", row {error.line}" if error.line else "")
+        raise DataError(f"{place}: {error}. Copy or write the file again.") from None
+
+
+def _parse(text: str | bytes, pairs: Any, constant: Any) -> Any:
+    try:
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+            raise JsonError(f"is nested deeper than {MAX_DEPTH} levels")
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except JsonError:
+        raise
+    except UnicodeDecodeError:
+        raise JsonError("is not UTF-8. Save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        place = f"at character {error.colno}" if "\n" in error.doc else f"at character {error.pos + 1}"
+        raise JsonError(f"is not JSON: {error.msg} {place}", error.lineno) from None
+    except (ValueError, RecursionError) as error:  # an integer of more than 4,300 digits
+        raise JsonError(f"is not JSON: {str(error).split(':')[0]}") from None
+
+
+def _depth(text: str) -> int:
+    """How deep the brackets outside of strings are nested."""
+    deepest = depth = 0
+    for found in _NESTING.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= 1
+    return deepest
+
+
+def _strict_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise JsonError(f"holds the key {_repeated(pairs)[0]!r} twice")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise JsonError(f"is not JSON: {name} is no number. Write null where it is unknown")
+
+
+class _Object(dict):  # type: ignore[type-arg]
+    """An object that remembers which keys stood twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]):
+        super().__init__(pairs)
+        self.twice = _repeated(pairs) if len(self) < len(pairs) else ()
+
+
+class _Constant:
+    """NaN, Infinity or -Infinity."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
+    seen: set[str] = set()
+    return [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
