@@ -5,6 +5,7 @@ from typing import Any
 
 _NAMES = {
     "Client": "crowdzoo.serving.client",
+    "Limits": "crowdzoo.serving.limits",
     "Server": "crowdzoo.serving.server",
     "curl_example": "crowdzoo.serving.curl",
     "serve": "crowdzoo.serving.server",

@@ -1,5 +1,6 @@
 """A client's connection over gRPC."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,9 @@ from crowdzoo.errors import ServingError
 from crowdzoo.serving.connection import LOOPBACK, no_answer
 
 __all__ = ["GrpcConnection"]
+
+# What gRPC itself says where nobody answers; a server that is busy has the same statuses
+_NO_SERVER = re.compile("connect|socket|transport|resol|handshake|deadline exceeded", re.IGNORECASE)
 
 
 class GrpcConnection:
@@ -92,7 +96,7 @@ class GrpcConnection:
         except grpc.RpcError as error:
             code = error.code().name  # type: ignore[attr-defined]
             reason = error.details()  # type: ignore[attr-defined]
-            if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+            if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED") and _NO_SERVER.search(reason):
                 raise no_answer(self._url, reason) from error
             raise ServingError(f"{self._url} answers {code}: {reason}") from error
 

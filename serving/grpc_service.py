@@ -1,119 +1,170 @@
 """TF Serving's gRPC API: PredictionService and ModelService."""
 
 import logging
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-import tensorflow as tf
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
-from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataResponse
-from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusResponse, ModelVersionStatus
-from tensorflow_serving.apis.model_pb2 import ModelSpec
-from tensorflow_serving.apis.predict_pb2 import PredictResponse
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, GetModelMetadataResponse
+from tensorflow_serving.apis.get_model_status_pb2 import (
+    GetModelStatusRequest,
+    GetModelStatusResponse,
+    ModelVersionStatus,
+)
 
-from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
-from crowdzoo.serving.model_store import ModelStore
-from crowdzoo.serving.proto_tensors import arrays_from_protos
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.gate import Gate, full
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.memory_budget import MemoryBudget
+from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
+from crowdzoo.serving.request_error import RequestError, shown
 
-__all__ = ["add_services"]
+__all__ = ["GrpcService"]
 
 log = logging.getLogger("crowdzoo.serving")
 
+# Messages that are received at the same time; the others wait in their clients
+_RECEIVED = 16
 
-def add_services(server: grpc.Server, store: ModelStore, *, max_request_bytes: int) -> None:
-    """Registers both services.
+
+class GrpcService(grpc.GenericRpcHandler):
+    """Both services. Messages come as bytes: what is no protobuf is refused, and a long one is read elsewhere.
+
+    A call is received only when there is a thread for it, so that calls that wait take no memory.
 
     Args:
-        server: a gRPC server that is not started yet.
-        store: the model.
-        max_request_bytes: most memory one input tensor may take.
+        predictor: answers Predict.
+        limits: how many calls, how long, how large.
+        budget: memory of all requests.
     """
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        _PredictionService(store, max_request_bytes), server
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(store), server)
 
+    def __init__(self, predictor: Predictor, limits: Limits, budget: MemoryBudget):
+        self._predictor = predictor
+        self._store = predictor.store
+        self._limits = limits
+        self._budget = budget
+        self.gate = Gate(limits, predictor.readers.size + 1)
+        self._receiving = threading.BoundedSemaphore(_RECEIVED)
+        self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way, since when
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._most = limits.threads + limits.queue
+        self.executor = ThreadPoolExecutor(self._most, thread_name_prefix="crowdzoo-grpc")
+        self._refusing = ThreadPoolExecutor(1, thread_name_prefix="crowdzoo-grpc-full")
+        self._stopping = threading.Event()
+        self._watch = threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True)
+        self._watch.start()
+        prediction, model = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
+        self._methods = {
+            prediction + "Predict": self._handler(self._predict),
+            prediction + "GetModelMetadata": self._handler(self._metadata),
+            model + "GetModelStatus": self._handler(self._status),
+        }
+        for name in (
+            *(prediction + name for name in ("Classify", "Regress", "MultiInference")),
+            model + "HandleReloadConfigRequest",
+        ):
+            self._methods[name] = self._handler(_not_implemented(name))
 
-def _answer(context: grpc.ServicerContext, work: Callable[[], Any]) -> Any:
-    """What `work` returns; a refused request ends the call with its status."""
-    try:
-        return work()
-    except RequestError as error:
-        context.abort(getattr(grpc.StatusCode, error.code), error.reason)
-    except Exception:
-        log.exception("crowdzoo serve: a gRPC request failed")
-        context.abort(grpc.StatusCode.INTERNAL, "internal error, see the log of the server")
+        def refuse(messages: Iterator[bytes], context: grpc.ServicerContext) -> None:
+            context.abort(grpc.StatusCode.UNAVAILABLE, full().reason)
 
+        refuse.experimental_thread_pool = self._refusing  # type: ignore[attr-defined]
+        self._full = grpc.stream_unary_rpc_method_handler(refuse)
 
-def _version(store: ModelStore, spec: ModelSpec) -> dict[str, Any]:
-    """`version` or `label` that the request asks for."""
-    if spec.name != store.name:
-        raise RequestError(f"model {spec.name!r} is not served here; the model's name is {store.name!r}", "NOT_FOUND")
-    choice = spec.WhichOneof("version_choice")
-    if choice == "version":
-        return {"version": spec.version.value}
-    return {"label": spec.version_label} if choice == "version_label" else {}
+    @property
+    def options(self) -> list[tuple[str, Any]]:
+        """Options of a `grpc.Server` for the limits that its core keeps."""
+        limits = self._limits
+        return [
+            ("grpc.max_receive_message_length", limits.request_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", self._most),
+            ("grpc.max_allowed_incoming_connections", limits.connections),
+            ("grpc.max_connection_idle_ms", int(1000 * limits.idle_seconds)),
+            ("grpc.server_handshake_timeout_ms", int(1000 * limits.header_seconds)),
+            # a peer that is gone without a word is found out
+            ("grpc.keepalive_time_ms", int(1000 * limits.idle_seconds)),
+            ("grpc.keepalive_timeout_ms", int(1000 * limits.header_seconds)),
+        ]
 
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        """The handler of a call; where all threads are busy, one that refuses at once."""
+        handler = self._methods.get(handler_call_details.method)
+        return self._full if handler is not None and self._under_way >= self._most else handler
 
-class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    def __init__(self, store: ModelStore, max_request_bytes: int):
-        self._store = store
-        self._max_request_bytes = max_request_bytes
+    def close(self) -> None:
+        """Stops the threads that are idle."""
+        self._stopping.set()
+        for executor in (self.executor, self._refusing):
+            executor.shutdown(wait=False, cancel_futures=True)
 
-    def Predict(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _answer(context, lambda: self._predict(request))
+    def _handler(self, work: Callable[[bytes, grpc.ServicerContext], Any]) -> grpc.RpcMethodHandler:
+        def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
+            with self._lock:
+                self._under_way += 1
+            try:
+                return work(self._receive(messages, context), context)
+            except RequestError as error:
+                context.abort(getattr(grpc.StatusCode, error.grpc_status), error.reason)
+            except (_GoneError, grpc.RpcError):
+                context.abort(grpc.StatusCode.CANCELLED, "the client is gone")
+            except Exception:
+                log.exception("crowdzoo serve: a gRPC request failed")
+                context.abort(grpc.StatusCode.INTERNAL, "internal error, see the log of the server")
+            finally:
+                with self._lock:
+                    self._under_way -= 1
 
-    def _predict(self, request: Any) -> PredictResponse:
-        model = self._store.get(**_version(self._store, request.model_spec))
-        signature = model.signature(request.model_spec.signature_name)
-        signature.check_names(request.inputs)
-        inputs = arrays_from_protos(request.inputs, signature.inputs, max_bytes=self._max_request_bytes)
-        outputs = signature(inputs)
-        wanted = list(request.output_filter) or list(outputs)
-        for name in wanted:
-            if name not in outputs:
-                raise RequestError(f"output_filter: {name!r} is not an output; there are {', '.join(outputs)}")
-        response = PredictResponse()
-        _fill_spec(response.model_spec, self._store, model)
-        response.model_spec.signature_name = request.model_spec.signature_name or DEFAULT_SIGNATURE
-        for name in wanted:
-            response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
-        return response
+        # a unary call is a stream of one message, which is received when it is asked for
+        return grpc.stream_unary_rpc_method_handler(
+            answer, response_serializer=lambda response: response.SerializeToString()
+        )
 
-    def GetModelMetadata(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _answer(context, lambda: self._metadata(request))
+    def _receive(self, messages: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
+        with self._receiving:
+            self._slow[context] = time.monotonic()
+            try:
+                return next(messages)
+            except StopIteration:
+                raise RequestError("the call has no message") from None
+            except Exception as error:  # gRPC raises a bare Exception where the client is gone
+                raise _GoneError from error
+            finally:
+                del self._slow[context]
 
-    def _metadata(self, request: Any) -> GetModelMetadataResponse:
+    def _cancel_slow(self) -> None:
+        while not self._stopping.wait(1.0):
+            before = time.monotonic() - self._limits.body_seconds
+            for context, since in list(self._slow.items()):
+                if since < before:
+                    context.cancel()
+
+    def _predict(self, message: bytes, context: grpc.ServicerContext) -> Any:
+        with self._budget.share() as share:
+            share.hold("body", len(message))
+            long = is_long(len(message), json=False)
+            is_gone = lambda: not context.is_active()  # noqa: E731
+            with self.gate.turn(long=long, is_gone=is_gone, seconds=context.time_remaining()):
+                return self._predictor.answer_proto(message, share)
+
+    def _metadata(self, message: bytes, context: grpc.ServicerContext) -> GetModelMetadataResponse:
+        request = _parsed(GetModelMetadataRequest, message)
         if list(request.metadata_field) != ["signature_def"]:
-            raise RequestError(f"metadata_field must be ['signature_def'], got {list(request.metadata_field)}")
-        model = self._store.get(**_version(self._store, request.model_spec))
+            raise RequestError(f"metadata_field must be ['signature_def'], got {shown(list(request.metadata_field))}")
+        model = self._store.get(**asked_version(self._store, request.model_spec))
         response = GetModelMetadataResponse()
-        _fill_spec(response.model_spec, self._store, model)
+        fill_spec(response.model_spec, self._store, model)
         response.metadata["signature_def"].Pack(model.signature_defs)
         return response
 
-    def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        _refuse(context, "Classify")
-
-    def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        _refuse(context, "Regress")
-
-    def MultiInference(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        _refuse(context, "MultiInference")
-
-
-class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    def __init__(self, store: ModelStore):
-        self._store = store
-
-    def GetModelStatus(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        return _answer(context, lambda: self._status(request))
-
-    def _status(self, request: Any) -> GetModelStatusResponse:
+    def _status(self, message: bytes, context: grpc.ServicerContext) -> GetModelStatusResponse:
+        request = _parsed(GetModelStatusRequest, message)
         response = GetModelStatusResponse()
-        for status in self._store.statuses(**_version(self._store, request.model_spec)):
+        for status in self._store.statuses(**asked_version(self._store, request.model_spec)):
             described = response.model_version_status.add()
             described.version = status.version
             described.state = ModelVersionStatus.State.Value(status.state)
@@ -122,14 +173,23 @@ class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
                 described.status.error_message = status.error
         return response
 
-    def HandleReloadConfigRequest(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        _refuse(context, "HandleReloadConfigRequest")
+
+class _GoneError(Exception):
+    """The client left before its message was here."""
 
 
-def _fill_spec(spec: ModelSpec, store: ModelStore, model: LoadedModel) -> None:
-    spec.name = store.name
-    spec.version.value = model.version
+def _parsed(kind: Any, message: bytes) -> Any:
+    if len(message) > 1 << 16:
+        raise RequestError(f"a {kind.DESCRIPTOR.name} has at most 65,536 bytes", "TOO_LARGE")
+    try:
+        return kind.FromString(message)
+    except DecodeError as error:
+        raise RequestError(f"the message is not a {kind.DESCRIPTOR.name}") from error
 
 
-def _refuse(context: grpc.ServicerContext, name: str) -> None:
-    context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{name} is not answered by this server; use Predict")
+def _not_implemented(method: str) -> Callable[[bytes, grpc.ServicerContext], Any]:
+    def refuse(message: bytes, context: grpc.ServicerContext) -> Any:
+        name = method.rsplit("/", 1)[1]
+        raise RequestError(f"{name} is not answered by this server; use Predict", "UNIMPLEMENTED")
+
+    return refuse

@@ -1,4 +1,4 @@
-"""JSON to arrays and back, in TF Serving's row and column forms."""
+"""JSON to arrays and back, in TF Serving's row and column forms; without TensorFlow."""
 
 import base64
 import binascii
@@ -7,12 +7,33 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.request_error import RequestError
-from crowdzoo.serving.signature import Signature
 
-__all__ = ["from_json", "parse", "to_json"]
+__all__ = ["check_memory", "from_json", "parse", "to_json"]
+
+# Bytes of Python's and NumPy's objects: of a value, of a list, of an object, each with its place in what holds it
+_VALUE, _LIST, _OBJECT = 52, 72, 240
+
+
+def check_memory(body: bytes, most: int) -> None:
+    """Refuses a body whose values would take more than `most` bytes once they are read, before they are.
+
+    Raises:
+        RequestError: TOO_LARGE.
+    """
+    bytes_of = np.frombuffer(body, dtype=np.uint8)
+    # two texts of the body beside the objects; what stands in strings is counted as well
+    becomes = 2 * len(body)
+    for mark, size in ((b",", _VALUE), (b"[", _LIST), (b"{", _OBJECT)):
+        becomes += size * int(np.count_nonzero(bytes_of == mark[0]))
+    if becomes > most:
+        raise RequestError(
+            f"the values of this body take about {becomes:,} bytes of memory once they are read, more than the "
+            f"{most:,} that one request may take here; send fewer instances in a request",
+            "TOO_LARGE",
+        )
 
 
 def parse(body: bytes) -> dict[str, Any]:
@@ -47,7 +68,7 @@ def parse(body: bytes) -> dict[str, Any]:
     return request
 
 
-def from_json(request: Mapping[str, Any], signature: Signature) -> dict[str, np.ndarray]:
+def from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[str, np.ndarray]:
     """Arrays for each input of `signature`, from a parsed request in row or column form.
 
     Raises:
@@ -60,7 +81,7 @@ def from_json(request: Mapping[str, Any], signature: Signature) -> dict[str, np.
     return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
 
 
-def _rows_to_columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
+def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
         raise RequestError(f"'instances' must be a list, not {_kind(rows)}; a single instance is a list of one")
     if not rows:
@@ -76,40 +97,41 @@ def _rows_to_columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
-def _only_input(signature: Signature, what: str) -> str:
+def _only_input(signature: SignatureInputs, what: str) -> str:
     if len(signature.inputs) != 1:
         names = ", ".join(map(repr, signature.inputs))
         raise RequestError(f"{what}, but signature {signature.name!r} takes {names}: name them in an object")
     return next(iter(signature.inputs))
 
 
-def _array(name: str, value: Any, spec: tf.TensorSpec) -> np.ndarray:
+def _array(name: str, value: Any, spec: InputSpec) -> np.ndarray:
     try:
         cells = np.array(value, dtype=object)
     except ValueError as error:
         raise RequestError(f"input {name!r}: lists of different lengths do not make a tensor") from error
-    if spec.dtype == tf.string:
+    if spec.dtype == "string":
         return _strings(name, cells)
-    allowed = {bool} if spec.dtype == tf.bool else {int} if spec.dtype.is_integer else {int, float}
+    dtype = np.dtype(spec.dtype)
+    whole: dict[str, set[type]] = {"b": {bool}, "i": {int}, "u": {int}}
+    allowed = whole.get(dtype.kind, {int, float})
     # one pass at C speed; only a request that is refused anyway is searched cell by cell
     if not set(map(type, cells.flat)) <= allowed:
         expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
         place = next(i for i, cell in np.ndenumerate(cells) if type(cell) not in allowed)
         raise _wrong_type(name, cells, place, expected)
-    dtype = spec.dtype.as_numpy_dtype
-    if spec.dtype.is_integer:
+    if dtype.kind in "iu":
         for extreme in (cells.min(), cells.max()) if cells.size else ():
-            if not spec.dtype.min <= extreme <= spec.dtype.max:
-                raise RequestError(f"input {name!r}: {_short(extreme)} does not fit {spec.dtype.name}")
+            if not np.iinfo(dtype).min <= extreme <= np.iinfo(dtype).max:
+                raise RequestError(f"input {name!r}: {_short(extreme)} does not fit {spec.dtype}")
     try:
-        wide = cells.astype(np.float64 if spec.dtype.is_floating else dtype)
+        wide = cells.astype(dtype if dtype.kind in "biu" else np.float64)
     except OverflowError as error:
-        raise RequestError(f"input {name!r}: holds an integer too large for {spec.dtype.name}") from error
+        raise RequestError(f"input {name!r}: holds an integer too large for {spec.dtype}") from error
     with np.errstate(over="ignore"):
         array = wide.astype(dtype)
-    if spec.dtype.is_floating and (too_large := np.isfinite(wide) & ~np.isfinite(array.astype(np.float64))).any():
+    if dtype.kind not in "biu" and (too_large := np.isfinite(wide) & ~np.isfinite(array.astype(np.float64))).any():
         first = tuple(int(i) for i in np.argwhere(too_large)[0])
-        raise RequestError(f"input {name!r}: {wide[first]} at {list(first)} is too large for {spec.dtype.name}")
+        raise RequestError(f"input {name!r}: {wide[first]} at {list(first)} is too large for {spec.dtype}")
     return array
 
 
@@ -154,7 +176,9 @@ def _kind(value: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write thousands of digits
+        return f"{'-' if value < 0 else ''}an integer of more than 40 digits"
+    text = json.dumps(value[:40] if isinstance(value, str) else value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:37] + "..."
 
 

@@ -1,5 +1,6 @@
 """One version of a model in memory, warmed up."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from crowdzoo.export import WARMUP_FILE, load_saved_model
+from crowdzoo.export import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.proto_tensors import arrays_from_protos
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_error import RequestError, shown
 from crowdzoo.serving.signature import Signature
 
 __all__ = ["LoadedModel", "read_signature_defs"]
@@ -40,7 +41,13 @@ class LoadedModel:
         self.signature_defs = read_signature_defs(folder)
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
-        self.signatures = {name: Signature(name, function) for name, function in self._loaded.signatures.items()}
+        functions = dict(self._loaded.signatures)
+        by_rows = _is_crowdzoos(folder)
+        of_tokens = by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs
+        self.signatures = {
+            name: Signature(name, function, by_rows=by_rows, of_tokens=of_tokens)
+            for name, function in functions.items()
+        }
         if not self.signatures:
             raise ValueError("it has no signatures")
         self.num_warmup_requests = self._warm_up(folder / WARMUP_FILE)
@@ -54,7 +61,7 @@ class LoadedModel:
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             there = ", ".join(map(repr, sorted(self.signatures)))
-            raise RequestError(f"signature {name!r} is not in the model; it has {there}")
+            raise RequestError(f"signature {shown(name)} is not in the model; it has {there}")
         return self.signatures[name]
 
     def _warm_up(self, path: Path) -> int:
@@ -69,6 +76,15 @@ class LoadedModel:
             self.signature(request.model_spec.signature_name)(arrays_from_protos(request.inputs))
             count += 1
         return count
+
+
+def _is_crowdzoos(folder: Path) -> bool:
+    """Whether crowdzoo exported this model, by its card: then each row is answered by itself, with finite numbers."""
+    try:
+        card = json.loads((folder / MODEL_CARD_FILE).read_text(encoding="utf-8"))
+        return "crowdzoo" in card["software"] and DEFAULT_SIGNATURE in card["signatures"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return False
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:

@@ -1,28 +1,34 @@
 """A request that cannot be answered, with its status in both protocols."""
 
-__all__ = ["RequestError"]
+__all__ = ["RequestError", "shown"]
 
-# gRPC's canonical name -> HTTP status, as TF Serving maps them; the last two exist in HTTP only
-HTTP_STATUS = {
-    "INVALID_ARGUMENT": 400,
-    "NOT_FOUND": 404,
-    "INTERNAL": 500,
-    "UNIMPLEMENTED": 501,
-    "UNAVAILABLE": 503,
-    "METHOD_NOT_ALLOWED": 405,
-    "TOO_LARGE": 413,
+# our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
+STATUS = {
+    "INVALID_ARGUMENT": (400, "INVALID_ARGUMENT"),
+    "NOT_FOUND": (404, "NOT_FOUND"),
+    "INTERNAL": (500, "INTERNAL"),
+    "UNIMPLEMENTED": (501, "UNIMPLEMENTED"),
+    "UNAVAILABLE": (503, "UNAVAILABLE"),
+    "DEADLINE_EXCEEDED": (504, "DEADLINE_EXCEEDED"),
+    "METHOD_NOT_ALLOWED": (405, "UNIMPLEMENTED"),
+    "TOO_LARGE": (413, "RESOURCE_EXHAUSTED"),
 }
+# gRPC sends the reason as a header, three bytes for each that is not ASCII, and clients take 8 KiB of headers
+_LONGEST = 1500
 
 
 class RequestError(Exception):
     """What is wrong with a request.
 
     Args:
-        reason: one sentence for whoever sent it; names the input.
-        code: a key of `HTTP_STATUS`.
+        reason: one sentence for whoever sent it; names the input. Shortened to 1,500 bytes.
+        code: a key of `STATUS`.
     """
 
     def __init__(self, reason: str, code: str = "INVALID_ARGUMENT"):
+        reason = reason.encode("utf-8", "backslashreplace").decode()  # half a character is JSON, but no text
+        if len(reason.encode()) > _LONGEST:
+            reason = reason.encode()[: _LONGEST - 3].decode(errors="ignore") + "..."
         super().__init__(reason)
         self.reason = reason
         self.code = code
@@ -30,4 +36,15 @@ class RequestError(Exception):
     @property
     def http_status(self) -> int:
         """Status of the HTTP answer."""
-        return HTTP_STATUS[self.code]
+        return STATUS[self.code][0]
+
+    @property
+    def grpc_status(self) -> str:
+        """Name of the gRPC status."""
+        return STATUS[self.code][1]
+
+
+def shown(text: object, length: int = 80) -> str:
+    """`repr` of what a client sent, shortened for a message."""
+    whole = repr(text)
+    return whole if len(whole) <= length else whole[: length - 3] + "..."

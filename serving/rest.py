@@ -1,23 +1,31 @@
 """TF Serving's REST API as an ASGI application."""
 
 import asyncio
+import functools
 import json
+import logging
 import re
-from concurrent.futures import Executor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from google.protobuf import json_format
-from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
-from crowdzoo.serving.json_tensors import from_json, parse, to_json
+from crowdzoo.serving.gate import Gate, full
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.model_store import ModelStore, VersionStatus
-from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.predictor import Predictor, is_long
+from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.serving.rest_protocol import GONE
+from crowdzoo.serving.version_files import MAX_VERSION
 
-__all__ = ["create_app"]
+__all__ = ["RestService"]
+
+log = logging.getLogger("crowdzoo.serving")
 
 _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[^/:]+)|/labels/(?P<label>[^/:]+))?"
@@ -28,95 +36,136 @@ _PATH = re.compile(
 _MOST_DISCARDED = 1 << 28
 
 
-def create_app(store: ModelStore, executor: Executor, *, max_request_bytes: int) -> Starlette:
-    """The application.
+class RestService:
+    """The ASGI application.
 
     Args:
-        store: the model.
-        executor: where requests are parsed and answered, so that the event loop only moves bytes.
-        max_request_bytes: longest body; a longer one is answered with 413.
+        predictor: answers :predict.
+        limits: how many requests, how large.
+        budget: memory of all requests.
     """
 
-    async def answer(request: Request) -> Response:
-        try:
-            body = await _read(request, max_request_bytes)
-            loop = asyncio.get_running_loop()
-            method, path = request.method, request.url.path
-            encoding = request.headers.get("content-encoding", "identity")
-            text = await loop.run_in_executor(executor, _answer, store, method, path, encoding, body)
-            return Response(text, media_type="application/json")
-        except RequestError as error:
-            headers = {"Allow": "GET, POST"} if error.http_status == 405 else None
-            text = json.dumps({"error": error.reason}, ensure_ascii=False) + "\n"
-            return Response(text, error.http_status, headers=headers, media_type="application/json")
-        except ClientDisconnect:
-            return Response(status_code=400)  # nobody reads it
+    def __init__(self, predictor: Predictor, limits: Limits, budget: MemoryBudget):
+        self._predictor = predictor
+        self._store = predictor.store
+        self._limits = limits
+        self._budget = budget
+        self.gate = Gate(limits, predictor.readers.size + 1)
+        # a thread for each that predicts, that waits for its turn, and for the rest, such as the status
+        self._executor = ThreadPoolExecutor(2 * limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
+        self.draining = False
 
-    async def broken(request: Request, error: Exception) -> Response:
-        return Response('{"error": "internal error, see the log of the server"}\n', 500, media_type="application/json")
+    def close(self) -> None:
+        """Stops the threads that are idle."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
-    methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    return Starlette(routes=[Route("/{path:path}", answer, methods=methods)], exception_handlers={Exception: broken})
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answers one request."""
+        request = Request(scope, receive)
+        with self._budget.share() as share:
+            try:
+                response = _response(await self._answer(request, share))
+            except RequestError as error:
+                headers = {405: {"Allow": "GET, POST"}, 503: {"Retry-After": "1"}}.get(error.http_status)
+                response = _response(_error(error.reason), error.http_status, headers)
+            except ClientDisconnect:
+                return
+            except Exception:
+                log.exception("crowdzoo serve: a REST request failed")
+                response = _response(_error("internal error, see the log of the server"), 500)
+            if self.draining:
+                response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+
+    async def _answer(self, request: Request, share: Share) -> str:
+        if self.gate.is_full and request.method == "POST":
+            raise full()  # before anything of the body is read
+        body = await _read(request, self._limits.request_bytes, share)
+        encoding = request.headers.get("content-encoding", "identity")
+        scope = request.scope
+        work = functools.partial(
+            self.answer, request.method, request.url.path, encoding, body, share, lambda: GONE in scope
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def answer(
+        self, method: str, path: str, encoding: str, body: bytes, share: Share, is_gone: Callable[[], bool]
+    ) -> str:
+        """Text of the answer; runs in a thread of the executor.
+
+        Raises:
+            RequestError: what is wrong with the request.
+        """
+        store = self._store
+        found = _PATH.fullmatch(path)
+        if found is None:
+            raise RequestError(
+                f"there is nothing at {path[:80]}; ask for /v1/models/{store.name}, /v1/models/{store.name}/metadata "
+                f"or /v1/models/{store.name}:predict",
+                "NOT_FOUND",
+            )
+        name, label, verb = found["name"], found["label"], found["verb"]
+        if name != store.name:
+            raise RequestError(
+                f"model {shown(name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
+            )
+        version = _version(found["version"])
+        if verb is not None and verb not in ("predict", "classify", "regress"):
+            raise RequestError(f"unknown verb {shown(verb)}; this server answers :predict", "NOT_FOUND")
+        allowed = ("POST",) if verb else ("GET", "HEAD")
+        if method not in allowed:
+            raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
+        if verb == "predict":
+            if encoding != "identity":
+                raise RequestError(f"the body is encoded as {shown(encoding)}; send it as plain JSON")
+            with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
+                return self._predictor.answer_json(body, share, version=version, label=label)
+        if verb:
+            raise RequestError(f":{verb} is not answered by this server; use :predict", "UNIMPLEMENTED")
+        if found["metadata"]:
+            return _metadata(store, version, label)
+        return _status(store.statuses(version, label))
 
 
-async def _read(request: Request, limit: int) -> bytes:
+def _response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(text, status, headers=headers, media_type="application/json")
+
+
+def _error(reason: str) -> str:
+    return json.dumps({"error": reason}, ensure_ascii=False) + "\n"
+
+
+async def _read(request: Request, limit: int, share: Share) -> bytes:
     chunks: list[bytes] = []
     size = 0
+    refused: RequestError | None = None
     async for chunk in request.stream():
         size += len(chunk)
-        if size <= limit:
+        if size > limit and refused is None:
+            refused = RequestError(f"the body has more than {limit:,} bytes, the most this server takes", "TOO_LARGE")
+        if refused is None:
+            try:
+                share.hold("body", size)
+            except RequestError as error:
+                refused = error
+        if refused is None:
             chunks.append(chunk)
-        else:
-            chunks.clear()
-            if size > limit + _MOST_DISCARDED:
-                break
-    if size > limit:
-        raise RequestError(f"the body has more than {limit:,} bytes, the most this server takes", "TOO_LARGE")
+            continue
+        chunks.clear()
+        share.hold("body", 0)
+        if size > limit + _MOST_DISCARDED:
+            break
+    if refused is not None:
+        raise refused
     return b"".join(chunks)
-
-
-def _answer(store: ModelStore, method: str, path: str, encoding: str, body: bytes) -> str:
-    """Text of the answer; runs in a thread of the executor."""
-    found = _PATH.fullmatch(path)
-    if found is None:
-        raise RequestError(
-            f"there is nothing at {path}; ask for /v1/models/{store.name}, /v1/models/{store.name}/metadata "
-            f"or /v1/models/{store.name}:predict",
-            "NOT_FOUND",
-        )
-    name, label, verb = found["name"], found["label"], found["verb"]
-    if name != store.name:
-        raise RequestError(f"model {name!r} is not served here; the model's name is {store.name!r}", "NOT_FOUND")
-    version = _version(found["version"])
-    if verb is not None and verb not in ("predict", "classify", "regress"):
-        raise RequestError(f"unknown verb {verb!r}; this server answers :predict", "NOT_FOUND")
-    allowed = ("POST",) if verb else ("GET", "HEAD")
-    if method not in allowed:
-        raise RequestError(f"{method} {path}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
-    if verb == "predict":
-        if encoding != "identity":
-            raise RequestError(f"the body is encoded as {encoding!r}; send it as plain JSON")
-        return _predict(store, version, label, body)
-    if verb:
-        raise RequestError(f":{verb} is not answered by this server; use :predict", "UNIMPLEMENTED")
-    if found["metadata"]:
-        return _metadata(store, version, label)
-    return _status(store.statuses(version, label))
 
 
 def _version(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or len(text) > 19:
-        raise RequestError(f"version {text!r} is not a number")
+    if not (text.isascii() and text.isdecimal()) or int(text[:20]) > MAX_VERSION:
+        raise RequestError(f"version {shown(text)} is not a number" + " below 2^63" * text.isdecimal())
     return int(text)
-
-
-def _predict(store: ModelStore, version: int | None, label: str | None, body: bytes) -> str:
-    model = store.get(version, label)
-    request = parse(body)
-    signature = model.signature(request.get("signature_name", ""))
-    return to_json(signature(from_json(request, signature)), rows="instances" in request)
 
 
 def _status(statuses: list[VersionStatus]) -> str:

@@ -1,6 +1,7 @@
 """A local model server: TF Serving's REST and gRPC APIs for one folder of versions."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import re
@@ -8,8 +9,8 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,20 +19,23 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
-import uvicorn
 
 from crowdzoo.errors import ServingError
 from crowdzoo.serving.curl import curl_example
-from crowdzoo.serving.grpc_service import add_services
+from crowdzoo.serving.grpc_service import GrpcService
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.memory_budget import MemoryBudget
 from crowdzoo.serving.model_store import ModelStore
-from crowdzoo.serving.rest import create_app
+from crowdzoo.serving.predictor import Predictor
+from crowdzoo.serving.rest import RestService
+from crowdzoo.serving.rest_protocol import RestServer
 
-__all__ = ["MAX_REQUEST_BYTES", "Server", "serve"]
+__all__ = ["Server", "serve"]
 
 log = logging.getLogger("crowdzoo.serving")
 
-MAX_REQUEST_BYTES = 64 << 20
-DRAIN_SECONDS = 10.0
+# Of the time to stop, what is left for closing once requests are finished or given up
+_CLOSE_SECONDS = 1.0
 
 
 class Server:
@@ -46,11 +50,12 @@ class Server:
         rest_port: 0 takes a free one.
         grpc_port: 0 takes a free one.
         poll_seconds: time between looks for new versions.
-        max_request_bytes: longest request; a longer one is refused.
+        max_request_bytes: `request_bytes` of the limits.
         labels: label -> version, for `/labels/<label>`; these versions are served beside the newest.
-        threads: predictions at the same time, for each protocol. TensorFlow uses all cores for one already.
+        threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
         new_signatures: let a version take over whose signatures differ from those of the version that is served.
+        limits: what requests may take; None for the defaults.
 
     Attributes:
         rest_port: the bound port.
@@ -69,18 +74,21 @@ class Server:
         rest_port: int = 8501,
         grpc_port: int = 8500,
         poll_seconds: float = 2.0,
-        max_request_bytes: int = MAX_REQUEST_BYTES,
+        max_request_bytes: int | None = None,
         labels: Mapping[str, int] | None = None,
-        threads: int = 8,
+        threads: int | None = None,
         wait: bool = False,
         new_signatures: bool = False,
+        limits: Limits | None = None,
     ):
         if not re.fullmatch(r"[^/:\s]+", name):
             raise ServingError(f"name: {name!r} cannot stand in a URL; use letters, digits, '-' and '_'")
         if not poll_seconds > 0:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
-        if max_request_bytes < 1 or threads < 1:
-            raise ServingError("max_request_bytes and threads: must be at least 1")
+        given = {"request_bytes": max_request_bytes, "threads": threads}
+        self.limits = dataclasses.replace(
+            limits or Limits(), **{key: value for key, value in given.items() if value is not None}
+        )
         self.model_dir = Path(model_dir)
         self.name = name
         self.host = host
@@ -88,11 +96,12 @@ class Server:
         self._store = ModelStore(
             self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels, new_signatures=new_signatures
         )
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-rest")
-        self._grpc_executor = ThreadPoolExecutor(threads, thread_name_prefix="crowdzoo-grpc")
-        self._max_request_bytes = max_request_bytes
+        self._budget = MemoryBudget(self.limits)
+        self._predictor = Predictor(self._store, self.limits)
+        self._rest_service = RestService(self._predictor, self.limits, self._budget)
+        self._grpc_service = GrpcService(self._predictor, self.limits, self._budget)
         self._ports = (rest_port, grpc_port)
-        self._rest: uvicorn.Server | None = None
+        self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None
         self._grpc: grpc.Server | None = None
         self.rest_port = rest_port
@@ -102,6 +111,11 @@ class Server:
     def versions(self) -> list[int]:
         """Versions that are served now, newest first."""
         return [status.version for status in self._store.statuses() if status.state == "AVAILABLE"]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a prediction is under way; after `stop()`, one that was given up."""
+        return self._rest_service.gate.running + self._grpc_service.gate.running > 0
 
     def start(self) -> None:
         """Loads the newest version, then opens both ports.
@@ -114,12 +128,7 @@ class Server:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
             self._store.start(wait=self._wait)
-            app = create_app(self._store, self._executor, max_request_bytes=self._max_request_bytes)
-            config = uvicorn.Config(
-                app, log_config=None, access_log=False, lifespan="off", ws="none", loop="asyncio",
-                timeout_graceful_shutdown=int(DRAIN_SECONDS),
-            )  # fmt: skip
-            self._rest = uvicorn.Server(config)
+            self._rest = RestServer(self._rest_service, self.limits)
         except BaseException:
             listener.close()
             self.stop()
@@ -133,17 +142,20 @@ class Server:
             self._rest_thread.join(0.01)
 
     def stop(self) -> None:
-        """Takes no new requests, finishes those under way (10 s at most), and closes both ports."""
-        finished = self._grpc.stop(DRAIN_SECONDS) if self._grpc is not None else None
+        """Takes no new requests, finishes those under way (`drain_seconds` at most), and closes both ports."""
+        end = time.monotonic() + self.limits.drain_seconds
+        grace = max(0.1, self.limits.drain_seconds - _CLOSE_SECONDS)
+        self._rest_service.draining = True
+        finished = self._grpc.stop(grace) if self._grpc is not None else None
         if self._rest is not None:
             self._rest.should_exit = True
         if self._rest_thread is not None:
-            self._rest_thread.join()
+            self._rest_thread.join(max(0.0, end - time.monotonic()))
         if finished is not None:
-            finished.wait()
+            finished.wait(max(0.0, end - time.monotonic()))
         self._store.stop()
-        for executor in (self._executor, self._grpc_executor):
-            executor.shutdown(wait=False, cancel_futures=True)
+        for part in (self._rest_service, self._grpc_service, self._predictor):
+            part.close()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -156,14 +168,11 @@ class Server:
 
     def _make_grpc(self) -> grpc.Server:
         server = grpc.server(
-            self._grpc_executor,
-            options=[
-                ("grpc.so_reuseport", 0),  # a port that is taken must be an error
-                ("grpc.max_receive_message_length", self._max_request_bytes),
-                ("grpc.max_send_message_length", -1),
-            ],
+            self._grpc_service.executor,
+            handlers=[self._grpc_service],
+            # a port that is taken must be an error
+            options=[("grpc.so_reuseport", 0), *self._grpc_service.options],
         )
-        add_services(server, self._store, max_request_bytes=self._max_request_bytes)
         host = f"[{self.host}]" if ":" in self.host else self.host
         try:
             port = server.add_insecure_port(f"{host}:{self._ports[1]}")
@@ -207,11 +216,12 @@ def serve(
     rest_port: int = 8501,
     grpc_port: int = 8500,
     poll_seconds: float = 2.0,
-    max_request_bytes: int = MAX_REQUEST_BYTES,
+    max_request_bytes: int | None = None,
     labels: Mapping[str, int] | None = None,
-    threads: int = 8,
+    threads: int | None = None,
     wait: bool = False,
     new_signatures: bool = False,
+    limits: Limits | None = None,
     on_ready: Callable[[Server], None] | None = None,
 ) -> None:
     """Serves until SIGINT or SIGTERM, then finishes the requests under way and returns.
@@ -231,6 +241,7 @@ def serve(
         threads: see `Server`.
         wait: see `Server`.
         new_signatures: see `Server`.
+        limits: see `Server`.
         on_ready: called once with the running server.
 
     Raises:
@@ -254,7 +265,7 @@ def serve(
         server = Server(
             model_dir, name=name, host=host, rest_port=rest_port, grpc_port=grpc_port, poll_seconds=poll_seconds,
             max_request_bytes=max_request_bytes, labels=labels, threads=threads, wait=wait,
-            new_signatures=new_signatures,
+            new_signatures=new_signatures, limits=limits,
         )  # fmt: skip
         with server:
             _announce(server)
@@ -263,6 +274,9 @@ def serve(
             while not asked_to_stop.wait(1.0):
                 pass
         print("stopped", flush=True)
+        if server.is_busy:  # Python would wait for the threads of predictions that were given up
+            sys.stderr.flush()
+            os._exit(0)
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)

@@ -1,80 +1,150 @@
-"""One signature of a loaded model: checks inputs by name, runs the graph."""
+"""One signature of a loaded model: checks inputs by name, runs the graph, in parts where a batch takes much memory."""
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.export import stacked
+from crowdzoo.serving.graph_memory import graph_memory
+from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
+from crowdzoo.serving.memory_budget import Share
+from crowdzoo.serving.proto_tensors import STRING_BYTES
 from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["Signature"]
 
 _GRAPH_TRACE = re.compile(r"\n\t \[\[.*", re.DOTALL)
 _ASSERTION = re.compile(r"assertion failed: (.*)", re.DOTALL)
+# What may stand between two tokens: a byte of ASCII that is no letter or digit, or the first byte of another character
+_LETTERS = bytes(byte for byte in range(0xC0) if chr(byte).isalnum() or byte >= 0x80)
+# A call of the graph takes this part of a request's memory; longer batches are cut
+_CALLS = 4
+# Time that a request may wait for the memory of others
+_WAIT_SECONDS = 2.0
 
 
-class Signature:
+class Signature(SignatureInputs):
     """A callable signature of a SavedModel.
 
     Args:
         name: its key, such as `serving_default`.
         function: the loaded concrete function.
+        by_rows: whether each row's answer depends on that row alone, as in every model that crowdzoo exports. Only
+            then a batch may be cut, and an answer that is not a finite number is refused.
+        of_tokens: whether the graph cuts texts into tokens and pads them to the longest.
 
     Attributes:
-        inputs: name -> `tf.TensorSpec`, sorted by name.
+        inputs: name -> `InputSpec`, sorted by name.
     """
 
-    def __init__(self, name: str, function: Any):
-        self.name = name
+    def __init__(self, name: str, function: Any, *, by_rows: bool = False, of_tokens: bool = False):
+        specs = function.structured_input_signature[1]
+        super().__init__(name, {key: _spec(spec) for key, spec in specs.items()})
         self._function = function
-        self.inputs: dict[str, tf.TensorSpec] = dict(sorted(function.structured_input_signature[1].items()))
+        self._by_rows = by_rows
+        self._of_tokens = of_tokens
+        self._memory = graph_memory(function)
 
-    def check_names(self, given: Iterable[str], place: str = "") -> None:
-        """Refuses a missing and an unknown input.
-
-        Args:
-            given: names in the request.
-            place: where they stand, as a prefix of the message.
-        """
-        given = list(given)
-        unknown = [name for name in given if name not in self.inputs]
-        if unknown:
-            raise RequestError(f"{place}unknown input {unknown[0]!r}. {self._takes(unknown[0])}")
-        missing = [name for name in self.inputs if name not in given]
-        if missing:
-            raise RequestError(f"{place}missing input {missing[0]!r}. {self._takes()}")
-
-    def _takes(self, wrong: str | None = None) -> str:
-        close = difflib.get_close_matches(wrong, self.inputs, n=1) if wrong is not None else []
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}.{hint}"
-
-    def __call__(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def __call__(self, inputs: Mapping[str, np.ndarray], share: Share | None = None) -> dict[str, np.ndarray]:
         """Runs the signature.
 
         Args:
             inputs: an array for each input, of its dtype (bytes objects for strings).
+            share: the memory that the request may take; None for any.
 
         Returns:
             An array for each output, sorted by name.
 
         Raises:
-            RequestError: names, shapes or numbers that do not fit, or the graph refuses the inputs.
+            RequestError: names, shapes or numbers that do not fit, a batch that takes too much memory, an answer that
+                is not finite, or the graph refuses the inputs.
         """
         self.check_names(inputs)
         for name, spec in self.inputs.items():
             _check_array(name, inputs[name], spec)
-        self._check_batch({name: len(inputs[name]) for name, spec in self.inputs.items() if _is_batched(spec)})
+        self._check_batch({name: len(inputs[name]) for name, spec in self.inputs.items() if spec.is_batched})
+        parts = None if share is None else self._parts(inputs, share)
+        outputs = self._run(inputs) if parts is None else self._run_parts(inputs, parts, share)
+        if share is not None:
+            share.hold("model", 0)
+            share.hold("answer", sum(map(_bytes, outputs.values())), "the answer", wait=_WAIT_SECONDS)
+        if self._by_rows:
+            _check_answer(outputs)
+        return outputs
+
+    def _run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
             outputs = self._function(**{name: tf.constant(value) for name, value in inputs.items()})
         except tf.errors.InvalidArgumentError as error:
             raise RequestError(_graph_reason(error)) from error
         except tf.errors.ResourceExhaustedError as error:
             raise RequestError("not enough memory for this request; send fewer instances", "UNAVAILABLE") from error
+        except UnicodeDecodeError as error:  # TensorFlow fails to quote a text in its message
+            raise RequestError(_not_utf8(inputs) or "a text of the inputs is refused") from error
         return {name: outputs[name].numpy() for name in sorted(outputs)}
+
+    def _parts(self, inputs: Mapping[str, np.ndarray], share: Share) -> list[np.ndarray] | None:
+        """Rows of each call of the graph, None for one call with all; holds the memory of the largest call."""
+        once, per_row, per_cell, _ = self._memory.tolist()
+        batched = [name for name, spec in self.inputs.items() if spec.is_batched]
+        if not batched:
+            return None
+        rows = len(inputs[batched[0]])
+        lengths = np.ones(rows)
+        for name in batched:
+            if self.inputs[name].dtype == "string" and inputs[name].ndim == 1 and (self._of_tokens or per_cell):
+                lengths = np.maximum(lengths, _longest_possible(inputs[name], self._of_tokens))
+        known = all(spec.shape is not None and None not in spec.shape[1:] for spec in self.inputs.values())
+        per_cell = per_cell if known else 0.0  # of pictures of any size nothing is known
+
+        def needs(lengths: np.ndarray) -> float:
+            flat = lengths.sum() if self._of_tokens else len(lengths)
+            return per_row * flat + per_cell * len(lengths) * lengths.max()
+
+        most = share.per_request // _CALLS
+        if not self._by_rows or needs(lengths) <= most:
+            whole = once + needs(lengths)
+            share.hold("model", int(whole), "what the model computes from this request", wait=_WAIT_SECONDS)
+            return None
+        order = np.argsort(lengths, kind="stable")
+        parts: list[np.ndarray] = []
+        start = 0
+        while start < rows:
+            stop = _last(lambda stop, first=start: needs(lengths[order[first:stop]]) <= most, start + 1, rows)
+            parts.append(order[start:stop])
+            start = stop
+        largest = max(int(needs(lengths[part])) for part in parts)
+        longest = f"what the model computes from row {order[-1]}" if len(parts[-1]) == 1 else "this request"
+        share.hold("model", int(once) + largest, longest, wait=_WAIT_SECONDS)
+        if wrong := _not_utf8(inputs):  # the graph would name the row of its part
+            raise RequestError(wrong)
+        return parts
+
+    def _run_parts(
+        self, inputs: Mapping[str, np.ndarray], parts: Sequence[np.ndarray], share: Share | None
+    ) -> dict[str, np.ndarray]:
+        """Calls the graph once for each part and puts the rows back in their order."""
+        answers: list[dict[str, np.ndarray]] = []
+        taken = 0
+        for part in parts:
+            answers.append(self._run({name: value[part] for name, value in inputs.items()}))
+            taken += sum(map(_bytes, answers[-1].values()))
+            if share is not None:
+                share.hold("parts", taken, "the answer", wait=_WAIT_SECONDS)
+        if share is not None:
+            share.hold("model", 0)
+            padded = sum(_padded([answer[name] for answer in answers]) for name in answers[0])
+            share.hold("answer", padded, "the answer, in which each row is as long as the longest,", wait=_WAIT_SECONDS)
+        back = np.argsort(np.concatenate(parts))
+        outputs = {}
+        for name in answers[0]:
+            outputs[name] = stacked([answer.pop(name) for answer in answers])[back]
+        if share is not None:
+            share.hold("parts", 0)
+        return outputs
 
     def _check_batch(self, sizes: Mapping[str, int]) -> None:
         if not sizes:
@@ -87,15 +157,68 @@ class Signature:
                 raise RequestError(f"input {name!r}: has {other} rows, but input {first!r} has {size}")
 
 
-def _is_batched(spec: tf.TensorSpec) -> bool:
-    return bool(spec.shape.rank) and spec.shape[0] is None
+def _spec(spec: tf.TensorSpec) -> InputSpec:
+    return InputSpec(spec.dtype.name, None if spec.shape.rank is None else tuple(spec.shape.as_list()))
 
 
-def _check_array(name: str, array: np.ndarray, spec: tf.TensorSpec) -> None:
-    if not spec.shape.is_compatible_with(array.shape):
-        expected = [-1 if size is None else size for size in spec.shape.as_list()]
+def _longest_possible(texts: np.ndarray, of_tokens: bool) -> np.ndarray:
+    """Most tokens that each text can have: its bytes, or twice what may stand between two tokens, and one."""
+    if not of_tokens:
+        return np.fromiter(map(len, texts), float, len(texts)).clip(1)
+    between = (len(text.translate(None, _LETTERS)) for text in texts)
+    return 2 * np.fromiter(between, float, len(texts)) + 1
+
+
+def _last(holds: Any, low: int, high: int) -> int:
+    """The last of `low`, ..., `high` for which `holds` is true; `low` where it is true for none."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
+
+
+def _bytes(array: np.ndarray) -> int:
+    """Memory of an array; of texts that are equal, such as padding, each is counted once."""
+    if array.dtype != object:
+        return array.nbytes
+    return array.size * (STRING_BYTES - 33) + sum(map(len, array.flat))
+
+
+def _padded(parts: Sequence[np.ndarray]) -> int:
+    """Memory of the parts one below the other, each row as long as the longest."""
+    widest = np.max([part.shape[1:] for part in parts], axis=0)
+    cells = sum(len(part) for part in parts) * int(np.prod(widest))
+    filled = sum(map(_bytes, parts))
+    return cells * (STRING_BYTES - 33 if parts[0].dtype == object else parts[0].itemsize) + filled
+
+
+def _not_utf8(inputs: Mapping[str, np.ndarray]) -> str:
+    """Which text of the inputs is not UTF-8, or ""."""
+    for name, array in inputs.items():
+        for place, cell in np.ndenumerate(array) if array.dtype == object else ():
+            try:
+                cell.decode()
+            except UnicodeDecodeError:
+                return f"{name}: not valid UTF-8 in row {place[0] if place else 0}"
+    return ""
+
+
+def _check_answer(outputs: Mapping[str, np.ndarray]) -> None:
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            row = np.argwhere(~np.isfinite(array))[0][:1]
+            raise RequestError(
+                f"instances{[int(i) for i in row]}: the model's answer ({name!r}) is not a finite number; the values "
+                "of this instance are too large for the model"
+            )
+
+
+def _check_array(name: str, array: np.ndarray, spec: InputSpec) -> None:
+    if not spec.accepts(array.shape):
+        expected = [-1 if size is None else size for size in spec.shape or ()]
         rank = "" if array.ndim == len(expected) else f" (rank {array.ndim} where {len(expected)} is due)"
-        raise RequestError(f"input {name!r}: shape {list(array.shape)} does not fit {expected}{rank}; -1 is any size")
+        sizes = list(array.shape)
+        raise RequestError(f"input {name!r}: shape {sizes} does not fit {expected}{rank}; -1 is any size")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         value = "NaN" if np.isnan(array[place]) else "Infinity" if array[place] > 0 else "-Infinity"

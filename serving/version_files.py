@@ -9,7 +9,15 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["Contents", "check_readable", "contents", "version_folders", "what_is_missing", "without_paths"]
+__all__ = [
+    "MAX_VERSION",
+    "Contents",
+    "check_readable",
+    "contents",
+    "version_folders",
+    "what_is_missing",
+    "without_paths",
+]
 
 # (path in the folder, size, time of last change of the contents, of the file's state such as its permissions)
 Contents = tuple[tuple[str, int, int, int], ...]

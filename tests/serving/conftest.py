@@ -1,5 +1,6 @@
 """A small crowd model, exported twice, and a server of it for tests that only ask."""
 
+import threading
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ else:
     from crowdzoo.models.crowd_model import CrowdModel
     from crowdzoo.models.feature_classifier import FeatureClassifier
     from crowdzoo.serving import Client, Server
+    from crowdzoo.serving.signature import Signature
 
 CLASSES = ["cat", "dog", "ünïcorn"]
 ANNOTATORS = ["ann", "bob", "chloé"]
@@ -82,3 +84,38 @@ def server(pets):
 def client(request, server):
     with Client(server.url if request.param == "rest" else server.grpc_url, model="pets") as connected:
         yield connected
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Every prediction waits for `release`; `arrived` is set when one is under way."""
+
+    class Held:
+        arrived = threading.Event()
+        release = threading.Event()
+        calls = 0
+
+    predict = Signature.__call__
+
+    def slow(self, inputs, share=None):
+        Held.calls += 1
+        Held.arrived.set()
+        assert Held.release.wait(30)
+        return predict(self, inputs, share)
+
+    def hold():
+        Held.calls = 0
+        Held.arrived.clear()
+        Held.release.clear()
+        monkeypatch.setattr(Signature, "__call__", slow)
+
+    Held.hold = staticmethod(hold)
+    yield Held
+    Held.release.set()
+
+
+@pytest.fixture
+def all_long(monkeypatch):
+    """Every request is read, and every answer written, in a reader process."""
+    for name in ("_LONG_JSON", "_LONG_PROTO", "_LONG_ANSWER"):
+        monkeypatch.setattr(f"crowdzoo.serving.predictor.{name}", 0)

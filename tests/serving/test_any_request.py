@@ -5,7 +5,6 @@ import json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crowdzoo.serving import rest
 from crowdzoo.serving.request_error import RequestError
 
 # leaves and nests that come close to a good request as well as far from it
@@ -28,11 +27,16 @@ requests = st.fixed_dictionaries(
 )
 
 
+def answer(server, body):
+    with server._budget.share() as share:
+        return server._rest_service.answer("POST", "/v1/models/pets:predict", "identity", body, share, lambda: False)
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.one_of(st.binary(max_size=40), requests.map(lambda request: json.dumps(request).encode())))
 def test_any_body_gets_an_answer_or_a_reason(server, body):
     try:
-        answered = json.loads(rest._answer(server._store, "POST", "/v1/models/pets:predict", "identity", body))
+        answered = json.loads(answer(server, body))
         outcome = "an answer" if list(answered) in (["predictions"], ["outputs"]) else answered
     except RequestError as error:
         outcome = "a reason" if error.http_status == 400 and error.reason else error

@@ -78,6 +78,12 @@ def test_a_broken_request_gets_its_status_and_a_reason(server, what, method, pat
     assert good.status_code == 200
 
 
+def test_a_broken_request_gets_the_same_reason_where_a_reader_process_finds_it(server, all_long):
+    for what, method, path, body, status, error in BROKEN:
+        answer = httpx.request(method, server.url + path, content=body, trust_env=False)
+        assert (answer.status_code, answer.json()) == (status, {"error": error}), what
+
+
 def test_a_compressed_body_is_refused(server):
     answer = httpx.post(
         server.url + PREDICT, content=b"\x1f\x8b", headers={"content-encoding": "gzip"}, trust_env=False

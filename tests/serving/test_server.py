@@ -64,31 +64,6 @@ def test_serve_prints_a_curl_line_that_works_and_stops_cleanly(pets, number, ins
     assert "version 2 loaded" in err
 
 
-@pytest.fixture
-def held(monkeypatch):
-    """Every prediction waits for `release`; `arrived` is set when one is under way."""
-
-    class Held:
-        arrived = threading.Event()
-        release = threading.Event()
-
-    predict = Signature.__call__
-
-    def slow(self, inputs):
-        Held.arrived.set()
-        assert Held.release.wait(30)
-        return predict(self, inputs)
-
-    def hold():
-        Held.arrived.clear()
-        Held.release.clear()
-        monkeypatch.setattr(Signature, "__call__", slow)
-
-    Held.hold = staticmethod(hold)
-    yield Held
-    Held.release.set()
-
-
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
 def test_a_request_under_way_is_finished_when_the_server_stops(pets, instances, held, protocol):
     server = Server(pets.folder, name="pets", rest_port=0, grpc_port=0)
@@ -171,7 +146,7 @@ def test_a_chunked_body_is_measured_too(server):
 
 
 def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(server, instances, monkeypatch):
-    def fails(self, inputs):
+    def fails(self, inputs, share=None):
         raise ZeroDivisionError("not foreseen")
 
     request = json.dumps({"instances": instances.tolist()})

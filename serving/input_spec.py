@@ -1,0 +1,65 @@
+"""What a signature takes, without TensorFlow, so that a reader process can know it."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from crowdzoo.serving.request_error import RequestError, shown
+
+__all__ = ["InputSpec", "SignatureInputs"]
+
+
+class InputSpec(NamedTuple):
+    """One input: its dtype by TensorFlow's name, and its shape, None for any size (or for any shape)."""
+
+    dtype: str
+    shape: tuple[int | None, ...] | None
+
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape fits."""
+        if self.shape is None:
+            return True
+        return len(shape) == len(self.shape) and all(
+            due in (None, size) for due, size in zip(self.shape, shape, strict=True)
+        )
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether the first axis is open."""
+        return bool(self.shape) and self.shape is not None and self.shape[0] is None
+
+
+class SignatureInputs:
+    """The inputs of a signature.
+
+    Args:
+        name: the signature's key, such as `serving_default`.
+        inputs: name -> spec.
+    """
+
+    def __init__(self, name: str, inputs: Mapping[str, InputSpec]):
+        self.name = name
+        self.inputs = dict(sorted(inputs.items()))
+
+    def check_names(self, given: Iterable[str], place: str = "") -> None:
+        """Refuses a missing and an unknown input.
+
+        Args:
+            given: names in the request.
+            place: where they stand, as a prefix of the message.
+
+        Raises:
+            RequestError: names the input.
+        """
+        given = list(given)
+        unknown = [name for name in given if name not in self.inputs]
+        if unknown:
+            raise RequestError(f"{place}unknown input {shown(unknown[0])}. {self._takes(unknown[0])}")
+        missing = [name for name in self.inputs if name not in given]
+        if missing:
+            raise RequestError(f"{place}missing input {missing[0]!r}. {self._takes()}")
+
+    def _takes(self, wrong: str | None = None) -> str:
+        close = difflib.get_close_matches(wrong[:80], self.inputs, n=1) if wrong is not None else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return f"Signature {self.name!r} takes {', '.join(map(repr, self.inputs))}.{hint}"

@@ -1,0 +1,82 @@
+"""What one client, and all clients together, may take of the server."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from crowdzoo.errors import ServingError, did_you_mean
+
+__all__ = ["Limits"]
+
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Limits of a server, each a number more than 0. `crowdzoo serve --limit NAME=VALUE` sets one.
+
+    Attributes:
+        request_bytes: longest request as it is sent.
+        request_memory: bytes that one request may become: its values once they are read, what the model computes
+            from them, and the answer. Estimated before anything is allocated.
+        memory: bytes of all requests under way together.
+        threads: predictions at the same time, for each protocol.
+        queue: requests that wait for a thread, for each protocol.
+        connections: connections at the same time, for each protocol.
+        header_seconds: time for the head of a request, from the first byte of the connection or of the request.
+        body_seconds: time for the body of a request.
+        idle_seconds: time a connection may stay open without a request.
+        write_seconds: time a client may take to read an answer.
+        read_seconds: time to read the values of one request.
+        drain_seconds: time to finish the requests under way when the server stops.
+    """
+
+    request_bytes: int = 64 * MIB
+    request_memory: int = 512 * MIB
+    memory: int = 1024 * MIB
+    threads: int = 8
+    queue: int = 64
+    connections: int = 1000
+    header_seconds: float = 10.0
+    body_seconds: float = 120.0
+    idle_seconds: float = 60.0
+    write_seconds: float = 30.0
+    read_seconds: float = 30.0
+    drain_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            whole = field.type == "int"
+            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+                raise ServingError(f"{field.name}: must be {'an integer' if whole else 'a number'}, got {value!r}")
+            if not (value >= 1 if whole else 0 < value < math.inf):
+                raise ServingError(f"{field.name}: must be {'at least 1' if whole else 'more than 0'}, got {value}")
+
+    def changed(self, settings: Sequence[str]) -> Limits:
+        """These limits with some set anew.
+
+        Args:
+            settings: `NAME=VALUE` each.
+
+        Raises:
+            ServingError: an unknown name, or a value that is not a number in its range.
+        """
+        kinds: dict[str, Any] = {
+            field.name: int if field.type == "int" else float for field in dataclasses.fields(self)
+        }
+        changes = {}
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            if name not in kinds:
+                raise ServingError(
+                    f"unknown limit {name[:80]!r}: choose one of {', '.join(kinds)}.{did_you_mean(name, kinds)}"
+                )
+            try:
+                changes[name] = kinds[name](value)
+            except ValueError as error:
+                raise ServingError(f"limit {name}: {value[:80]!r} is not a number; write {name}=VALUE") from error
+        return dataclasses.replace(self, **changes)

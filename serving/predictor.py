@@ -1,0 +1,148 @@
+"""The one place where a request's values are read, for REST and for gRPC, and answered."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis.model_pb2 import ModelSpec
+from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+
+from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
+from crowdzoo.serving.json_tensors import from_json, parse, to_json
+from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
+from crowdzoo.serving.memory_budget import Share
+from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.proto_tensors import arrays_from_protos
+from crowdzoo.serving.reader_pool import ReaderPool
+from crowdzoo.serving.request_error import RequestError, shown
+
+__all__ = ["Predictor", "is_long"]
+
+# A longer request is read in a process of its own, because Python reads only one at a time: bytes of JSON, of protobuf
+_LONG_JSON, _LONG_PROTO = 1 << 17, 1 << 20
+# An answer of more values is written there
+_LONG_ANSWER = 1 << 14
+# Characters of one value in an answer, for the estimate
+_TEXT_BYTES = 24
+
+
+def is_long(size: int, *, json: bool) -> bool:
+    """Whether a request of so many bytes is read in a process of its own."""
+    return size > (_LONG_JSON if json else _LONG_PROTO)
+
+
+class Predictor:
+    """Answers requests, from the bytes as they came to those that go back.
+
+    Args:
+        store: the model.
+        limits: a request's memory and time.
+    """
+
+    def __init__(self, store: ModelStore, limits: Limits):
+        self.store = store
+        self.readers = ReaderPool(limits)
+
+    def answer_json(self, body: bytes, share: Share, *, version: int | None = None, label: str | None = None) -> str:
+        """The REST answer to a body.
+
+        Raises:
+            RequestError: what is wrong with it.
+        """
+        model = self.store.get(version, label)
+        if is_long(len(body), json=True):
+            share.hold("values", 2 * len(body))
+            signatures = {key: dict(signature.inputs) for key, signature in model.signatures.items()}
+            job = {"kind": "json", "signatures": signatures, "default": DEFAULT_SIGNATURE}
+            header, payload = self.readers.run(job, body)
+            signature = model.signature(header["signature"])
+            inputs, rows = unpack_arrays(header["arrays"], payload), header["rows"]
+            share.hold("values", len(payload))
+        else:
+            request = parse(body)
+            signature = model.signature(request.get("signature_name", ""))
+            inputs, rows = from_json(request, signature), "instances" in request
+        outputs = signature(inputs, share)
+        del inputs
+        return self._text(outputs, rows, share)
+
+    def _text(self, outputs: dict[str, np.ndarray], rows: bool, share: Share) -> str:
+        values = sum(array.size for array in outputs.values())
+        if values <= _LONG_ANSWER:
+            return to_json(outputs, rows=rows)
+        share.hold("text", values * _TEXT_BYTES, "the answer")
+        described, parts = pack_arrays(outputs)
+        text = self.readers.run({"kind": "write", "arrays": described, "rows": rows}, *parts)[1].decode()
+        share.hold("text", len(text), "the answer")
+        return text
+
+    def answer_proto(self, message: bytes, share: Share) -> PredictResponse:
+        """The gRPC answer to a message.
+
+        Raises:
+            RequestError: what is wrong with it.
+        """
+        if is_long(len(message), json=False):
+            header, payload = self.readers.run({"kind": "proto"}, message)
+            spec = ModelSpec.FromString(bytes.fromhex(header["spec"]))
+            model, signature = self._asked(spec)
+            inputs, wanted = unpack_arrays(header["arrays"], payload), header["filter"]
+            share.hold("values", len(payload))
+            signature.check_names(inputs)
+            for name, array in inputs.items():
+                given = "string" if array.dtype == object else array.dtype.name
+                if given != signature.inputs[name].dtype:
+                    raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
+        else:
+            try:
+                request = PredictRequest.FromString(message)
+            except DecodeError as error:
+                raise RequestError("the message is not a PredictRequest") from error
+            spec = request.model_spec
+            model, signature = self._asked(spec)
+            signature.check_names(request.inputs)
+            dtypes = {name: one.dtype for name, one in signature.inputs.items()}
+            inputs = arrays_from_protos(request.inputs, dtypes, max_bytes=share.per_request)
+            wanted = list(request.output_filter)
+            share.hold("values", sum(array.nbytes for array in inputs.values()))
+        outputs = signature(inputs, share)
+        response = PredictResponse()
+        fill_spec(response.model_spec, self.store, model)
+        response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
+        for name in wanted or outputs:
+            if name not in outputs:
+                raise RequestError(f"output_filter: {shown(name)} is not an output; there are {', '.join(outputs)}")
+            response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
+        return response
+
+    def _asked(self, spec: Any) -> tuple[LoadedModel, Any]:
+        model = self.store.get(**asked_version(self.store, spec))
+        return model, model.signature(spec.signature_name)
+
+    def close(self) -> None:
+        """Ends the readers."""
+        self.readers.close()
+
+
+def asked_version(store: ModelStore, spec: ModelSpec) -> dict[str, Any]:
+    """`version` or `label` that a gRPC request asks for.
+
+    Raises:
+        RequestError: another model.
+    """
+    if spec.name != store.name:
+        raise RequestError(
+            f"model {shown(spec.name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
+        )
+    choice = spec.WhichOneof("version_choice")
+    if choice == "version":
+        return {"version": spec.version.value}
+    return {"label": spec.version_label} if choice == "version_label" else {}
+
+
+def fill_spec(spec: ModelSpec, store: ModelStore, model: LoadedModel) -> None:
+    """Writes which model answers."""
+    spec.name = store.name
+    spec.version.value = model.version

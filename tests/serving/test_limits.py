@@ -1,0 +1,466 @@
+"""What one client, and all together, may take of the server: memory, time, turns, connections."""
+
+import json
+import socket
+import threading
+import time
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework.tensor_pb2 import TensorProto
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+from crowdzoo.errors import ServingError
+from crowdzoo.serving import Client, Limits, Server, proto_tensors
+from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
+from crowdzoo.serving.gate import Gate
+from crowdzoo.serving.json_tensors import check_memory
+from crowdzoo.serving.memory_budget import MemoryBudget
+from crowdzoo.serving.request_error import RequestError
+
+GOOD = [0.1, 0.2, 0.3, 0.4]
+MIB = 1 << 20
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.rest_port), timeout=20)
+
+
+def predict_head(length, more=""):
+    return f"POST /v1/models/pets:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{more}\r\n".encode()
+
+
+def start(pets, **limits):
+    server = Server(pets.folder, name="pets", rest_port=0, grpc_port=0, limits=Limits(**limits))
+    server.start()
+    server.url = f"http://127.0.0.1:{server.rest_port}"
+    server.grpc_url = f"grpc://127.0.0.1:{server.grpc_port}"
+    return server
+
+
+# === Settings ===
+
+
+def test_limits_are_set_by_name():
+    changed = Limits().changed(["queue=3", "idle_seconds=0.5", "queue=4"])
+    assert (changed.queue, changed.idle_seconds, changed.threads) == (4, 0.5, 8)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("queue=0", "queue: must be at least 1, got 0"),
+        ("queue=1.5", "limit queue: '1.5' is not a number; write queue=VALUE"),
+        ("idle_seconds=nan", "idle_seconds: must be more than 0, got nan"),
+        ("body_seconds=inf", "body_seconds: must be more than 0, got inf"),
+        ("que=1", r"unknown limit 'que': choose one of request_bytes, .* Did you mean 'queue'\?"),
+        ("queue", "limit queue: '' is not a number"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_refused(setting, message):
+    with pytest.raises(ServingError, match=message):
+        Limits().changed([setting])
+
+
+# === Memory ===
+
+
+def string_proto(text, *sizes):
+    proto = TensorProto(dtype=7, string_val=[text])
+    for size in sizes:
+        proto.tensor_shape.dim.add(size=size)
+    return proto
+
+
+def test_one_text_that_stands_for_many_counts_as_many():
+    protos = {"text": string_proto(b"x" * 1000, 3000)}
+    with pytest.raises(
+        RequestError, match=r"input 'text': shape \[3000\] takes more than the 3,000,000 bytes"
+    ) as caught:
+        proto_tensors.arrays_from_protos(protos, max_bytes=3_000_000)  # 3,000 x (1,000 + what an object takes)
+    assert caught.value.http_status == 413
+    array = proto_tensors.arrays_from_protos(protos, max_bytes=4_000_000)["text"]
+    assert array.shape == (3000,)
+    assert {*array} == {b"x" * 1000}
+
+
+def test_inputs_share_what_a_request_may_take():
+    two = {name: string_proto(b"x" * 1000, 1000) for name in "ab"}
+    with pytest.raises(RequestError, match="input 'b'"):
+        proto_tensors.arrays_from_protos(two, max_bytes=2_000_000)
+
+
+@pytest.mark.parametrize(
+    ("body", "becomes"),
+    [(b"[" + b"[]," * 1000 + b"[]]", 2 * 3004 + 52 * 1000 + 72 * 1002), (b'{"a": 1}', 2 * 8 + 240)],
+)
+def test_what_json_becomes_is_known_before_it_is_read(body, becomes):
+    check_memory(body, becomes)
+    with pytest.raises(RequestError, match=f"take about {becomes:,} bytes of memory once they are read"):
+        check_memory(body, becomes - 1)
+
+
+def test_requests_share_the_memory_and_give_it_back():
+    budget = MemoryBudget(Limits(request_memory=100, memory=150))
+    with budget.share() as one, budget.share() as two:
+        one.hold("body", 60)
+        one.hold("body", 90)
+        two.hold("body", 60)
+        with pytest.raises(RequestError, match="more than the 100 that one request may take") as caught:
+            one.hold("answer", 11)
+        assert caught.value.grpc_status == "RESOURCE_EXHAUSTED"
+        with pytest.raises(RequestError, match="the memory for requests is in use; try again later") as caught:
+            two.hold("body", 70)
+        assert caught.value.http_status == 503
+        one.hold("body", 0)
+        two.hold("body", 70)
+    assert budget.taken == 0
+
+
+def test_arrays_go_through_a_pipe_unchanged():
+    arrays = {
+        "x": np.arange(6, dtype="float32").reshape(2, 3),
+        "text": np.array([[b"a"], [b""], ["é".encode()]], dtype=object),
+        "none": np.empty((0, 4), dtype="int64"),
+        "flag": np.array([True]),
+    }
+    described, parts = pack_arrays(arrays)
+    back = unpack_arrays(json.loads(json.dumps(described)), b"".join(parts))
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype
+        np.testing.assert_array_equal(back[name], array)
+
+
+def test_long_requests_get_the_same_answers(client, instances, all_long, monkeypatch):
+    by_reader = client.predict(instances, signature="annotators", annotator="chloé")
+    with pytest.raises(ServingError, match="not among the 3 annotators of this model: zoe"):
+        client.predict(instances, signature="annotators", annotator="zoe")
+    monkeypatch.undo()
+    for name, array in client.predict(instances, signature="annotators", annotator="chloé").items():
+        np.testing.assert_array_equal(by_reader[name], array)
+
+
+def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets, instances):
+    server = start(pets, request_memory=2 * MIB)
+    try:
+        body = b'{"instances": [' + b"[]," * 50_000 + b"[]]}"
+        answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False)
+        assert answer.status_code == 413
+        assert "bytes of memory once they are read" in answer.json()["error"]
+        with Client(server.url, model="pets") as client:
+            assert len(client.predict(instances)["label"]) == len(instances)
+        assert server._budget.taken == 0
+    finally:
+        server.stop()
+
+
+def test_a_reader_that_takes_too_long_is_ended_and_replaced(pets, instances, all_long):
+    server = start(pets, read_seconds=0.001)
+    try:
+        with Client(server.url, model="pets") as client, pytest.raises(ServingError, match="takes longer than"):
+            client.predict(instances)
+        server._predictor.readers._seconds = 30.0
+        with Client(server.url, model="pets") as client:
+            assert len(client.predict(instances)["label"]) == len(instances)
+    finally:
+        server.stop()
+
+
+# === Time and turns ===
+
+
+def test_a_full_queue_is_answered_at_once_and_the_others_get_their_turn(pets, instances, held):
+    server = start(pets, threads=1, queue=1)
+    answers, refused = [], []
+
+    def ask():
+        with Client(server.url, model="pets") as client:
+            answers.append(client.predict(instances))
+
+    try:
+        clients = [Client(server.url, model="pets"), Client(server.grpc_url, model="pets")]
+        for client in clients:
+            client.metadata()
+        held.hold()
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        threads[0].start()
+        assert held.arrived.wait(30)
+        threads[1].start()
+        while not server._rest_service.gate.is_full:
+            time.sleep(0.01)
+        body = json.dumps({"instances": [GOOD]})
+        refused.append(httpx.post(f"{server.url}/v1/models/pets:predict", content=body, trust_env=False))
+        assert refused[0].status_code == 503
+        assert refused[0].headers["retry-after"] == "1"
+        assert refused[0].json() == {"error": "too many requests wait already; try again later"}
+        waiting = [threading.Thread(target=clients[1].predict, args=(instances,)) for _ in range(2)]
+        for thread in waiting:
+            thread.start()
+        while server._grpc_service._under_way < 2:
+            time.sleep(0.01)
+        # on a connection of its own: calls beyond those that are taken wait in their client
+        options = [("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as late:
+            call = late.unary_unary("/tensorflow.serving.ModelService/GetModelStatus")
+            status, reason = grpc_status(lambda: call(b"", timeout=20))
+        assert (status, reason) == ("UNAVAILABLE", "too many requests wait already; try again later")
+        held.release.set()
+        for thread in (*threads, *waiting):
+            thread.join(30)
+        assert len(answers) == 2
+        for client in clients:
+            client.close()
+    finally:
+        held.release.set()
+        server.stop()
+
+
+def test_a_call_whose_deadline_is_over_is_never_run(pets, instances, held):
+    server = start(pets, threads=1, queue=4)
+    try:
+        with (
+            Client(server.grpc_url, model="pets") as client,
+            Client(server.grpc_url, model="pets", timeout=0.3) as hasty,
+        ):
+            client.metadata(), hasty.metadata()
+            held.hold()
+            first = threading.Thread(target=client.predict, args=(instances,))
+            first.start()
+            assert held.arrived.wait(30)
+            with pytest.raises(ServingError, match="DEADLINE_EXCEEDED"):
+                hasty.predict(instances)
+            held.release.set()
+            first.join(30)
+            client.predict(instances)
+        assert held.calls == 2
+    finally:
+        held.release.set()
+        server.stop()
+
+
+def test_a_request_whose_client_left_is_never_run(pets, instances, held):
+    server = start(pets, threads=1, queue=4)
+    try:
+        with Client(server.url, model="pets") as client:
+            client.metadata()
+            held.hold()
+            first = threading.Thread(target=client.predict, args=(instances,))
+            first.start()
+            assert held.arrived.wait(30)
+            body = json.dumps({"instances": [GOOD]}).encode()
+            with connect(server) as connection:
+                connection.sendall(predict_head(len(body)) + body)
+                while server._rest_service.gate._waiting < 1:
+                    time.sleep(0.01)
+            while len(server._rest.server_state.connections) > 1:
+                time.sleep(0.01)
+            held.release.set()
+            first.join(30)
+            client.predict(instances)
+        assert held.calls == 2
+    finally:
+        held.release.set()
+        server.stop()
+
+
+def test_a_turn_that_cannot_end_in_time_is_not_begun():
+    gate = Gate(Limits(threads=1), 1)
+    gate._seconds = 5.0  # what a turn takes
+    with (
+        gate.turn(long=False, is_gone=lambda: False),
+        pytest.raises(RequestError, match="the deadline is over before there is a turn"),
+        gate.turn(long=False, is_gone=lambda: False, seconds=4.0),
+    ):
+        pass
+    with gate.turn(long=False, is_gone=lambda: True, seconds=4.0):  # there is a turn at once
+        assert gate.running == 1
+    assert gate.running == 0
+
+
+# === Connections ===
+
+
+def test_heads_bodies_and_idle_connections_have_their_time(pets):
+    server = start(pets, header_seconds=0.2, body_seconds=0.2, idle_seconds=0.2)
+    try:
+        idle, head, body = (connect(server) for _ in range(3))
+        head.sendall(b"GET / HTTP/1.1\r\nHost:")
+        body.sendall(predict_head(100) + b"{")
+        assert idle.recv(1000) == b""
+        for connection, what in ((head, "header"), (body, "body")):
+            answer = b""
+            while piece := connection.recv(1000):
+                answer += piece
+            assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+            assert json.loads(answer.split(b"\r\n\r\n")[1]) == {
+                "error": f"the {what} of the request took longer than 0.2 s"
+            }
+            connection.close()
+        idle.close()
+    finally:
+        server.stop()
+
+
+def test_a_grpc_call_without_its_message_has_its_time(pets, instances):
+    server = start(pets, body_seconds=0.2)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
+            ended = threading.Event()
+
+            def never():
+                ended.wait(30)
+                yield from ()
+
+            call = channel.stream_unary("/tensorflow.serving.PredictionService/Predict")
+            with pytest.raises(grpc.RpcError) as caught:
+                call(never(), timeout=30)
+            ended.set()
+            assert caught.value.code() == grpc.StatusCode.CANCELLED
+    finally:
+        server.stop()
+
+
+def test_a_client_that_reads_no_answers_is_not_read_from(server):
+    request = b"GET /v1/models/pets/metadata HTTP/1.1\r\nHost: x\r\n\r\n" * 2000
+    with connect(server) as connection:
+        connection.settimeout(1.0)
+        with pytest.raises(TimeoutError):
+            connection.sendall(request * 200)  # some 20 MB
+        assert max(len(one.conn._receive_buffer) for one in server._rest.server_state.connections) < MIB
+
+
+def test_more_connections_than_allowed_close_an_idle_one_or_are_refused(pets, instances, held):
+    server = start(pets, connections=1)
+    try:
+        with connect(server) as first, connect(server) as second:
+            assert first.recv(100) == b""  # it was idle
+            body = json.dumps({"instances": [GOOD]}).encode()
+            held.hold()
+            second.sendall(predict_head(len(body)) + body)
+            assert held.arrived.wait(30)
+            with connect(server) as third:
+                assert third.recv(1000).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+            held.release.set()
+            assert second.recv(10_000).startswith(b"HTTP/1.1 200 OK\r\n")
+    finally:
+        held.release.set()
+        server.stop()
+
+
+def test_a_connection_that_is_kept_alive_is_told_to_close_when_the_server_stops(pets):
+    server = start(pets)
+    request = b"GET /v1/models/pets HTTP/1.1\r\nHost: x\r\n\r\n"
+    with connect(server) as connection:
+        connection.sendall(request)
+        assert b"connection: close" not in connection.recv(10_000)
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        while not any(one._draining for one in server._rest.server_state.connections):
+            time.sleep(0.005)
+        connection.sendall(request)
+        answer = connection.recv(10_000)
+        while piece := connection.recv(10_000):
+            answer += piece
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"connection: close" in answer.lower()
+        stopping.join(30)
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_a_prediction_that_does_not_end_does_not_keep_the_server_from_stopping(pets, instances, held, protocol):
+    server = start(pets, drain_seconds=1.5)
+    with Client(server.url if protocol == "rest" else server.grpc_url, model="pets") as client:
+        client.metadata()
+        held.hold()
+
+        def ask():
+            with pytest.raises(ServingError):
+                client.predict(instances)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert held.arrived.wait(30)
+        server.stop()  # returns, although the prediction is still held
+        assert server.is_busy
+        held.release.set()
+        asking.join(30)
+
+
+# === What was an internal error ===
+
+
+@pytest.fixture(scope="module")
+def channel(server):
+    options = [("grpc.enable_http_proxy", 0)]
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=options) as opened:
+        yield opened
+
+
+def grpc_status(call):
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code().name, caught.value.details()
+
+
+@pytest.mark.parametrize(
+    "method", ["PredictionService/Predict", "PredictionService/GetModelMetadata", "ModelService/GetModelStatus"]
+)
+def test_what_is_no_protobuf_is_an_invalid_argument(channel, method):
+    call = channel.unary_unary(f"/tensorflow.serving.{method}")
+    status, reason = grpc_status(lambda: call(b"\xff\xff\xff", timeout=20))
+    assert status == "INVALID_ARGUMENT"
+    assert reason.startswith("the message is not a ")
+
+
+def test_an_annotator_that_is_not_utf_8_is_an_invalid_argument(channel):
+    request = PredictRequest(model_spec={"name": "pets", "signature_name": "annotators"})
+    request.inputs["instances"].CopyFrom(tf.make_tensor_proto([GOOD], tf.float32))
+    request.inputs["annotator"].CopyFrom(tf.make_tensor_proto([b"\xff"]))
+    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    assert grpc_status(lambda: stub.Predict(request)) == ("INVALID_ARGUMENT", "annotator: not valid UTF-8 in row 0")
+
+
+@pytest.mark.parametrize("field", ["name", "signature_name", "version_label"])
+def test_a_name_of_16_kb_is_answered_in_a_sentence(channel, field):
+    request = PredictRequest(model_spec={"name": "pets", field: "é" * 8000})
+    request.inputs["instances"].CopyFrom(tf.make_tensor_proto([GOOD], tf.float32))
+    stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+    status, reason = grpc_status(lambda: stub.Predict(request))
+    assert status == ("INVALID_ARGUMENT" if field == "signature_name" else "NOT_FOUND")
+    assert len(reason) < 1000
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"instances": [{"\ud800": 1}]},
+        {"instances": ["\ud800"]},
+        {"instances": [GOOD], "signature_name": "\ud800"},
+        {"inputs": {"\ud800" * 20_000: 1}},
+    ],
+)
+def test_half_a_character_is_a_bad_request_wherever_it_stands(server, request_):
+    answer = httpx.post(f"{server.url}/v1/models/pets:predict", content=json.dumps(request_), trust_env=False)
+    assert answer.status_code == 400
+    assert len(answer.json()["error"]) < 2000
+
+
+def test_a_version_beyond_int64_is_a_bad_request(server):
+    for version in (2**63, 10**30, "٣"):
+        answer = httpx.get(f"{server.url}/v1/models/pets/versions/{version}", trust_env=False)
+        assert answer.status_code == 400
+        assert "is not a number" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "annotators"])
+def test_an_answer_that_is_not_finite_is_refused_by_its_row(client, signature):
+    rows = np.array([GOOD, [3e38, -3e38, 3e38, -3e38]], dtype="float32")
+    named = {"annotator": "ann"} if signature == "annotators" else {}
+    with pytest.raises(ServingError, match=r"instances\[1\]: the model's answer .* is not a finite number"):
+        client.predict(rows, signature=signature, **named)
+    assert len(client.predict(rows[:1], signature=signature, **named)["label"]) == 1
