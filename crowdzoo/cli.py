@@ -643,6 +643,10 @@ def _describe_serve(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
     command.add_argument(
+        "--limit", action="append", default=[], metavar="NAME=VALUE",
+        help="what requests may take, such as --limit queue=128; docs/serving.md lists the names and defaults",
+    )  # fmt: skip
+    command.add_argument(
         "--new-signatures", action="store_true",
         help="let a version take over whose signatures differ from those of the version that is served",
     )  # fmt: skip
@@ -650,12 +654,14 @@ def _describe_serve(command: argparse.ArgumentParser) -> None:
 
 def _serve(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
+    from crowdzoo.serving.limits import Limits
     from crowdzoo.serving.server import serve
 
     named = {"name": arguments.name} if arguments.name else {}
     serve(
         arguments.model_dir, host=arguments.host, rest_port=arguments.rest_port, grpc_port=arguments.grpc_port,
-        poll_seconds=arguments.poll_seconds, wait=arguments.wait, new_signatures=arguments.new_signatures, **named,
+        poll_seconds=arguments.poll_seconds, wait=arguments.wait, new_signatures=arguments.new_signatures,
+        limits=Limits().changed(arguments.limit), **named,
     )  # fmt: skip
 
 

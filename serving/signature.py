@@ -140,7 +140,7 @@ class Signature(SignatureInputs):
             share.hold("answer", padded, "the answer, in which each row is as long as the longest,", wait=_WAIT_SECONDS)
         back = np.argsort(np.concatenate(parts))
         outputs = {}
-        for name in answers[0]:
+        for name in list(answers[0]):
             outputs[name] = stacked([answer.pop(name) for answer in answers])[back]
         if share is not None:
             share.hold("parts", 0)

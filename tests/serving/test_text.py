@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tensorflow_text")
 
 import keras
+import tensorflow as tf
 
 from crowdzoo.errors import ServingError
 from crowdzoo.export import export_model, load_and_predict
@@ -17,7 +18,11 @@ from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
-from crowdzoo.serving import Client, Server
+from crowdzoo.serving import Client, Limits, Server
+from crowdzoo.serving.loaded_model import LoadedModel
+from crowdzoo.serving.memory_budget import MemoryBudget
+from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.signature import _longest_possible
 
 CLASSES = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
 TEXTS = ["Anna Bell lives in São Paulo.", "", "👩\u200d👧 Zoe\u0308 met Anna in May", "x"]
@@ -121,3 +126,88 @@ def test_the_metadata_tell_that_texts_are_taken(client):
     assert {*signatures} == {"serving_default", "spans", "annotators"}
     assert signatures["spans"]["inputs"] == {"instances": {"dtype": "str", "shape": [-1]}}
     assert signatures["spans"]["outputs"]["texts"] == {"dtype": "str", "shape": [-1, -1]}
+
+
+# === Memory ===
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return LoadedModel(folder / "1", 1)
+
+
+def share_of(request_memory):
+    return MemoryBudget(Limits(request_memory=request_memory, memory=10 * request_memory)).share()
+
+
+@pytest.mark.parametrize("name", [*SIGNATURES, "annotators"])
+def test_a_batch_of_much_memory_is_cut_by_length_and_answered_the_same(loaded, monkeypatch, name):
+    words = ["Anna", "lives", "in", "São", "Paulo", ".", "漢字"]
+    lengths = [1, 30, 2, 1, 40, 3, 0, 25, 1]
+    texts = np.array([" ".join((words * 9)[:n]).encode() for n in lengths], dtype=object)
+    inputs = {"instances": texts}
+    if name == "annotators":
+        inputs["annotator"] = np.array([b"ann", "chloé".encode()] * 4 + [b"ann"], dtype=object)
+    signature = loaded.signature(name)
+    whole = signature(inputs)
+    once, per_row, per_cell, _ = signature._memory
+    calls = []
+    run = type(signature)._run
+
+    def counted(self, part):
+        calls.append(len(part["instances"]))
+        return run(self, part)
+
+    monkeypatch.setattr(type(signature), "_run", counted)
+    # a quarter of the request's memory holds one text of 40 tokens, which may have 121 for all that is known before
+    with share_of(int(4 * (once + 160 * (per_row + per_cell)))) as share:
+        cut = signature(inputs, share)
+    assert sum(calls) == len(texts)
+    assert 2 <= len(calls) < len(texts)
+    assert cut.keys() == whole.keys()
+    for key, array in whole.items():
+        assert cut[key].shape == array.shape
+        if key == "scores":
+            np.testing.assert_allclose(cut[key], array, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(cut[key], array)
+
+
+def test_an_answer_that_pads_many_short_texts_to_one_long_is_refused(loaded):
+    texts = np.array([b"a"] * 2000 + [b"a " * 2000], dtype=object)
+    with (
+        share_of(50 << 20) as share,
+        pytest.raises(RequestError, match="in which each row is as long as the longest, takes about") as caught,
+    ):
+        loaded.signature("")({"instances": texts}, share)
+    assert caught.value.http_status == 413
+    with share_of(50 << 20) as share:
+        assert len(loaded.signature("")({"instances": texts[:2000]}, share)["lengths"]) == 2000
+
+
+def test_a_text_that_takes_too_much_memory_is_refused_by_its_row_before_it_is_read(loaded, monkeypatch):
+    monkeypatch.setattr(type(loaded.signature("")), "_run", None)
+    texts = np.array([b"a", b"a " * 1_000_000, b"b"], dtype=object)
+    with (
+        share_of(64 << 20) as share,
+        pytest.raises(RequestError, match="the model computes from row 1 takes about"),
+    ):
+        loaded.signature("")({"instances": texts}, share)
+
+
+def test_a_text_that_is_not_utf_8_keeps_its_row_where_the_batch_is_cut(loaded):
+    texts = np.array([b"a " * 400, b"b", b"caf\xe9"], dtype=object)
+    once, per_row, per_cell, _ = loaded.signature("")._memory
+    with (
+        share_of(int(4 * (once + 900 * (per_row + per_cell)))) as share,
+        pytest.raises(RequestError, match="instances: not valid UTF-8 in row 2"),
+    ):
+        loaded.signature("")({"instances": texts}, share)
+
+
+def test_the_bound_of_tokens_holds_for_any_text():
+    texts = ["a.b,c", "...", "", "x", "São Paulo 漢字。漢", "a\u00a0b\u2003c", "a\tb\nc", "👩\u200d👧 a_b", "¡hola!"]
+    encoder = TokenEncoder(["a"])
+    tokens = encoder.tokenize(tf.constant(texts))[0].row_lengths().numpy()
+    bound = _longest_possible(np.array([text.encode() for text in texts], dtype=object), True)
+    assert (tokens <= bound).all()
