@@ -16,11 +16,12 @@ from tensorflow_serving.apis.get_model_status_pb2 import (
     ModelVersionStatus,
 )
 
+from crowdzoo.errors import short_repr
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.memory_budget import MemoryBudget
 from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["GrpcService"]
 
@@ -153,8 +154,9 @@ class GrpcService(grpc.GenericRpcHandler):
 
     def _metadata(self, message: bytes, context: grpc.ServicerContext) -> GetModelMetadataResponse:
         request = _parsed(GetModelMetadataRequest, message)
-        if list(request.metadata_field) != ["signature_def"]:
-            raise RequestError(f"metadata_field must be ['signature_def'], got {shown(list(request.metadata_field))}")
+        wanted = list(request.metadata_field)
+        if wanted != ["signature_def"]:
+            raise RequestError(f"metadata_field must be ['signature_def'], got {short_repr(wanted)}")
         model = self._store.get(**asked_version(self._store, request.model_spec))
         response = GetModelMetadataResponse()
         fill_spec(response.model_spec, self._store, model)

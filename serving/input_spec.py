@@ -4,7 +4,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.errors import short_repr
+from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["InputSpec", "SignatureInputs"]
 
@@ -54,7 +55,7 @@ class SignatureInputs:
         given = list(given)
         unknown = [name for name in given if name not in self.inputs]
         if unknown:
-            raise RequestError(f"{place}unknown input {shown(unknown[0])}. {self._takes(unknown[0])}")
+            raise RequestError(f"{place}unknown input {short_repr(unknown[0])}. {self._takes(unknown[0])}")
         missing = [name for name in self.inputs if name not in given]
         if missing:
             raise RequestError(f"{place}missing input {missing[0]!r}. {self._takes()}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdzoo.errors import shorten
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.request_error import RequestError
 
@@ -178,8 +179,7 @@ def _kind(value: Any) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, int) and abs(value) >= 10**40:  # Python refuses to write thousands of digits
         return f"{'-' if value < 0 else ''}an integer of more than 40 digits"
-    text = json.dumps(value[:40] if isinstance(value, str) else value, ensure_ascii=False)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shorten(json.dumps(value[:80] if isinstance(value, str) else value, ensure_ascii=False))
 
 
 def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> str:

@@ -10,9 +10,10 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from crowdzoo.errors import short_repr
 from crowdzoo.export import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.proto_tensors import arrays_from_protos
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
 __all__ = ["LoadedModel", "read_signature_defs"]
@@ -61,7 +62,7 @@ class LoadedModel:
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             there = ", ".join(map(repr, sorted(self.signatures)))
-            raise RequestError(f"signature {shown(name)} is not in the model; it has {there}")
+            raise RequestError(f"signature {short_repr(name)} is not in the model; it has {there}")
         return self.signatures[name]
 
     def _warm_up(self, path: Path) -> int:

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
+from crowdzoo.errors import short_repr
 from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
 from crowdzoo.serving.json_tensors import from_json, parse, to_json
 from crowdzoo.serving.limits import Limits
@@ -16,7 +17,7 @@ from crowdzoo.serving.memory_budget import Share
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.reader_pool import ReaderPool
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["Predictor", "is_long"]
 
@@ -113,7 +114,9 @@ class Predictor:
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
         for name in wanted or outputs:
             if name not in outputs:
-                raise RequestError(f"output_filter: {shown(name)} is not an output; there are {', '.join(outputs)}")
+                raise RequestError(
+                    f"output_filter: {short_repr(name)} is not an output; there are {', '.join(outputs)}"
+                )
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
         return response
 
@@ -134,7 +137,7 @@ def asked_version(store: ModelStore, spec: ModelSpec) -> dict[str, Any]:
     """
     if spec.name != store.name:
         raise RequestError(
-            f"model {shown(spec.name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
+            f"model {short_repr(spec.name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
         )
     choice = spec.WhichOneof("version_choice")
     if choice == "version":

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.errors import short_repr
+from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["STRING_BYTES", "arrays_from_protos"]
 
@@ -48,7 +49,7 @@ def arrays_from_protos(
     """
     arrays: dict[str, np.ndarray] = {}
     for name, proto in protos.items():
-        arrays[name], count = _array(f"input {shown(name)}", proto, (dtypes or {}).get(name), max_bytes)
+        arrays[name], count = _array(f"input {short_repr(name)}", proto, (dtypes or {}).get(name), max_bytes)
         max_bytes -= count
     return arrays
 
@@ -63,11 +64,11 @@ def _array(what: str, proto: Any, expected: str | None, max_bytes: int) -> tuple
         raise RequestError(f"{what}: has {len(proto.tensor_shape.dim)} axes, more than 254")
     sizes = [dim.size for dim in proto.tensor_shape.dim]
     if proto.tensor_shape.unknown_rank or any(size < 0 for size in sizes):
-        raise RequestError(f"{what}: shape {shown(sizes)} of a value must be known")
+        raise RequestError(f"{what}: shape {short_repr(sizes)} of a value must be known")
     count = math.prod(sizes)
-    problem = RequestError(f"{what}: its values do not fill shape {shown(sizes)} of {name}")
+    problem = RequestError(f"{what}: its values do not fill shape {short_repr(sizes)} of {name}")
     too_large = RequestError(
-        f"{what}: shape {shown(sizes)} takes more than the {max_bytes:,} bytes that are left for it", "TOO_LARGE"
+        f"{what}: shape {short_repr(sizes)} takes more than the {max_bytes:,} bytes that are left for it", "TOO_LARGE"
     )
     if name == "string":
         texts = list(proto.string_val)

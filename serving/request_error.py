@@ -1,6 +1,6 @@
 """A request that cannot be answered, with its status in both protocols."""
 
-__all__ = ["RequestError", "shown"]
+__all__ = ["RequestError"]
 
 # our name -> HTTP status and gRPC's canonical name, as TF Serving maps them; two exist in HTTP only
 STATUS = {
@@ -42,9 +42,3 @@ class RequestError(Exception):
     def grpc_status(self) -> str:
         """Name of the gRPC status."""
         return STATUS[self.code][1]
-
-
-def shown(text: object, length: int = 80) -> str:
-    """`repr` of what a client sent, shortened for a message."""
-    whole = repr(text)
-    return whole if len(whole) <= length else whole[: length - 3] + "..."

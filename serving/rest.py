@@ -14,12 +14,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
+from crowdzoo.errors import short_repr
 from crowdzoo.serving.gate import Gate, full
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.model_store import ModelStore, VersionStatus
 from crowdzoo.serving.predictor import Predictor, is_long
-from crowdzoo.serving.request_error import RequestError, shown
+from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.rest_protocol import GONE
 from crowdzoo.serving.version_files import MAX_VERSION
 
@@ -107,17 +108,17 @@ class RestService:
         name, label, verb = found["name"], found["label"], found["verb"]
         if name != store.name:
             raise RequestError(
-                f"model {shown(name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
+                f"model {short_repr(name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
             )
         version = _version(found["version"])
         if verb is not None and verb not in ("predict", "classify", "regress"):
-            raise RequestError(f"unknown verb {shown(verb)}; this server answers :predict", "NOT_FOUND")
+            raise RequestError(f"unknown verb {short_repr(verb)}; this server answers :predict", "NOT_FOUND")
         allowed = ("POST",) if verb else ("GET", "HEAD")
         if method not in allowed:
             raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
         if verb == "predict":
             if encoding != "identity":
-                raise RequestError(f"the body is encoded as {shown(encoding)}; send it as plain JSON")
+                raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
             with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
                 return self._predictor.answer_json(body, share, version=version, label=label)
         if verb:
@@ -164,7 +165,7 @@ def _version(text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal()) or int(text[:20]) > MAX_VERSION:
-        raise RequestError(f"version {shown(text)} is not a number" + " below 2^63" * text.isdecimal())
+        raise RequestError(f"version {short_repr(text)} is not a number" + " below 2^63" * text.isdecimal())
     return int(text)
 
 
