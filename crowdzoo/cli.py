@@ -7,18 +7,28 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crowdzoo import __version__
-from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean
+from crowdzoo import __version__, cli_outputs
+from crowdzoo.cli_options import as_options, integer, number, options_of
+from crowdzoo.cli_options import path as local_path
+from crowdzoo.cli_outputs import Output
+from crowdzoo.cli_process import Terminated, command_process, finish_output, open_streams, say
+from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean, shorten
+from crowdzoo.files.paths import check_folder, check_output_folder
 from crowdzoo.files.writing import atomic_file, atomic_path
 
 __all__ = ["COMMANDS", "main"]
 
+MOST = 10**9  # epochs, iterations, lines
+MOST_LAYERS, MOST_UNITS = 100, 1 << 16
+
+REJECTS = Output("rejects", "--rejects", cli_outputs.is_rejects)
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
-  5 a component failed   6 serving failed   130 interrupted"""
+  5 a component failed   6 serving failed   130 interrupted   143 terminated"""
 
 LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
 
@@ -32,39 +42,66 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, or that of the error met (`crowdzoo --help` lists them).
     """
-    arguments = _parser().parse_args(argv)
+    if not open_streams():
+        say("standard output is closed. Send it to /dev/null where it is not wanted.")
+        return 1
+    try:
+        arguments = _parser().parse_args(argv)
+    except (SystemExit, OSError) as end:  # --help, --version, wrong arguments
+        if reason := finish_output(after_failure=isinstance(end, OSError)):
+            say(f"standard output: {reason}")
+            return 1
+        raise
     debug = arguments.debug or bool(os.environ.get("CROWDZOO_DEBUG"))
     _quiet_libraries()
+    translate = partial(as_options, options=arguments.options)
+    with command_process(debug, translate):
+        code = _run_command(arguments, debug, translate)
+    if (reason := finish_output()) and code == 0:
+        say(f"standard output: {reason}")
+        return 1
+    return code
+
+
+def _run_command(arguments: argparse.Namespace, debug: bool, translate: Callable[[str], str]) -> int:
+    """The command's exit code; its errors are printed."""
     try:
+        cli_outputs.check_outputs(arguments)
         return arguments.command_function(arguments) or 0
     except CrowdzooError as error:
         if debug:
             raise
-        print(f"crowdzoo: {error}", file=sys.stderr)
+        say(translate(str(error)))
         return error.exit_code
     except KeyboardInterrupt:
-        print("crowdzoo: interrupted", file=sys.stderr)
+        say("interrupted")
         return 130
+    except Terminated as ended:
+        say("terminated")
+        return int(ended.code or 1)
     except BrokenPipeError:  # `crowdzoo … | head`
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModuleNotFoundError as error:
         if debug or not error.name:
             raise
-        print(f"crowdzoo: {_missing_module(error.name)}", file=sys.stderr)
+        say(_missing_module(error.name))
+        return 1
+    except MemoryError as error:
+        if debug:
+            raise
+        say(f"not enough memory. {error}".strip())
         return 1
     except Exception as error:
         if debug:
             raise
         if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
-            print(f"crowdzoo: {error.filename}: {error.strerror}", file=sys.stderr)
+            say(f"{error.filename}: {error.strerror}")
             return 1
-        reason = str(error).strip() or "no message"
-        print(
-            f"crowdzoo: {type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where.",
-            file=sys.stderr,
-        )
+        if isinstance(error, OSError) and (failure := finish_output(after_failure=True)):
+            say(f"standard output: {failure}")
+            return 1
+        reason = shorten(str(error).strip()) or "no message"
+        say(f"{type(error).__name__}: {reason}\n  This was not foreseen; --debug shows where.")
         return 1
 
 
@@ -96,9 +133,18 @@ def _parser() -> argparse.ArgumentParser:
         # --debug counts before and after the command's name
         command = commands.add_parser(name, help=sentence, description=sentence)
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        command.set_defaults(outputs=(), inputs=(), force=False)
         describe(command)
-        command.set_defaults(command_function=function)
+        command.set_defaults(command_function=function, options=options_of(command))
     return parser
+
+
+def _add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *outputs: Output) -> None:
+    """Has what a command writes checked before it works, and adds --force."""
+    command.add_argument(
+        "--force", action="store_true", help="replace files, and earlier results of this command, that exist"
+    )
+    command.set_defaults(inputs=inputs, outputs=outputs)
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
@@ -106,7 +152,9 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--on-bad-rows", choices=("error", "reject"), default="error", help="stop (default), or leave bad rows out"
     )
-    command.add_argument("--rejects", type=Path, metavar="FILE", help="where rejected rows go, with their reasons")
+    command.add_argument(
+        "--rejects", type=local_path, metavar="FILE", help="where rejected rows go, with their reasons"
+    )
     command.add_argument(
         "--on-duplicate", choices=("error", "first", "last"), default="error",
         help="a second label by one annotator for one task: stop (default), or keep the first or the last",
@@ -118,8 +166,8 @@ def _add_kinds(command: argparse.ArgumentParser) -> None:
         help="kind of labels (default classification); sequence: sentences that annotators tagged, spans in .jsonl, "
         "CoNLL's columns under any other ending; regression: ratings, numbers as labels",
     )  # fmt: skip
-    command.add_argument("--low", type=float, metavar="X", help="of ratings: lowest one; one below is a bad row")
-    command.add_argument("--high", type=float, metavar="X", help="of ratings: highest one")
+    command.add_argument("--low", type=number(), metavar="X", help="of ratings: lowest one; one below is a bad row")
+    command.add_argument("--high", type=number(), metavar="X", help="of ratings: highest one")
     command.add_argument("--scheme", choices=("BIO", "IOBES"), default="BIO", help="how tags are written (default BIO)")
     command.add_argument("--on-bad-tags", choices=("error", "mend"), default="error",
         help="tags that break the scheme, such as I- without B-: stop (default), or mend them",
@@ -144,13 +192,15 @@ def _read_annotations(arguments: argparse.Namespace, **more: Any) -> Any:
 
 
 def _describe_aggregate(command: argparse.ArgumentParser) -> None:
-    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("annotations", type=local_path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
     command.add_argument("--method", metavar="NAME",
         help="algorithm (default dawid-skene, of sentences bsc-seq, of ratings rating-em); a name that there is not "
         "lists them all",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results (new or empty)")
-    command.add_argument("--gold", type=Path, metavar="FILE",
+    command.add_argument(
+        "--out", type=local_path, required=True, metavar="DIR", help="folder for the results (new or empty)"
+    )
+    command.add_argument("--gold", type=local_path, metavar="FILE",
         help="known classes (columns task, gold; .parquet, .csv; of sentences token and tag): the accuracy on them is "
         "printed, of sentences F1, of ratings R², MAE and RMSE",
     )  # fmt: skip
@@ -160,11 +210,16 @@ def _describe_aggregate(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="any setting of the algorithm, such as prior=0.1; may be given several times",
     )  # fmt: skip
-    command.add_argument("--max-iter", type=_positive, metavar="N", help="most EM iterations")
-    command.add_argument("--tol", type=float, metavar="X", help="stop when the objective gains less per annotation")
-    command.add_argument("--seed", type=int, default=0, help="seed of random tie breaking and starts (default 0)")
+    command.add_argument("--max-iter", type=integer(1, MOST), metavar="N", help="most EM iterations")
+    command.add_argument("--tol", type=number(), metavar="X", help="stop when the objective gains less per annotation")
+    command.add_argument(
+        "--seed", type=integer(0, 2**63 - 1), default=0, help="seed of random tie breaking and starts (default 0)"
+    )
     _add_kinds(command)
     _add_reading(command)
+    _add_outputs(
+        command, ("annotations", "gold"), Output("out", "--out", cli_outputs.is_result, folder=True), REJECTS
+    )  # fmt: skip
 
 
 def _aggregate(arguments: argparse.Namespace) -> None:
@@ -176,14 +231,12 @@ def _aggregate(arguments: argparse.Namespace) -> None:
     if arguments.task == "regression":
         from crowdzoo.cli_ratings import aggregate_ratings
 
-        _refuse_filled(arguments.out, "--out")
         aggregate_ratings(arguments, settings, _read_annotations)
         return
     refuse_scale(arguments)
     if arguments.task == "sequence":
         from crowdzoo.cli_sequences import aggregate_sentences
 
-        _refuse_filled(arguments.out, "--out")
         aggregate_sentences(arguments, settings)
         return
     arguments.method = arguments.method or "dawid-skene"
@@ -194,7 +247,6 @@ def _aggregate(arguments: argparse.Namespace) -> None:
     aggregator = create(arguments.method, **{**_accepted(arguments.method, seed=arguments.seed), **settings})
     if arguments.use_gold and arguments.gold is None:
         raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
-    _refuse_filled(arguments.out, "--out")
     annotations = _read_annotations(arguments)
     gold = None if arguments.gold is None else read_gold(arguments.gold, annotations.tasks, annotations.classes)
     result = aggregator.fit(annotations, **({"gold": gold} if arguments.use_gold else {}))
@@ -222,6 +274,8 @@ def _setting(words: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+    except RecursionError:
+        raise ConfigError(f"--set {shorten(words)}: the value is nested too deep.") from None
 
 
 def _gold_row(result: Any, gold: Any, used: bool) -> list[tuple[str, str]]:
@@ -250,25 +304,29 @@ def _class_counts(result: Any) -> tuple[list[str], list[int]]:
 
 
 def _describe_quality(command: argparse.ArgumentParser) -> None:
-    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("annotations", type=local_path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
     command.add_argument(
         "--method", default="dawid-skene",
         help="aggregate to compare with, as in `crowdzoo aggregate` (default dawid-skene); none for no aggregate",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, metavar="DIR", help="folder for the tables (new or empty)")
+    command.add_argument("--out", type=local_path, metavar="DIR", help="folder for the tables (new or empty)")
     command.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables in --out")
-    command.add_argument("--plot", type=Path, metavar="FILE.png", help="draw a picture (needs matplotlib)")
+    command.add_argument("--plot", type=local_path, metavar="FILE.png", help="draw a picture (needs matplotlib)")
     command.add_argument(
         "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
         help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
     )  # fmt: skip
     command.add_argument(
-        "--bootstrap", type=_not_negative, default=200, metavar="N",
+        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
         help="samples of tasks for the interval of alpha (default 200; 0 for none)",
     )  # fmt: skip
-    command.add_argument("--top", type=_not_negative, default=5, metavar="N", help="lines of each list (default 5)")
-    command.add_argument("--seed", type=int, default=0, help="default 0")
+    command.add_argument("--top", type=integer(0, MOST), default=5, metavar="N", help="lines of each list (default 5)")
+    command.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="default 0")
     _add_reading(command)
+    _add_outputs(
+        command, ("annotations",), Output("out", "--out", cli_outputs.is_quality, folder=True),
+        Output("plot", "--plot", cli_outputs.is_picture), REJECTS,
+    )  # fmt: skip
 
 
 def _quality(arguments: argparse.Namespace) -> None:
@@ -282,12 +340,9 @@ def _quality(arguments: argparse.Namespace) -> None:
     aggregator = None
     if arguments.method != "none":
         aggregator = create(arguments.method, **_accepted(arguments.method, seed=arguments.seed))
-    if arguments.out is not None:
-        _refuse_filled(arguments.out, "--out")
     if arguments.plot is not None:
         if arguments.plot.suffix != ".png":
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
-        _check_writable(arguments.plot, "--plot")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = _read_annotations(arguments)
     aggregation = None if aggregator is None else aggregator.fit(annotations)
@@ -298,7 +353,7 @@ def _quality(arguments: argparse.Namespace) -> None:
         )  # fmt: skip
     print_quality(report, arguments.top)
     if arguments.out is not None:
-        print(f"\ntables: {report.write(arguments.out, arguments.format)}")
+        print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
 
@@ -317,11 +372,13 @@ def _accepted(method: str, **settings: Any) -> dict[str, Any]:
 
 
 def _describe_train(command: argparse.ArgumentParser) -> None:
-    command.add_argument("annotations", type=Path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
-    command.add_argument("instances", type=Path, nargs="?",
+    command.add_argument("annotations", type=local_path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("instances", type=local_path, nargs="?",
         help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz); none for sentences",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, required=True, metavar="FILE.keras", help="where the trained model goes")
+    command.add_argument(
+        "--out", type=local_path, required=True, metavar="FILE.keras", help="where the trained model goes"
+    )
     command.add_argument(
         "--method", default="crowdsourced-layer", metavar="NAME",
         help="a method that learns from every annotator's labels (default crowdsourced-layer), or an algorithm of "
@@ -336,15 +393,20 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
     command.add_argument("--form", metavar="FORM",
         help="of a regressor of texts: convolutional (default) or bag-of-words",
     )  # fmt: skip
-    command.add_argument("--dropout", type=float, help="share of hidden units dropped in training")
-    command.add_argument("--epochs", type=_positive)
-    command.add_argument("--batch-size", type=_positive)
-    command.add_argument("--learning-rate", type=float)
-    command.add_argument("--seed", type=int, default=0, help="default 0")
+    command.add_argument("--dropout", type=number(), help="share of hidden units dropped in training")
+    command.add_argument("--epochs", type=integer(1, MOST))
+    command.add_argument("--batch-size", type=integer(1, MOST))
+    command.add_argument("--learning-rate", type=number())
+    command.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="default 0")
     _add_kinds(command)
-    command.add_argument("--gold", type=Path, metavar="FILE", help="of sentences: their true tags, to print F1; of "
-        "classes and ratings gold is a column of the instances")  # fmt: skip
+    command.add_argument("--gold", type=local_path, metavar="FILE",
+        help="of sentences: their true tags, to print F1; of classes and ratings gold is a column of the instances",
+    )  # fmt: skip
     _add_reading(command)
+    _add_outputs(
+        command, ("annotations", "instances", "gold"), Output("out", "--out", cli_outputs.is_model),
+        Output("out", "names of --out", cli_outputs.is_names, place=cli_outputs.names_path), REJECTS,
+    )  # fmt: skip
 
 
 def _train(arguments: argparse.Namespace) -> None:
@@ -359,7 +421,6 @@ def _train(arguments: argparse.Namespace) -> None:
 
     if arguments.out.suffix != ".keras":
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
-    _check_writable(arguments.out, "--out")
     given = {
         name: value
         for name in ("dropout", "epochs", "batch_size", "learning_rate")
@@ -439,13 +500,9 @@ def _train(arguments: argparse.Namespace) -> None:
 def _save_model(model: Any, path: Path, vocabularies: Mapping[str, Any], **more: Any) -> None:
     """Save beside the model's file the names that its codes stand for; both appear complete or not at all."""
     names = {**{name: _as_strings(vocabularies[name]) for name in ("classes", "annotators")}, **more}  # ratings: None
-    with atomic_path(path) as scratch, atomic_file(_names_path(path)) as file:
+    with atomic_path(path) as scratch, atomic_file(cli_outputs.names_path(path)) as file:
         model.save(scratch)
         file.write(json.dumps(names).encode())
-
-
-def _names_path(path: Path) -> Path:
-    return path.with_suffix(".names.json")
 
 
 def _as_strings(names: Any) -> list[str] | None:
@@ -453,10 +510,10 @@ def _as_strings(names: Any) -> list[str] | None:
 
 
 def _describe_export(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model", type=Path, help="a .keras file from `crowdzoo train`")
-    command.add_argument("out", type=Path, help="the served folder; the model becomes its next version")
+    command.add_argument("model", type=local_path, help="a .keras file from `crowdzoo train`")
+    command.add_argument("out", type=local_path, help="the served folder; the model becomes its next version")
     command.add_argument(
-        "--warmup", type=Path, metavar="INSTANCES", help="instances whose first rows become warm-up requests"
+        "--warmup", type=local_path, metavar="INSTANCES", help="instances whose first rows become warm-up requests"
     )
 
 
@@ -468,6 +525,7 @@ def _export(arguments: argparse.Namespace) -> None:
     import crowdzoo.models.text_training
     import crowdzoo.models.training  # noqa: F401  registers every class that `crowdzoo train` saves
     from crowdzoo.cli_sequences import encoder_of, read_texts
+    from crowdzoo.components.serving_folder import version_number
     from crowdzoo.export import WARMUP_INSTANCES, export_model
     from crowdzoo.instances import read_instances
 
@@ -475,8 +533,10 @@ def _export(arguments: argparse.Namespace) -> None:
         raise DataError(
             f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
         )
-    _check_writable(arguments.out / "1", "out")
-    names_path = _names_path(arguments.model)
+    numbers = [version_number(folder.name) or 0 for folder in arguments.out.glob("*")]
+    target = arguments.out / str(max(numbers, default=0) + 1)
+    check_output_folder(target, "out")
+    names_path = cli_outputs.names_path(arguments.model)
     if not names_path.is_file():
         raise DataError(f"{names_path}: is missing; it holds the class names and was written beside {arguments.model}.")
     names = json.loads(names_path.read_text())
@@ -489,8 +549,6 @@ def _export(arguments: argparse.Namespace) -> None:
         model = keras.saving.load_model(arguments.model)
     except (ValueError, OSError) as error:
         raise DataError(f"{arguments.model}: is not a model that `crowdzoo train` saved ({error}).") from error
-    versions = [int(folder.name) for folder in arguments.out.glob("*") if folder.name.isdigit()]
-    target = arguments.out / str(max(versions, default=0) + 1)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
     export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup)
     print(target)
@@ -500,11 +558,14 @@ def _describe_predict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
-    command.add_argument("instances", type=Path,
+    command.add_argument("instances", type=local_path,
         help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or a text a line (.txt)",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, metavar="FILE.csv", help="where the predictions go; default: the terminal")
+    command.add_argument(
+        "--out", type=local_path, metavar="FILE.csv", help="where the predictions go; default: the terminal"
+    )
     command.add_argument("--name", default=None, help="the model's name on a server (default: model)")
+    _add_outputs(command, ("instances",), Output("out", "--out", cli_outputs.is_predictions))
 
 
 def _predict(arguments: argparse.Namespace) -> None:
@@ -512,8 +573,6 @@ def _predict(arguments: argparse.Namespace) -> None:
     from crowdzoo.cli_sequences import read_texts, span_lines
     from crowdzoo.instances import holds_texts, read_instances
 
-    if arguments.out is not None:
-        _check_writable(arguments.out, "--out")
     tasks: Any
     given: Any
     if holds_texts(arguments.instances):
@@ -573,7 +632,7 @@ def _quoted(value: Any) -> str:
 
 
 def _describe_run(command: argparse.ArgumentParser) -> None:
-    command.add_argument("config", type=Path, help="the pipeline's YAML file")
+    command.add_argument("config", type=local_path, help="the pipeline's YAML file")
     command.add_argument("--check", action="store_true", help="only check the configuration and the input files")
     command.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
@@ -591,7 +650,11 @@ def _run(arguments: argparse.Namespace) -> int:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {text}: write KEY=VALUE, as in --set training.epochs=20.")
-        overrides[key] = yaml.safe_load(value)
+        try:
+            overrides[key] = yaml.safe_load(value)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # also 2020-13-45, and nested too deep
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ConfigError(f"--set {shorten(text)}: the value is not valid YAML ({reason}).") from None
     config = load_config(arguments.config, overrides)
     if arguments.check:
         print(f"{arguments.config}: fine")
@@ -609,13 +672,16 @@ def _describe_demo(command: argparse.ArgumentParser) -> None:
         help="labelme: photographs (default); ner: sentences with entities, raw text to a served tagger; ratings: "
         "numbers by harsh and mild annotators to a served regressor",
     )  # fmt: skip
-    command.add_argument("--out", type=Path, metavar="DIR", help="where everything goes (default crowdzoo-runs/NAME)")
-    command.add_argument("--seeds", type=_positive, metavar="N", help="trainings of each row in the table")
+    command.add_argument(
+        "--out", type=local_path, metavar="DIR", help="where everything goes (default crowdzoo-runs/NAME)"
+    )
+    command.add_argument("--seeds", type=integer(1, 10**4), metavar="N", help="trainings of each row in the table")
 
 
 def _demo(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
     out = arguments.out or Path("crowdzoo-runs") / arguments.name
+    check_folder(out, "--out")
     seeds = {} if arguments.seeds is None else {"seeds": range(arguments.seeds)}
     if arguments.name == "ner":
         from crowdzoo.pipelines.demo_ner import run_ner_demo
@@ -633,13 +699,15 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _describe_serve(command: argparse.ArgumentParser) -> None:
-    command.add_argument("model_dir", type=Path, help="folder with one subfolder per version, as the pipeline pushes")
+    command.add_argument(
+        "model_dir", type=local_path, help="folder with one subfolder per version, as the pipeline pushes"
+    )
     command.add_argument("--name", default=None, help="the model's name in URLs (default: model)")
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    command.add_argument("--rest-port", type=_port, default=8501, help="default 8501; 0 takes a free one")
-    command.add_argument("--grpc-port", type=_port, default=8500, help="default 8500; 0 takes a free one")
+    command.add_argument("--rest-port", type=integer(0, 65535), default=8501, help="default 8501; 0 takes a free one")
+    command.add_argument("--grpc-port", type=integer(0, 65535), default=8500, help="default 8500; 0 takes a free one")
     command.add_argument(
-        "--poll-seconds", type=float, default=2.0, help="how often to look for new versions (default 2)"
+        "--poll-seconds", type=number(0.01, 10**6), default=2.0, help="how often to look for new versions (default 2)"
     )
     command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
     command.add_argument(
@@ -667,7 +735,8 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 def _describe_datasets(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", help="show this one; without it, list all")
-    command.add_argument("--write", type=Path, metavar="DIR", help="write its annotations and instances as files")
+    command.add_argument("--write", type=local_path, metavar="DIR", help="write its annotations and instances as files")
+    _add_outputs(command, (), Output("write", "--write", cli_outputs.is_data_set, folder=True))
 
 
 def _datasets(arguments: argparse.Namespace) -> None:
@@ -691,7 +760,6 @@ def _datasets(arguments: argparse.Namespace) -> None:
         return
     chosen = datasets.load(arguments.name)
     if arguments.write:
-        _refuse_filled(arguments.write, "--write")
         for path in datasets.write_files(chosen, arguments.write):
             print(path)
         return
@@ -701,51 +769,17 @@ def _datasets(arguments: argparse.Namespace) -> None:
 # -- small parts -------------------------------------------------------------------------------------------------------
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return number
-
-
-def _not_negative(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
-    return number
-
-
-def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port (0 to 65535)")
-    return number
-
-
 def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
         numbers = (0,)
-    if any(number < 1 for number in numbers):
-        raise ConfigError(f"{flag} {text}: write whole numbers of 1 or more with commas between, as in 128,64.")
+    if not 1 <= len(numbers) <= MOST_LAYERS or any(not 1 <= number <= MOST_UNITS for number in numbers):
+        raise ConfigError(
+            f"{flag} {shorten(text)}: write 1 to {MOST_LAYERS} whole numbers of 1 to {MOST_UNITS:,} with commas "
+            "between, as in 128,64."
+        )
     return numbers
-
-
-def _check_writable(path: Path, flag: str) -> None:
-    """Before any work is done: whether something can be written there at the end."""
-    parent = path.absolute().parent
-    while not parent.exists() and parent != parent.parent:
-        parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        what = "cannot be written to" if parent.is_dir() else "is a file, not a folder"
-        raise ConfigError(f"{flag} {path}: {parent} {what}. Name another place.")
-
-
-def _refuse_filled(folder: Path, flag: str) -> None:
-    _check_writable(folder, flag)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{flag} {folder}: is there already and not empty. Name a new folder.")
 
 
 def _quiet_libraries() -> None:

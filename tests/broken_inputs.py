@@ -69,7 +69,7 @@ FILES = [
     aggregate("a column is missing", "task,annotator\n1,2\n", "'label' is missing"),
     aggregate("an empty file", "", "a.csv is empty"),
     aggregate("only a header", "task,annotator,label\n", "no rows"),
-    aggregate("an annotator answers twice", ANNOTATIONS + "2,ann,cat\n", "row 6", "'ann'", "in row 4", "on_duplicate"),
+    aggregate("an annotator answers twice", ANNOTATIONS + "2,ann,cat\n", "'ann'", "in row 4", "--on-duplicate"),
     aggregate("an empty id", ANNOTATIONS + "2,,cat\n", "row 6, column 'annotator'", "is empty"),
     aggregate(
         "a label outside the classes", ANNOTATIONS + "3,ann,catt\n", "row 6, column 'label'", "'catt'",
@@ -137,6 +137,15 @@ MODELS = [
         "rejected rows would overwrite their source", GOOD,
         "aggregate a.csv --out out --on-bad-rows reject --rejects a.csv", 4, ("is also an input (a.csv)",),
     ),
+    Case(
+        "rejected rows would overwrite another file", {**GOOD, "notes.txt": "mine"},
+        "aggregate a.csv --out out --on-bad-rows reject --rejects notes.txt", 4, ("not written by this command",),
+    ),
+    Case(
+        "one output inside another", GOOD, "aggregate a.csv --out out --on-bad-rows reject --rejects out/r.csv", 4,
+        ("is inside --out out",),
+    ),
+    Case("results into the working directory", GOOD, "aggregate a.csv --out .", 4, ("is the working directory",)),
     Case("a picture that is none", GOOD, "quality a.csv --plot q.jpg", 4, ("ends in .png",)),
     Case("tables of quality would overwrite", {**GOOD, "q/x": ""}, "quality a.csv --out q", 4, ("not empty",)),
     Case("a class named twice", GOOD, "aggregate a.csv --out out --classes cat,cat", 4, ("names a class twice",)),

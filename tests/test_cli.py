@@ -208,13 +208,12 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         (("--method", "majority"), "'majority' is no aggregation method"),
         (("--out", tmp_path / "filled"), "not empty"),
         (("--plot", tmp_path / "q.pdf"), "ends in .png"),
-        (("--seed", "-1"), "seed is an integer"),
         (("--rejects", "r.csv"), "give both"),
     ]
     for words, message in cases:
         assert run("quality", files / "annotations.csv", *words) == 4
         assert message in capsys.readouterr().err
-    for words in (("--bootstrap", "-1"), ("--metric", "nominl"), ("--format", "xls")):
+    for words in (("--bootstrap", "-1"), ("--seed", "-1"), ("--metric", "nominl"), ("--format", "xls")):
         with pytest.raises(SystemExit) as stopped:
             run("quality", files / "annotations.csv", *words)
         assert stopped.value.code == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,10 @@ from crowdzoo.files.writing import atomic_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["is_result", "read_result", "write_result"]
+__all__ = ["RESULT_FILES", "read_result", "write_result"]
+
+# of any kind of result: one may replace another
+RESULT_FILES = frozenset({"tasks.parquet", "tokens.parquet", "annotators.parquet", "summary.json", "tags.txt"})
 
 
 def write_result(
@@ -42,27 +45,19 @@ def write_result(
     import pyarrow.parquet
 
     folder = Path(folder)
-    more = more or {}
-    if not is_result(folder, [*files, *more]):
-        others = sorted({path.name for path in folder.iterdir()} - {*files, *more}) if folder.is_dir() else ["a file"]
-        raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
+    if folder.exists():
+        others = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
+        if others:
+            raise DataError(f"{folder} holds something else ({others[0]}): give an empty or a new folder.")
     with atomic_folder(folder, replace=True) as fresh:
         for name, table in zip(files[:-1], tables, strict=True):
             with open(fresh / name, "wb") as file:  # given a path, Arrow may take it for a URL
                 pyarrow.parquet.write_table(table, file)
         (fresh / files[-1]).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-        for name, write in more.items():
+        for name, write in (more or {}).items():
             if write is not None:
                 write(fresh / name)
     return folder
-
-
-def is_result(folder: str | os.PathLike[str], files: Iterable[str]) -> bool:
-    """Whether a folder holds none but these files, or does not exist."""
-    folder = Path(folder)
-    if not os.path.lexists(folder):
-        return True
-    return folder.is_dir() and {path.name for path in folder.iterdir()} <= set(files)
 
 
 def read_result(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from crowdzoo.errors import ConfigError
 
-__all__ = ["check_apart", "check_output_file", "check_output_folder", "local_path", "scheme_of"]
+__all__ = ["check_apart", "check_folder", "check_output_file", "check_output_folder", "local_path", "scheme_of"]
 
 # Path("gs://bucket") is "gs:/bucket"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/")
@@ -146,6 +146,24 @@ def check_output_folder(
             if not own:
                 raise ConfigError(f"{named}: exists and is not empty. Name a new folder.")
     _check_parent(Path(os.path.realpath(place)).parent, named)
+    return place
+
+
+def check_folder(path: str | os.PathLike[str], what: str) -> Path:
+    """Refuses a place where no folder can be made, or written into; it may hold anything.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        ConfigError: the place is no folder or a dangling link, or cannot be written to.
+    """
+    place = local_path(path, what)
+    named = f"{what} {os.fspath(path)}"
+    mode = _mode(place, named)
+    if mode is not None and not stat.S_ISDIR(mode):
+        raise ConfigError(f"{named}: is {_kind(mode)}, not a folder. Name a folder.")
+    _check_parent(Path(os.path.realpath(place)), named)
     return place
 
 

@@ -80,7 +80,7 @@ class QualityReport:
         alpha = None if self.alpha is None else asdict(self.alpha)
         return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads}
 
-    def write(self, folder: str | Path, file_format: str = "parquet") -> Path:
+    def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
         """Writes a folder that appears whole or not at all.
 
         `tasks`, `annotators` and `classes`, each .parquet or .csv (null is an empty cell), and `summary.json`.
@@ -88,9 +88,10 @@ class QualityReport:
         Args:
             folder: new or empty.
             file_format: "parquet" or "csv".
+            replace: the folder may hold something, which is replaced.
 
         Raises:
-            DataError: the folder holds something.
+            DataError: the folder holds something, and `replace` is false.
             ConfigError: another format.
         """
         import pyarrow.csv
@@ -98,9 +99,9 @@ class QualityReport:
 
         check_choice("file_format", file_format, FORMATS)
         folder = Path(folder)
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or (not replace and any(folder.iterdir()))):
             raise DataError(f"{folder} is there already and not empty: give a new folder.")
-        with atomic_folder(folder) as fresh:
+        with atomic_folder(folder, replace=replace) as fresh:
             for name, table in self._tables().items():
                 with open(fresh / f"{name}.{file_format}", "wb") as file:  # given a path, Arrow may take it for a URL
                     if file_format == "csv":

@@ -1,0 +1,131 @@
+"""What `crowdzoo` needs of its process: streams that can be written to, warnings of one line, an end by SIGTERM."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+__all__ = ["Terminated", "command_process", "finish_output", "open_streams", "say"]
+
+
+class Terminated(SystemExit):
+    """SIGTERM came. `finally` and `with` blocks run, so that no temporary file stays."""
+
+    def __init__(self) -> None:
+        super().__init__(128 + signal.SIGTERM)
+
+
+def open_streams() -> bool:
+    """Opens /dev/null in place of closed standard streams, whose numbers other files would get.
+
+    Returns:
+        Whether standard output was open.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[None]:
+    """Runs a command: what standard output cannot show is escaped, warnings are one line each, SIGTERM raises.
+
+    Args:
+        debug: show all warnings with their places.
+        translate: from a warning's text to what is printed.
+    """
+    output = sys.stdout
+    before = output.errors if isinstance(output, io.TextIOWrapper) else None
+    if isinstance(output, io.TextIOWrapper):
+        output.reconfigure(errors="backslashreplace")
+    earlier = None
+    if threading.current_thread() is threading.main_thread():
+        earlier = signal.signal(signal.SIGTERM, _Terminator(os.getpid()))
+    try:
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.showwarning = _OneLine(translate)
+            yield
+    finally:
+        if earlier is not None:
+            signal.signal(signal.SIGTERM, earlier)
+        if isinstance(output, io.TextIOWrapper) and before is not None and not output.closed:
+            with contextlib.suppress(OSError):  # a full disk
+                output.reconfigure(errors=before)
+
+
+def say(text: str) -> None:
+    """Prints a line on standard error; where that cannot be written to, nothing can be said."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"crowdzoo: {text}", file=sys.stderr, flush=True)
+
+
+def finish_output(after_failure: bool = False) -> str | None:
+    """Writes out what was printed.
+
+    Args:
+        after_failure: an `OSError` came, perhaps of standard output: try it with an empty line.
+
+    Returns:
+        None, or why standard output cannot be written to; what it still holds is dropped then.
+    """
+    try:
+        if after_failure:
+            sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # `crowdzoo … | head`
+        _drop_output()
+    except (OSError, ValueError) as error:
+        _drop_output()
+        return getattr(error, "strerror", None) or str(error)
+    return None
+
+
+def _drop_output() -> None:
+    with contextlib.suppress(OSError):  # no file in tests
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+class _Terminator:
+    """Handles SIGTERM once, in the process that asked for it; a second one ends the process at once."""
+
+    def __init__(self, owner: int):
+        self.owner = owner
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if os.getpid() != self.owner:  # a forked child
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise Terminated
+
+
+class _OneLine:
+    """Shows each warning that is meant for users once, without the place in the code."""
+
+    def __init__(self, translate: Callable[[str], str]):
+        self.translate = translate
+        self.said: set[str] = set()
+
+    def __call__(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = self.translate(str(message))
+        if issubclass(category, UserWarning) and text not in self.said:
+            self.said.add(text)
+            say(f"warning: {text}")
