@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+from crowdzoo.saving import register_with_keras
+
 __version__ = "0.1.0"
 
 # name -> module that holds it; importing crowdzoo itself loads no TensorFlow, Beam or TFX
@@ -12,13 +14,14 @@ _NAMES = {
     "CrowdModel": "crowdzoo.models.crowd_model",
     "CrowdzooError": "crowdzoo.errors",
     "DataError": "crowdzoo.errors",
+    "load_model": "crowdzoo.saving",
     # TFX finds an artifact type by `TYPE_NAME`, which has to be importable from the top-level package
     "AnnotationsArtifact": "crowdzoo.components.artifacts",
     "AnnotatorReport": "crowdzoo.components.artifacts",
 }
 _MODULES = (
     "aggregation", "annotations", "components", "datasets", "errors", "export", "layers", "losses",
-    "metrics", "models", "optimizers", "pipelines", "quality", "report", "sequences", "serving", "testing",
+    "metrics", "models", "optimizers", "pipelines", "quality", "report", "saving", "sequences", "serving", "testing",
 )  # fmt: skip
 
 __all__ = ["__version__", *_MODULES, *_NAMES]  # pyright: ignore
@@ -34,3 +37,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# a saved model loads after `import keras, crowdzoo`
+register_with_keras()

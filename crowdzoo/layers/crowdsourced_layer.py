@@ -138,14 +138,14 @@ class CrowdsourcedLayer(CrowdLayer):
         self.bias: Any = None
         self.shift: Any = None
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         """Makes the annotators' weights.
 
         Args:
-            input_shape: shape of the bottleneck; its last axis (K) must be known.
+            inputs_shape: shape of the bottleneck; its last axis (K) must be known.
         """
-        self._check_shape(input_shape)
-        classes = input_shape[-1]
+        self._check_shape(inputs_shape)
+        classes = inputs_shape[-1]
         self._num_classes = classes
         has_kernel = self.connection not in ("B", "VB")
         has_bias = self.connection.endswith("B")
@@ -161,7 +161,7 @@ class CrowdsourcedLayer(CrowdLayer):
             )
         if self.anchor:  # what the biases had in common, in their unit
             self.shift = self.add_weight(shape=(), initializer="zeros", name="shift", trainable=False, autocast=False)
-        super().build(input_shape)
+        super().build(inputs_shape)
 
     def call(self, inputs: Any, annotators: Any = None) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""

@@ -7,7 +7,8 @@ from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.models import CrowdBatches, CrowdModel, FeatureClassifier
+from crowdzoo.models import METHODS, RATING_METHODS, CrowdBatches, CrowdModel, FeatureClassifier
+from crowdzoo.models.methods import create_crowd_layer
 
 N, D, K, R, T = 256, 6, 3, 8, 4
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
@@ -235,6 +236,28 @@ def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, t
     # Adam's moments come along only where the loaded model is built at once
     for one, other in zip(loaded.optimizer.variables, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(ops.convert_to_numpy(one), ops.convert_to_numpy(other))
+
+
+def summary_of(model):
+    lines = []
+    model.summary(print_fn=lines.append, expand_nested=True)
+    return "\n".join(lines)
+
+
+def test_a_summary_shows_base_and_crowd_layer_before_and_after_they_are_built(tmp_path):
+    def base(units, *inputs):
+        return keras.Sequential([*inputs, keras.layers.Dense(units)])
+
+    shown = {"classification": f"(None, {R}, {K})", "regression": f"(None, {R})"}
+    for task, methods in (("classification", METHODS), ("regression", RATING_METHODS)):
+        for method in methods[:-1]:  # but for "aggregated"
+            layer = create_crowd_layer(method, R, K, task=task)
+            model = CrowdModel(base(1 if task == "regression" else K, keras.Input((D,))), layer)
+            assert shown[task] in summary_of(model), method
+    model.save(tmp_path / "model.keras")
+    assert summary_of(keras.saving.load_model(tmp_path / "model.keras")) == summary_of(model)
+    assert "0 (unbuilt)" in summary_of(CrowdModel(base(K), CrowdsourcedLayer(R)))
+    assert "sequential" in summary_of(CrowdModel(base(K, keras.Input((D,)))))
 
 
 def test_the_config_holds_what_was_passed():

@@ -1,0 +1,158 @@
+"""Saved models load in a process that has imported `keras` and `crowdzoo`, in either order.
+
+Keras finds a class by the name under which it was registered, which happens when its module is imported. So that
+`import crowdzoo` alone stays without Keras, a placeholder is registered for each class as soon as Keras is there; it
+imports the class's module when a file asks for it.
+"""
+
+import importlib
+import importlib.abc
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.errors import DataError
+
+__all__ = ["load_model", "register_with_keras"]
+
+# every class that is registered for saving, by module
+_CLASSES = {
+    "crowdzoo.layers.conal": ("CoNAL",),
+    "crowdzoo.layers.confusion_matrices": ("ConfusionMatrices",),
+    "crowdzoo.layers.crf": ("CRF",),
+    "crowdzoo.layers.cross_fitted_em": ("CrossFittedEM",),
+    "crowdzoo.layers.crowdsourced_layer": ("CrowdsourcedLayer",),
+    "crowdzoo.layers.deep_em": ("DeepEM",),
+    "crowdzoo.layers.doctor_net": ("DoctorNet", "VoteShareCrossentropy"),
+    "crowdzoo.layers.expectation": ("ExpectedLogLikelihood",),
+    "crowdzoo.layers.geo_crowd_net": ("GeoCrowdNet",),
+    "crowdzoo.layers.label_unit": ("LabelUnit",),
+    "crowdzoo.layers.lia": ("LIA",),
+    "crowdzoo.layers.masked_convolution": ("MaskedConvolution",),
+    "crowdzoo.layers.max_mig": ("MaxMIG", "MutualInformationGain"),
+    "crowdzoo.layers.pooled_confusions": ("PooledConfusions",),
+    "crowdzoo.layers.rating_doctor_net": ("MeanRatingError", "RatingDoctorNet"),
+    "crowdzoo.layers.rating_em": ("RatingEM",),
+    "crowdzoo.layers.rating_squared_error": ("RatingSquaredError",),
+    "crowdzoo.layers.standardization": ("Standardization",),
+    "crowdzoo.layers.tf_idf": ("TfIdf",),
+    "crowdzoo.layers.trace_regularization": ("TraceRegularization",),
+    "crowdzoo.layers.union_net": ("MaskedNegativeLogLikelihood", "UnionNet"),
+    "crowdzoo.layers.waum": ("VotesCrossentropy", "WAUM"),
+    "crowdzoo.losses": ("MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"),
+    "crowdzoo.models.crowd_model": ("CrowdModel",),
+    "crowdzoo.models.feature_classifier": ("FeatureClassifier",),
+    "crowdzoo.models.feature_regressor": ("FeatureRegressor",),
+    "crowdzoo.models.sequence_tagger": ("SequenceTagger",),
+    "crowdzoo.models.text_regressor": ("TextRegressor",),
+    "crowdzoo.optimizers.lazy_adam": ("LazyAdam",),
+}
+
+
+def load_model(
+    path: str | Path, *, custom_objects: Mapping[str, Any] | None = None, compile: bool = True, safe_mode: bool = True
+) -> Any:
+    """Loads a model that was saved by `model.save("model.keras")`.
+
+    `keras.saving.load_model` does the same in a process that has imported crowdzoo.
+
+    Args:
+        path: the `.keras` file.
+        custom_objects: classes of your own that the model holds, by name; not needed for those that are registered by
+            `keras.saving.register_keras_serializable`.
+        compile: whether to load optimizer and loss, so that training can go on.
+        safe_mode: False allows Python lambdas in the file, which run as code.
+
+    Returns:
+        The model: a `CrowdModel`, or whatever was saved.
+
+    Raises:
+        DataError: there is no such file, or it is not a model that can be loaded.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise DataError(
+            f"{path}: is a folder. A model that was exported for serving cannot be trained on; load the .keras file "
+            "that model.save wrote."
+        )
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file.")
+    if path.suffix != ".keras":
+        raise DataError(f"{path}: the name of a model's file ends in .keras.")
+    import keras
+
+    given = None if custom_objects is None else dict(custom_objects)
+    try:
+        return keras.saving.load_model(path, custom_objects=given, compile=compile, safe_mode=safe_mode)
+    except (ValueError, TypeError, OSError) as error:
+        raise DataError(f"{path}: cannot be loaded as a Keras model: {error}") from error
+
+
+def register_with_keras() -> None:
+    """Registers the placeholders, now or when Keras is imported."""
+    if sys.modules.get("keras") is not None:
+        _register_placeholders()
+    else:
+        sys.meta_path.insert(0, _AfterImport("keras", _register_placeholders))
+
+
+def _register_placeholders() -> None:
+    from keras.saving import get_custom_objects
+
+    registered = get_custom_objects()
+    for module, names in _CLASSES.items():
+        for name in names:
+            registered.setdefault(f"crowdzoo>{name}", _Placeholder(module, name))
+
+
+class _Placeholder:
+    """Stands for a class in Keras' registry; importing the class's module puts the class itself there."""
+
+    def __init__(self, module: str, name: str):
+        self._place = (module, name)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # Python looks whether an object can be copied, called and so on
+            raise AttributeError(attribute)
+        return getattr(self._load(), attribute)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._load()(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<{'.'.join(self._place)}, not imported yet>"
+
+    def _load(self) -> Any:
+        module, name = self._place
+        return getattr(importlib.import_module(module), name)
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function as soon as a module was imported."""
+
+    def __init__(self, name: str, function: Callable[[], None]):
+        self._name = name
+        self._function = function
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
+        """What the other finders find, with a loader that calls the function at the end."""
+        if fullname != self._name:
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is None or spec.loader is None:
+            return spec
+        loader: Any = spec.loader
+        execute = loader.exec_module
+
+        def execute_and_call(module: Any) -> None:
+            execute(module)
+            del loader.exec_module  # the class's own again
+            sys.meta_path.remove(self)
+            self._function()
+
+        loader.exec_module = execute_and_call
+        return spec

@@ -1,0 +1,149 @@
+"""Saved models load in a fresh process that imports keras and crowdzoo, nothing else; load_model says what is wrong."""
+
+import pickle
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import crowdzoo
+from crowdzoo import losses, saving
+from crowdzoo.errors import DataError
+from crowdzoo.models import METHODS, RATING_METHODS
+from crowdzoo.models.methods import create_crowd_layer
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("one backend is enough: what a process imports is the same", allow_module_level=True)
+
+REGISTERED = {name: module for module, names in saving._CLASSES.items() for name in names}
+D, K, R = 3, 2, 2
+# run in the fresh process: loads every model of a folder and predicts
+CHILD = """
+import pickle, sys
+import {first}
+import {second}
+import numpy as np
+assert not any(name.startswith(("crowdzoo.layers", "crowdzoo.models")) for name in sys.modules)
+for name in {names}:
+    model = keras.saving.load_model(f"{folder}/{{name}}.keras")
+    with open(f"{folder}/{{name}}.pickle", "rb") as file:
+        x, expected = pickle.load(file)
+    np.testing.assert_array_equal(np.asarray(model(x)), expected, err_msg=name)
+# the other order: crowdzoo is imported where Keras is there already
+for name in [name for name in sys.modules if name.split(".")[0] == "crowdzoo"]:
+    del sys.modules[name]
+keras.saving.get_custom_objects().clear()
+import crowdzoo
+assert "crowdzoo.layers" not in sys.modules
+assert type(crowdzoo.load_model("{folder}/conal.keras")).__name__ == "CrowdModel"
+assert keras.saving.get_registered_object("crowdzoo>CoNAL") is crowdzoo.layers.CoNAL
+assert keras.saving.get_registered_object("crowdzoo>DeepEM")(num_annotators=3).num_annotators == 3
+print("loaded")
+"""
+
+
+def models():
+    """Models that hold every registered class, with their inputs."""
+    from crowdzoo.layers import CRF, LabelUnit, Standardization, doctor_net, rating_doctor_net, rating_squared_error
+    from crowdzoo.layers.masked_convolution import MaskedConvolution
+    from crowdzoo.layers.tf_idf import TfIdf
+    from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor, SequenceTagger, TextRegressor
+    from crowdzoo.optimizers import LazyAdam
+
+    x = np.random.default_rng(0).normal(size=(4, D)).astype("float32")
+    codes = np.array([[2, 3, 4, 0], [5, 1, 0, 0]], "int32")
+
+    def compiled(model, **arguments):
+        model.compile(**arguments)
+        return model
+
+    for method in METHODS:
+        layer = create_crowd_layer(method, R, K, {"hidden": [2]} if method == "lia" else {})
+        heads = None if getattr(layer, "stands_on_hidden_layer", False) else K
+        yield method, compiled(CrowdModel(FeatureClassifier(D, heads, hidden=(2,)), layer)), x
+    for method in RATING_METHODS:
+        layer = create_crowd_layer(method, R, 1, task="regression", center=3.0, unit=2.0)
+        base = TextRegressor(9, "bag-of-words", head=False) if method == "doctor-net" else FeatureRegressor(D)
+        yield f"rating-{method}", compiled(CrowdModel(base, layer)), codes if method == "doctor-net" else x
+    tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
+    yield "tagger", compiled(CrowdModel(tagger), optimizer=LazyAdam()), {"words": codes}
+    # the zoo's own bases make these layers anew: they stand in a file where somebody's own model holds them
+    yield "features", keras.Sequential([keras.Input((D,)), Standardization(), LabelUnit(1.0, 2.0)]), x
+    yield "words", keras.Sequential([keras.Input((4,), dtype="int32"), TfIdf(9)]), codes
+    tokens = keras.Input((4, 2))
+    convolved = MaskedConvolution(2, 3)(tokens, keras.ops.ones_like(tokens[..., 0], dtype="bool"))[0]
+    yield "tokens", keras.Model(tokens, CRF()(convolved)), np.ones((2, 4, 2), "float32")
+    for loss in (
+        doctor_net.VoteShareCrossentropy(), losses.MaskedCrossentropy(), losses.MaskedCrowdMeanSquaredError(),
+        rating_doctor_net.MeanRatingError(), rating_squared_error.RatingSquaredError(2.0),
+    ):  # fmt: skip
+        model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K)])
+        yield type(loss).__name__, compiled(model, loss=loss), x
+
+
+def test_every_registered_class_has_its_place_in_the_table():
+    root = Path(crowdzoo.__file__).parent
+    registered = re.compile(r"^@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)", re.MULTILINE)
+    found = {}
+    for folder in ("", "layers", "models", "optimizers"):
+        for path in (root / folder).glob("*.py"):
+            for name in registered.findall(path.read_text()):
+                found[name] = ".".join(["crowdzoo", *path.relative_to(root).with_suffix("").parts])
+    assert found == REGISTERED
+
+
+def test_every_class_loads_in_a_fresh_process_with_keras_and_crowdzoo_imported_in_either_order(tmp_path):
+    names, held = [], set()
+    for name, model, x in models():
+        model.save(tmp_path / f"{name}.keras")
+        (tmp_path / f"{name}.pickle").write_bytes(pickle.dumps((x, np.asarray(model(x)))))
+        with zipfile.ZipFile(tmp_path / f"{name}.keras") as file:
+            held |= set(re.findall(r"crowdzoo>(\w+)", file.read("config.json").decode()))
+        names.append(name)
+    assert held == {*REGISTERED}
+    code = CHILD.format(first="crowdzoo", second="keras", names=names, folder=tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("loaded\n"), done.stderr[-3000:]
+    loaded = crowdzoo.load_model(tmp_path / "conal.keras", compile=False)
+    assert not loaded.compiled
+
+
+def test_the_hook_waits_for_the_import_itself(tmp_path, monkeypatch):
+    """Others look whether a package is there without importing it."""
+    (tmp_path / "looked_at.py").write_text("number = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    seen = []
+    hook = saving._AfterImport("looked_at", lambda: seen.append(sys.modules["looked_at"].number))
+    monkeypatch.setattr(sys, "meta_path", [hook, *sys.meta_path])
+    import importlib
+
+    assert importlib.util.find_spec("looked_at").origin.endswith("looked_at.py")
+    assert importlib.util.find_spec("not_there_at_all") is None
+    assert seen == []
+    import looked_at
+
+    assert seen == [1]
+    assert hook not in sys.meta_path
+    assert importlib.reload(looked_at).number == 1
+    assert seen == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.keras", "missing.keras: there is no such file"),
+        (".", "is a folder. A model that was exported for serving cannot be trained on"),
+        ("weights.h5", "the name of a model's file ends in .keras"),
+        ("broken.keras", "broken.keras: cannot be loaded as a Keras model"),
+    ],
+)
+def test_what_is_no_model_is_refused(name, message, tmp_path):
+    for file in ("weights.h5", "broken.keras"):
+        (tmp_path / file).write_bytes(b"PK nothing")
+    with pytest.raises(DataError, match=message):
+        crowdzoo.load_model(tmp_path / name)
