@@ -641,20 +641,15 @@ def _describe_run(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    import yaml
-
     from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.yaml_files import read_value
 
     overrides = {}
     for text in arguments.overrides:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {text}: write KEY=VALUE, as in --set training.epochs=20.")
-        try:
-            overrides[key] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:  # also 2020-13-45, and nested too deep
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise ConfigError(f"--set {shorten(text)}: the value is not valid YAML ({reason}).") from None
+        overrides[key] = read_value(value, f"--set {shorten(key)}")
     config = load_config(arguments.config, overrides)
     if arguments.check:
         print(f"{arguments.config}: fine")

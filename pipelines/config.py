@@ -2,43 +2,85 @@
 
 import difflib
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from crowdzoo.errors import SHOWN, ConfigError
+from crowdzoo.errors import SHOWN, ConfigError, short_repr, shorten
+from crowdzoo.files.paths import local_path, scheme_of
 from crowdzoo.pipelines.config_checks import outside_problems
+from crowdzoo.pipelines.yaml_files import read_yaml
 
 __all__ = ["BEAM_RUNNERS", "PipelineConfig", "load_config"]
 
 
-def _no_bool(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("should be a number, not true or false")
-    return value
+def _integer(low: int, high: int) -> BeforeValidator:
+    """Checks for an integer within bounds; a float that is one, such as 1e4, counts."""
+
+    def check(value: Any) -> int:
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+        if not number or value != int(value) or not low <= value <= high:
+            raise ValueError(f"should be an integer from {low:,} to {high:,}")
+        return int(value)
+
+    return BeforeValidator(check)
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("should be a finite number")
+def _number(low: float, high: float, *, above: bool = False, below: bool = False) -> BeforeValidator:
+    """Checks for a number within bounds, of which `above` and `below` exclude the lower and the upper one."""
+
+    def check(value: Any) -> float:
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if (
+            not number
+            or not low <= value <= high  # so no NaN either
+            or (above and value == low)
+            or (below and value == high)
+        ):
+            if above:
+                limits = f"above {low:g} and {'below' if below else 'at most'} {high:g}"
+            else:
+                limits = f"from {low:g} {'to below' if below else 'to'} {high:g}"
+            raise ValueError(f"should be a number {limits}")
+        return float(value)
+
+    return BeforeValidator(check)
+
+
+def _true_or_false(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("should be true or false, without quotes")
     return value
 
 
 def _class_name(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("is a boolean to YAML; put quotes round yes, no, true, false, on and off")
+        raise ValueError("is a boolean to YAML; put quotes round true and false")
     return str(value) if isinstance(value, int | float) else value
 
 
-Int = Annotated[int, BeforeValidator(_no_bool)]
-Float = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
-Size = Annotated[Int, Field(ge=1)]
-Fraction = Annotated[Float, Field(ge=0, le=1)]
+def _local_path(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        try:
+            local_path(str(value).strip())
+        except ConfigError as error:
+            # the key stands before it
+            raise ValueError(
+                str(error).removeprefix(f"path {value}: ").removeprefix("path ").removeprefix(": ")
+            ) from None
+    return value
+
+
+Bool = Annotated[bool, BeforeValidator(_true_or_false)]
+Size = Annotated[int, _integer(1, 1_000_000)]
+Fraction = Annotated[float, _number(0, 1)]
+Rating = Annotated[float, _number(-1e30, 1e30)]
 ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
+LocalPath = Annotated[Path, BeforeValidator(_local_path)]
 
 
 class _Section(BaseModel):
@@ -66,17 +108,17 @@ class DataConfig(_Section):
     """
 
     dataset: str | None = None
-    annotations: Path | None = None
-    instances: Path | None = None
-    gold: Path | None = None
+    annotations: LocalPath | None = None
+    instances: LocalPath | None = None
+    gold: LocalPath | None = None
     scheme: Literal["BIO", "IOBES"] = "BIO"
     on_bad_tags: Literal["error", "mend"] = "error"
-    low: Float | None = None
-    high: Float | None = None
+    low: Rating | None = None
+    high: Rating | None = None
     classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
-    eval_fraction: Annotated[Float, Field(gt=0, lt=1)] = 0.25
+    eval_fraction: Annotated[float, _number(0, 1, above=True, below=True)] = 0.25
 
     @model_validator(mode="after")
     def _one_source(self) -> "DataConfig":
@@ -133,9 +175,9 @@ class ModelConfig(_Section):
     """
 
     base: Literal["feature-classifier", "feature-regressor", "text-regressor", "sequence-tagger"] | None = None
-    dropout: Annotated[Float, Field(ge=0, lt=1)] | None = None
-    hidden: tuple[Size, ...] | None = None
-    batch_normalization: bool | None = None
+    dropout: Annotated[float, _number(0, 1, below=True)] | None = None
+    hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
+    batch_normalization: Bool | None = None
     form: Literal["convolutional", "bag-of-words"] | None = None
     max_words: Size | None = None
     min_texts: Size | None = None
@@ -143,9 +185,9 @@ class ModelConfig(_Section):
     embedding: Size | None = None
     filters: Size | None = None
     units: Size | None = None
-    bidirectional: bool | None = None
-    characters: bool | None = None
-    crf: bool | None = None
+    bidirectional: Bool | None = None
+    characters: Bool | None = None
+    crf: Bool | None = None
 
 
 class MethodConfig(BaseModel):
@@ -175,9 +217,9 @@ class TrainingConfig(_Section):
         learning_rate: Adam's step size.
     """
 
-    epochs: Annotated[Int, Field(ge=1)] = 60
-    batch_size: Annotated[Int, Field(ge=1)] = 64
-    learning_rate: Annotated[Float, Field(gt=0)] = 1e-3
+    epochs: Size = 60
+    batch_size: Size = 64
+    learning_rate: Annotated[float, _number(0, 1000, above=True)] = 1e-3
 
 
 class EvaluationConfig(_Section):
@@ -205,8 +247,8 @@ class OutputConfig(_Section):
         serving: folder of pushed models, one subfolder a version; `<root>/serving` where not set.
     """
 
-    root: Path
-    serving: Path
+    root: LocalPath
+    serving: LocalPath
 
     @field_validator("root", "serving")
     @classmethod
@@ -255,7 +297,9 @@ class BeamConfig(_Section):
     def _options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         for option in options:
             if not option.startswith("--"):
-                raise ValueError(f"holds {option!r}; each is one argument that begins with --, like --name=value")
+                raise ValueError(
+                    f"holds {short_repr(option)}; each is one argument that begins with --, like --name=value"
+                )
             if option.split("=")[0] == "--runner":
                 raise ValueError("holds --runner; set beam.runner instead")
         return options
@@ -272,7 +316,7 @@ class PipelineConfig(_Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")]
     task: Literal["classification", "sequence", "regression"] = "classification"
-    seed: Annotated[Int, Field(ge=0, lt=2**31)] = 0
+    seed: Annotated[int, _integer(0, 2**31 - 1)] = 0
     data: DataConfig
     aggregation: AggregationConfig
     model: ModelConfig = ModelConfig()
@@ -435,7 +479,10 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         ConfigError: names the file, each bad key, its value and what to do; ten are shown, the rest counted.
     """
     path = Path(path)
-    values = _read_yaml(path)
+    values = read_yaml(path)
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else f"holds a {type(values).__name__}"
+        raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
     _resolve_paths(values, path.parent)
     for key, value in (overrides or {}).items():
         _override(values, key, value)
@@ -453,49 +500,6 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     return config
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in one mapping, where plain YAML silently keeps the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
-            if isinstance(key, list | dict):
-                continue  # the parent refuses it
-            if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"'{key}' stands here a second time", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*.y*ml")], 1)
-        raise ConfigError(f"{path}: no such file." + _did_you_mean(near)) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder; give the YAML file in it.") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}).") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
-    try:
-        values = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: not valid YAML: {error.problem}.") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {str(error).splitlines()[0]}.") from None
-    if not isinstance(values, dict):
-        what = "is empty" if values is None else f"holds a {type(values).__name__}"
-        raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
-    return values
-
-
 _PATH_KEYS = (
     ("data", "annotations"),
     ("data", "instances"),
@@ -509,11 +513,28 @@ def _resolve_paths(values: dict[str, Any], base: Path) -> None:
     for section, key in _PATH_KEYS:
         inside = values.get(section)
         if isinstance(inside, dict) and isinstance(inside.get(key), str | Path) and str(inside[key]).strip():
-            inside[key] = str((base / Path(inside[key]).expanduser()).absolute())
+            inside[key] = _resolved(str(inside[key]).strip(), base)
+
+
+def _resolved(path: str, base: Path) -> str:
+    """An absolute path; what is none, such as `gs://bucket`, stays and is refused with its key."""
+    if scheme_of(path) is not None:
+        return path
+    try:
+        return str((base / Path(path).expanduser()).absolute())
+    except RuntimeError:  # ~user where there is no such user
+        return str((base / path).absolute())
+
+
+_DEEPEST_KEY = 10
 
 
 def _override(values: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
+    if len(sections) > _DEEPEST_KEY:
+        raise ConfigError(
+            f"{shorten(key)}: has {len(sections) + 1:,} parts; no setting has more than {_DEEPEST_KEY + 1}."
+        )
     inside = values
     for section in sections:
         if inside.get(section) is None:
@@ -538,10 +559,9 @@ def _fill_output(values: dict[str, Any]) -> None:
 
 _WANTED = {
     "model_type": "a section: lines of 'key: value', indented",
-    "tuple_type": "a list, such as [128]",
+    "tuple_type": "a list in square brackets, with commas between",
     "string_type": "text; put quotes round it",
     "path_type": "a path",
-    "invalid_key": "text; put quotes round the key",
 }
 
 
@@ -556,17 +576,18 @@ def _sentence(problem: Mapping[str, Any]) -> str:
     if kind == "missing":
         return f"{key}: is missing."
     value = problem["input"]
-    shown = "" if isinstance(value, dict) else f"{value!r} "
+    shown = "" if isinstance(value, dict) and kind != "tuple_type" else f"{short_repr(value)} "
     if kind == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
         spelt = {choice.lower(): choice for choice in choices}
-        near = [spelt[match] for match in difflib.get_close_matches(str(value).lower(), spelt, 1)]
+        near = [spelt[match] for match in difflib.get_close_matches(short_repr(value).strip("'").lower(), spelt, 1)]
         return f"{key}: {shown}is not one of {', '.join(choices)}." + _did_you_mean(near)
     if kind in _WANTED:
         return f"{key}: {shown}should be {_WANTED[kind]}."
     if kind == "string_pattern_mismatch":
         return f"{key}: {shown}should begin with a letter and hold letters, digits, - and _ only (63 at most)."
     reason = str(context.get("error", "")) if kind == "value_error" else problem["msg"].replace("Input", "", 1).strip()
+    reason = reason.removesuffix(".")
     place = f"{key}: " if key else ""  # what sections have to do with each other names its keys itself
     return f"{place}{shown}{reason[0].lower() + reason[1:]}" + ("" if reason.endswith("?") else ".")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
-import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr
 from crowdzoo.files.arrow import open_parquet
+from crowdzoo.files.regular import check_regular, open_regular
 from crowdzoo.models.methods import check_method
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ __all__ = ["outside_problems"]
 
 _ANNOTATION_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz")
 _INSTANCE_SUFFIXES = (".parquet", ".csv", ".csv.gz")
+_LONGEST_LINE = 1 << 26
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
@@ -63,48 +63,49 @@ def _method_problems(config: PipelineConfig) -> list[str]:
 def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
     texts = base == "text-regressor"
     if data.dataset is not None:
+        given = f"data.dataset: {short_repr(data.dataset)}"
         if texts:
-            return [f"data.dataset: {data.dataset!r} has features and no texts; base text-regressor needs files with a "
-                    "column 'text'."]  # fmt: skip
+            return [f"{given} has features and no texts; base text-regressor needs files with a column 'text'."]
         known = datasets.names(task)
         if data.dataset in known:
             return []
-        return [f"data.dataset: {data.dataset!r} is not one of {', '.join(known)}.{did_you_mean(data.dataset, known)}"]
-    if task == "sequence":
-        return [
-            f"data.{key}: {path} {problem}"
-            for key, path in (("annotations", data.annotations), ("gold", data.gold))
-            if path is not None and (problem := _file_problem(path, ("",))) is not None
-        ]
+        return [f"{given} is not one of {', '.join(known)}.{did_you_mean(data.dataset, known)}"]
     problems = []
-    for key, path, suffixes, needed in (
-        ("data.annotations", data.annotations, _ANNOTATION_SUFFIXES, ("task", "annotator", "label")),
-        ("data.instances", data.instances, _INSTANCE_SUFFIXES, ("task", "text") if texts else ("task",)),
-    ):
-        assert path is not None
-        problem = _file_problem(path, suffixes)
-        if problem is None:
-            try:
-                problem = _column_problem(_columns(path), needed)
-            except (OSError, ValueError, EOFError) as error:
-                problem = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
-        if problem is not None:
-            problems.append(f"{key}: {path} {problem}")
+    for key, suffixes, needed in _FILES_OF[base if texts else task]:
+        path = getattr(data, key)
+        if path is None:
+            continue
+        try:
+            _check_file(path, suffixes)
+            problem = _column_problem(_columns(path), needed) if needed else None
+        except DataError as error:  # names the file itself
+            problems.append(f"data.{key}: {error}")
+        except (OSError, ValueError, RecursionError, csv.Error) as error:
+            problem = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
+            problems.append(f"data.{key}: {path} {problem}")
+        else:
+            problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
     return problems
 
 
-def _file_problem(path: Path, suffixes: tuple[str, ...]) -> str | None:
-    if path.is_dir():
-        return "is a folder; give the file in it."
-    if not path.exists():
-        near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        where = "" if path.parent.is_dir() else f" Nor is there a folder {path.parent}."
-        return f"does not exist.{where}{did_you_mean(path.name, near)}"
+# Kind of data -> key, endings of a file's name, and columns that it needs
+_LABELS = ("annotations", _ANNOTATION_SUFFIXES, ("task", "annotator", "label"))
+_FILES_OF: dict[str, tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = {
+    "classification": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task",))),
+    "regression": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task",))),
+    "text-regressor": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task", "text"))),
+    "sequence": (("annotations", ("",), ()), ("gold", ("",), ())),
+}
+
+
+def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
+    if not path.parent.is_dir():
+        raise DataError(f"{path} does not exist, nor does the folder {path.parent}.")
+    check_regular(path)
     if not path.name.endswith(suffixes):
-        return f"has an ending that is not known; use one of {', '.join(suffixes)}."
+        raise DataError(f"{path} has an ending that is not known; use one of {', '.join(suffixes)}.")
     if path.stat().st_size == 0:
-        return "is empty."
-    return None
+        raise DataError(f"{path} is empty.")
 
 
 def _columns(path: Path) -> list[str]:
@@ -112,14 +113,18 @@ def _columns(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         with open_parquet(path) as file:
             return list(file.schema_arrow.names)
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as raw:
-        head = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="").readline()
-    if ".jsonl" in path.name:
+    with open_regular(path) as raw:
+        line = raw.readline(_LONGEST_LINE)
+    if len(line) == _LONGEST_LINE:
+        raise ValueError(f"its first line is longer than {_LONGEST_LINE >> 20} MiB")
+    head = line.decode("utf-8-sig")
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    if ending == ".jsonl":
         first = json.loads(head)
         if not isinstance(first, dict):
             raise ValueError("the first line is not a JSON object")
         return list(first)
-    return next(csv.reader([head], delimiter="\t" if ".tsv" in path.name else ","), [])
+    return next(csv.reader([head], delimiter="\t" if ending == ".tsv" else ","), [])
 
 
 def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:
@@ -132,4 +137,4 @@ def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:
         f" Did you mean '{near[0]}'?" for name in missing if (near := difflib.get_close_matches(name, free, 1, 0.5))
     ]
     wanted = " and ".join(f"'{name}'" for name in missing)
-    return f"has no column {wanted} among {', '.join(repr(name) for name in columns[:10])}.{''.join(hints)}"
+    return f"has no column {wanted} among {', '.join(short_repr(name) for name in columns[:10])}.{''.join(hints)}"

@@ -124,9 +124,9 @@ CONFIGS = [
     config("an input file that is not there", CONFIG.replace("a.csv", "b.csv"), "b.csv"),
     config("a required section is missing", "name: pets\n", "data", "missing"),
     config("no valid YAML", "name: [pets\n", "not valid YAML", "line"),
-    config("a key twice", CONFIG + "name: dogs\n", "'name' stands here a second time"),
+    config("a key twice", CONFIG + "name: dogs\n", "the key 'name' stands twice, in line 1 and in line 7"),
     config("an empty file", "", "is empty"),
-    Case("no such configuration", {}, "run nowhere.yaml", 4, ("nowhere.yaml", "no such file")),
+    Case("no such configuration", {}, "run nowhere.yaml", 4, ("nowhere.yaml", "does not exist")),
 ]  # fmt: skip
 
 MODELS = [

@@ -1,3 +1,5 @@
+import gzip
+import os
 import subprocess
 import sys
 
@@ -55,7 +57,6 @@ def test_overrides_win_by_dotted_key(inputs):
 
 
 def test_numbers_may_be_written_with_an_exponent(inputs):
-    # to YAML 1.1, `1e-3` without a dot is text
     (inputs / "e.yaml").write_text("name: e\n" + DATA + "training: {learning_rate: 1e-3}\n")
     assert load_config(inputs / "e.yaml").training.learning_rate == 0.001
 
@@ -122,23 +123,23 @@ BROKEN = {
     ),
     "zero epochs": (
         "name: x\n" + DATA + "training: {epochs: 0}\n",
-        ", training.epochs: 0 should be greater than or equal to 1.",
+        ", training.epochs: 0 should be an integer from 1 to 1,000,000.",
     ),
     "text for a number": (
         "name: x\n" + DATA + "training: {epochs: many}\n",
-        ", training.epochs: 'many' should be a valid integer, unable to parse string as an integer.",
+        ", training.epochs: 'many' should be an integer from 1 to 1,000,000.",
     ),
     "fraction for an integer": (
         "name: x\n" + DATA + "training: {epochs: 1.5}\n",
-        ", training.epochs: 1.5 should be a valid integer, got a number with a fractional part.",
+        ", training.epochs: 1.5 should be an integer from 1 to 1,000,000.",
     ),
     "boolean for a number": (
         "name: x\n" + DATA + "training: {epochs: true}\n",
-        ", training.epochs: True should be a number, not true or false.",
+        ", training.epochs: True should be an integer from 1 to 1,000,000.",
     ),
     "not a number": (
         "name: x\n" + DATA + "training: {learning_rate: .nan}\n",
-        ", training.learning_rate: nan should be a finite number.",
+        ", training.learning_rate: nan should be a number above 0 and at most 1000.",
     ),
     "section is a value": (
         "name: x\n" + DATA + "training: 5\n",
@@ -146,19 +147,19 @@ BROKEN = {
     ),
     "list is a value": (
         "name: x\n" + DATA + "model: {hidden: 128}\n",
-        ", model.hidden: 128 should be a list, such as [128].",
+        ", model.hidden: 128 should be a list in square brackets, with commas between.",
     ),
     "layer without units": (
         "name: x\n" + DATA + "model: {hidden: [128, 0]}\n",
-        ", model.hidden.1: 0 should be greater than or equal to 1.",
+        ", model.hidden.1: 0 should be an integer from 1 to 1,000,000.",
     ),
     "dropout of one": (
         "name: x\n" + DATA + "model: {dropout: 1.0}\n",
-        ", model.dropout: 1.0 should be less than 1.",
+        ", model.dropout: 1.0 should be a number from 0 to below 1.",
     ),
     "share of one and a half": (
         "name: x\n" + DATA.replace("}", ", eval_fraction: 1.5}"),
-        ", data.eval_fraction: 1.5 should be less than 1.",
+        ", data.eval_fraction: 1.5 should be a number above 0 and below 1.",
     ),
     "unknown method": (
         "name: x\n" + DATA + "method: {name: crowdsourced_layer}\n",
@@ -189,6 +190,43 @@ BROKEN = {
         ", name: 'my run' should begin with a letter and hold letters, digits, - and _ only (63 at most).",
     ),
     "name is a number": ("name: 5\n" + DATA, ", name: 5 should be text; put quotes round it."),
+    "classes as one text": (
+        "name: x\n" + DATA.replace("}", ", classes: abcdefgh}"),
+        ", data.classes: 'abcdefgh' should be a list in square brackets, with commas between.",
+    ),
+    "classes as a mapping": (
+        "name: x\n" + DATA.replace("}", ", classes: {a: 1, b: 2}}"),
+        ", data.classes: {'a': 1, 'b': 2} should be a list in square brackets, with commas between.",
+    ),
+    "an integer that no machine holds": (
+        "name: x\n" + DATA + "training: {batch_size: 4000000000000}\n",
+        ", training.batch_size: 4000000000000 should be an integer from 1 to 1,000,000.",
+    ),
+    "text for true": (
+        "name: x\n" + DATA + "model: {batch_normalization: yes}\n",
+        ", model.batch_normalization: 'yes' should be true or false, without quotes.",
+    ),
+    "a number in quotes": (
+        "name: x\n" + DATA + "training: {epochs: '20'}\n",
+        ", training.epochs: '20' should be an integer from 1 to 1,000,000.",
+    ),
+    "an infinite rating": (
+        "name: x\ntask: regression\n" + DATA.replace("}", ", low: 1e999}"),
+        ", data.low: inf should be a number from -1e+30 to 1e+30.",
+    ),
+    "a bucket": (
+        "name: x\n" + DATA.replace("answers.csv", "'gs://bucket/answers.csv'"),
+        ", data.annotations: 'gs://bucket/answers.csv' gs:// paths are not supported here. Copy the file, or mount the "
+        "file system, and give the local path.",
+    ),
+    "an empty path": (
+        "name: x\n" + DATA + "output: {root: ' '}\n",
+        ", output.root: ' ' is empty: name a file or a folder.",
+    ),
+    "the home of nobody": (
+        "name: x\n" + DATA + "output: {root: ~nobody-of-this-name/x, serving: '?'}\n",
+        ", output.serving: '{folder}/?' should not hold any of * ? [, which Beam takes for patterns.",
+    ),
     "a class twice": (
         "name: x\n" + DATA.replace("}", ", classes: [a, b, a]}"),
         ", data: 'classes' names a class twice.",
@@ -218,10 +256,13 @@ BROKEN = {
         "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
         f", aggregation: 'bsc-seq' is no aggregation method; there are {', '.join(map(repr, METHODS))}.",
     ),
-    "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: -1 should be greater than or equal to 0."),
+    "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: -1 should be an integer from 0 to 2,147,483,647."),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
     "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
-    "a key twice": ("name: x\nname: y\n", ", line 2, column 1: not valid YAML: 'name' stands here a second time."),
+    "a key twice": (
+        "name: x\nname: y\n",
+        ", line 2, column 1: not valid YAML: the key 'name' stands twice, in line 1 and in line 2.",
+    ),
     "an open bracket": (
         "name: [x\n",
         ", line 2, column 1: not valid YAML: expected ',' or ']', but got '<stream end>'.",
@@ -331,7 +372,7 @@ def test_defaults_for_sentences(inputs):
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, case):
     text, message = BROKEN[case]
-    assert refused(inputs, text) == message
+    assert refused(inputs, text) == message.replace("{folder}", str(inputs))
 
 
 def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
@@ -340,13 +381,11 @@ def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
     assert message.endswith("Did you mean 'max_iter'?")
 
 
-def test_yes_and_no_as_classes_are_recognised_as_yaml_booleans(inputs):
-    message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [yes, no]}"))
-    assert message.splitlines() == [
-        ": 2 settings cannot be used.",
-        "  data.classes.0: True is a boolean to YAML; put quotes round yes, no, true, false, on and off.",
-        "  data.classes.1: False is a boolean to YAML; put quotes round yes, no, true, false, on and off.",
-    ]
+def test_true_and_false_as_classes_need_quotes_and_yes_and_no_do_not(inputs):
+    message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [true, no]}"))
+    assert message == ", data.classes.0: True is a boolean to YAML; put quotes round true and false."
+    (inputs / "c.yaml").write_text("name: c\n" + DATA.replace("}", ", classes: [yes, no]}"))
+    assert load_config(inputs / "c.yaml").data.classes == ("yes", "no")
 
 
 def test_all_problems_come_at_once_and_ten_are_shown(inputs):
@@ -358,10 +397,30 @@ def test_all_problems_come_at_once_and_ten_are_shown(inputs):
 
 
 def test_a_missing_configuration_names_a_similar_one(inputs):
-    with pytest.raises(ConfigError, match=r"tinny.yaml: no such file. Did you mean 'tiny.yaml'\?"):
+    with pytest.raises(ConfigError, match=r"tinny.yaml does not exist. Did you mean 'tiny.yaml'\?"):
         load_config(inputs / "tinny.yaml")
-    with pytest.raises(ConfigError, match="is a folder; give the YAML file in it"):
+    with pytest.raises(ConfigError, match=r"is a folder\. Name a file in it"):
         load_config(inputs)
+
+
+def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_table_named(inputs):
+    os.mkfifo(inputs / "pipe.csv")
+    for name, content, message in (
+        ("pipe.csv", None, "pipe.csv is a pipe. Give the path of a file."),
+        ("nul.csv", b"task,annot\0ator,label\n", "nul.csv"),
+        ("deep.jsonl", b"[" * 100_000 + b"\n", "deep.jsonl cannot be read: "),
+        ("cut.csv.gz", gzip.compress(b"task,annotator,label\n" * 99)[:12], "cut.csv.gz"),
+        ("answers.jsonl.csv", b"task,annotator\n", "has no column 'label' among 'task', 'annotator'."),
+    ):
+        if content is not None:
+            (inputs / name).write_bytes(content)
+        said = refused(inputs, "name: x\n" + DATA.replace("answers.csv", name))
+        assert message in said, name
+
+
+def test_a_key_of_an_override_with_many_parts_is_refused(inputs):
+    with pytest.raises(ConfigError, match=r"has 5,001 parts; no setting has more than 11."):
+        load_config(inputs / "tiny.yaml", {"aggregation" + ".x" * 5000: 1})
 
 
 def test_an_override_below_a_value_is_refused(inputs):
@@ -373,7 +432,7 @@ def test_a_missing_input_file_names_a_similar_one(inputs):
     message = refused(inputs, "name: x\n" + DATA.replace("answers", "answer"))
     assert message == f", data.annotations: {inputs / 'answer.csv'} does not exist. Did you mean 'answers.csv'?"
     message = refused(inputs, "name: x\n" + DATA.replace("answers", "gone/answers"))
-    assert message.endswith(f"does not exist. Nor is there a folder {inputs / 'gone'}.")
+    assert message.endswith(f"does not exist, nor does the folder {inputs / 'gone'}.")
 
 
 def test_a_missing_column_names_a_similar_one(inputs):
@@ -395,7 +454,7 @@ def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together
     assert lines[1].endswith("answers.csv is empty.")
     assert lines[2].endswith("has no column 'task' among 'id', 'x'.")
     (inputs / "instances.parquet").write_bytes(b"nonsense")
-    assert "cannot be read" in refused(inputs, "name: x\n" + DATA)
+    assert "not a whole Parquet file" in refused(inputs, "name: x\n" + DATA)
 
 
 def test_an_unknown_ending_is_refused(inputs):
