@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -269,8 +269,9 @@ def _instance_spec(base: Any, warmup_instances: Any) -> Any:
     if inputs := getattr(base, "inputs", None):
         if len(inputs) != 1:
             raise ConfigError(
-                f"export: the base takes {len(inputs)} inputs, a served model takes one. A tagger takes raw strings "
-                "when it is served: give its encoder, export(..., encoder=TokenEncoder)"
+                f"export: the base takes {len(inputs)} inputs, a served model takes one. Give a base that takes "
+                "them as columns of one array; for a tagger, which takes raw strings when it is served, write "
+                "export(..., encoder=TokenEncoder)"
             )
         shape, dtype = tuple(inputs[0].shape), inputs[0].dtype
     elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
@@ -284,7 +285,8 @@ def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
     shape = spec.shape.as_list()[1:]
     if instances is None:
         # an open axis, such as an image's height, has no size to choose but the smallest
-        return np.zeros([1, *(size or 1 for size in shape)], spec.dtype.as_numpy_dtype)
+        nothing = "warm up" if spec.dtype.name == "string" else 0
+        return np.full([1, *(size or 1 for size in shape)], nothing, spec.dtype.as_numpy_dtype)
     array = np.asarray(instances)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
     if not len(array) or not spec.shape.is_compatible_with(array.shape):
         raise ConfigError(
@@ -354,8 +356,9 @@ def _card(
     """The card as JSON. Annotators are counted, not named: names may be personal data."""
     software = {"crowdzoo": crowdzoo.__version__, "python": platform.python_version()}
     outputs = signatures["serving_default"].structured_outputs
+    # of the modules: a distribution may have another name, such as tensorflow-cpu
     packages = ["keras", "tensorflow", "numpy"] + (["tensorflow-text"] if "tokens" in outputs else [])
-    software |= {package: importlib.metadata.version(package) for package in packages}
+    software |= {package: import_module(package.replace("-", "_")).__version__ for package in packages}
     card: dict[str, Any] = {
         "name": name,
         "classes": classes,

@@ -78,6 +78,9 @@ def build_signatures(
     own = [variable.value for layer in layers for variable in layer.variables]  # in the same order in every run
     module.held = [variable for variable in own if id(variable) in used]
     module.held += [variable for key, variable in used.items() if key not in {id(held) for held in module.held}]
+    # tables of layers such as TextVectorization and StringLookup are resources of the graphs, too
+    parts = tf.train.TrackableView(model.base).descendants()
+    module.lookups = [part for part in parts if isinstance(part, tf.saved_model.experimental.TrackableResource)]
     return module, functions
 
 

@@ -314,3 +314,66 @@ def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path)
 def test_load_and_predict_says_what_is_wrong(exported, place, x, message):
     with pytest.raises(ServingError, match=message):
         load_and_predict(Path(exported.parent, place), x)
+
+
+# === Bases that look things up ===
+
+
+def looking_up(layer, dtype):
+    """A base on one preprocessing layer of Keras', in the shape that its vocabulary needs."""
+    inputs = keras.Input((1,), dtype=dtype)
+    return keras.Model(inputs, keras.layers.Dense(K, "softmax")(layer(inputs)))
+
+
+def vectorized():
+    layer = keras.layers.TextVectorization(output_mode="multi_hot", vocabulary=["good", "bad", "film"])
+    return keras.Sequential([keras.Input((1,), dtype="string"), layer, keras.layers.Dense(K, "softmax")])
+
+
+@pytest.mark.parametrize(
+    ("make", "x"),
+    [
+        (vectorized, ["good film", "ünïcorn"]),
+        (
+            lambda: looking_up(keras.layers.StringLookup(vocabulary=["a", "b"], output_mode="one_hot"), "string"),
+            ["a", "ünïcorn"],
+        ),
+        (
+            lambda: looking_up(keras.layers.IntegerLookup(vocabulary=[3, 5], output_mode="one_hot"), "int64"),
+            [3, 9],
+        ),
+        (lambda: looking_up(keras.layers.Hashing(8, output_mode="one_hot"), "string"), ["a", "ünïcorn"]),
+    ],
+    ids=["TextVectorization", "StringLookup", "IntegerLookup", "Hashing"],
+)
+def test_a_base_with_a_lookup_inside_is_exported_with_its_table(make, x, tmp_path):
+    """Before, SavedModel refused the table as an untracked resource."""
+    x = np.array(x, dtype=object if isinstance(x[0], str) else None)[:, None]
+    model = make_model(base=make())
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(load_and_predict(path, x)["probabilities"], expected, atol=1e-6)
+    request = json.loads((path / REQUEST_FILES["serving_default"]).read_text())
+    assert request["instances"] == [["warm up" if x.dtype == object else 0]]
+
+
+def test_a_feature_space_takes_several_inputs_and_is_refused_with_a_sentence(tmp_path):
+    space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "float_rescaled"}, output_mode="concat")
+    data = {"a": np.arange(4.0), "b": np.arange(4.0)}
+    space.adapt(tf.data.Dataset.from_tensor_slices(data))
+    base = keras.Model(space.get_inputs(), keras.layers.Dense(K, "softmax")(space.get_encoded_features()))
+    with pytest.raises(ConfigError, match="takes 2 inputs, a served model takes one"):
+        make_model(base=base).export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+
+
+def test_versions_are_those_of_the_modules_not_of_distributions(model, tmp_path, monkeypatch):
+    """tensorflow-cpu brings the module tensorflow and no distribution of that name."""
+    import importlib.metadata
+
+    def absent(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    card = json.loads((path / "assets.extra" / "model_card.json").read_text())
+    assert card["software"]["tensorflow"] == tf.__version__

@@ -1,6 +1,6 @@
 """Batches of instances and their annotations, for every Keras backend."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -62,11 +62,12 @@ class _Shuffled(keras.utils.PyDataset):
 
 
 class TargetBatches(_Shuffled):
-    """Batches `(x, y)` of two arrays.
+    """Batches `(x, y)` of two arrays, or `(x, y, sample_weight)`.
 
     Args:
         x: `[n, ...]`, or a structure of such arrays.
         y: `[n, ...]`.
+        sample_weight: `[n]`, or None.
         batch_size: rows in a batch.
         seed: of the shuffling.
         shuffle: False keeps the rows' order.
@@ -75,21 +76,28 @@ class TargetBatches(_Shuffled):
         DataError: different numbers of rows.
     """
 
-    def __init__(self, x: Any, y: Any, *, batch_size: int, seed: int, shuffle: bool):
+    def __init__(self, x: Any, y: Any, sample_weight: Any = None, *, batch_size: int, seed: int, shuffle: bool):
         self.x = keras.tree.map_structure(np.asarray, x)
         self.y = np.asarray(y)
         rows = num_rows(self.x)
         if rows != len(self.y):
             raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
+        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, dtype="float32")
+        if self.sample_weight is not None and self.sample_weight.shape != (rows,):
+            raise DataError(f"sample_weight has one number a row, {rows:,}, got shape {self.sample_weight.shape}")
         super().__init__(np.arange(rows), batch_size, seed, shuffle)
 
-    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         rows = self._batch(index)
-        return keras.tree.map_structure(lambda array: array[rows], self.x), self.y[rows]
+        return keras.tree.map_structure(lambda array: array[rows], self._arrays)
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return (self.x, self.y) if self.sample_weight is None else (self.x, self.y, self.sample_weight)
 
     def as_tf_dataset(self) -> Any:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
-        return tf_dataset(self, (keras.tree.map_structure(tensor_spec, self.x), tensor_spec(self.y)))
+        return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays))
 
 
 class CrowdBatches(_Shuffled):
@@ -263,6 +271,7 @@ def tf_dataset(batches: Any, signature: Any) -> Any:
     """
     import tensorflow as tf
 
+    signature = _tuples(signature)
     specs = tf.nest.flatten(signature)
 
     def make(index: np.int64) -> list[np.ndarray]:
@@ -276,6 +285,13 @@ def tf_dataset(batches: Any, signature: Any) -> Any:
         return tf.nest.pack_sequence_as(signature, shaped)
 
     return tf.data.Dataset.range(batches.num_batches).map(load).prefetch(2)
+
+
+def _tuples(structure: Any) -> Any:
+    """The structure with tuples for lists, which tf.data takes for tensors."""
+    if isinstance(structure, Mapping):
+        return {name: _tuples(part) for name, part in structure.items()}
+    return tuple(map(_tuples, structure)) if isinstance(structure, (list, tuple)) else structure
 
 
 def _widened(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:

@@ -9,13 +9,15 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.annotations import Annotations
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.phases import answers_of_batch
-from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.models.crowd_accuracy import CrowdAccuracy
 from crowdzoo.models.crowd_batches import TargetBatches
+from crowdzoo.models.gold_targets import gold_targets
 from crowdzoo.models.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
-from crowdzoo.models.training_data import ArrayData, TrainingData
+from crowdzoo.models.training_data import ArrayData, TrainingData, split_row
 from crowdzoo.optimizers.lazy_adam import LazyAdam
 
 __all__ = ["CrowdModel"]
@@ -142,8 +144,16 @@ class CrowdModel(keras.Model):
             loss: None is the right one: the crowd layer's own (`MaskedCrowdCrossentropy` for most, for regression
                 `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
                 squared error for one output.
-            **kwargs: as for `keras.Model.compile`.
+            **kwargs: as for `keras.Model.compile`. Of Keras' own metrics a model with a crowd layer takes "accuracy"
+                alone: the share of annotators' labels that the crowd layer foresees, and on gold (`evaluate`,
+                `validation_data`) the share of tasks that the model's estimate gets right.
+
+        Raises:
+            ConfigError: another metric of Keras', which would take missing labels (-1) for a class.
         """
+        for name in ("metrics", "weighted_metrics"):
+            if kwargs.get(name) is not None:
+                kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
         optimizer = keras.optimizers.Adam(1e-3) if optimizer is None else optimizer
         super().compile(optimizer=optimizer, loss=self._default_loss() if loss is None else loss, **kwargs)
         # a weight that LazyAdam trained before would go on giving gradients of single rows; see take_rows
@@ -151,14 +161,63 @@ class CrowdModel(keras.Model):
         for variable in self.variables:
             variable.sparse_gradient = lazy
 
+    def _metric(self, metric: Any) -> Any:
+        """A metric that knows which labels are missing."""
+        if metric in ("accuracy", "acc") and self._output_kind() != "regression":
+            return CrowdAccuracy(name=metric)
+        module = "keras." if isinstance(metric, str) else getattr(metric, "__module__", type(metric).__module__)
+        if self.crowd is None or metric is None or not module.startswith("keras."):
+            return metric
+        named = metric if isinstance(metric, str) else getattr(metric, "name", repr(metric))
+        instead = "[]" if self._output_kind() == "regression" else "['accuracy']"
+        raise ConfigError(
+            f"compile: metric {named!r} compares with one truth a task, and this model learns from several annotators' "
+            f"labels. Write compile(metrics={instead}), and compare what model.predict(x) gives with the truth."
+        )
+
+    def _output_kind(self) -> str:
+        """Kind of labels that the model estimates."""
+        if self.crowd is not None:
+            return self._kind()
+        shape = self._bottleneck_shape or ()
+        return "sequence" if len(shape) == 3 else "regression" if shape[-1:] == (1,) else "classification"
+
     def _default_loss(self) -> keras.losses.Loss:
         if self.crowd is not None:
             return self.crowd.default_loss()
-        if self._bottleneck_shape is not None and self._bottleneck_shape[-1] == 1:
-            return keras.losses.MeanSquaredError()
-        if self._bottleneck_shape is not None and len(self._bottleneck_shape) == 3:
-            return MaskedCrossentropy()
-        return keras.losses.CategoricalCrossentropy()
+        losses = {"regression": keras.losses.MeanSquaredError, "sequence": MaskedCrossentropy}
+        return losses.get(self._output_kind(), keras.losses.CategoricalCrossentropy)()
+
+    # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
+
+    def compute_loss(
+        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+    ) -> Any:
+        """The compiled loss; on gold cross-entropy of the model's estimate, or its squared error.
+
+        Args:
+            x: a batch of the model's inputs.
+            y: labels, targets or gold of the batch.
+            y_pred: what the model gives.
+            sample_weight: `[B]` or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A scalar.
+        """
+        if not self._is_gold(x, y, y_pred):
+            return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        if self._kind() == "regression":
+            loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
+        else:
+            truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
+            loss = MaskedCrossentropy()(truth, y_pred, sample_weight)
+        return sum((ops.sum(ops.cast(more, loss.dtype)) for more in self.losses), start=loss)
+
+    def _is_gold(self, x: Any, y: Any, y_pred: Any) -> bool:
+        if self.crowd is None or y is None or _has_annotators(x) or not hasattr(y_pred, "shape"):
+            return False
+        return len(y.shape) == len(y_pred.shape) - 1
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Sets up a loaded model's training as it was saved."""
@@ -208,6 +267,10 @@ class CrowdModel(keras.Model):
         seed: int = 0,
         shuffle: bool = True,
         validation_data: Any = None,
+        validation_split: float = 0.0,
+        validation_batch_size: int | None = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
         callbacks: Any = None,
         verbose: Any = "auto",
         **kwargs: Any,
@@ -232,7 +295,11 @@ class CrowdModel(keras.Model):
             seed: of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
                 the base is made; with both, two runs on one CPU agree exactly.
             shuffle: False keeps the order.
-            validation_data: `(x, y)` like the above, or a dataset.
+            validation_data: `(x, y)` like the above, or a dataset; also `(x, gold)`, as in `evaluate`.
+            validation_split: share of the rows of x, the last ones, that are held out in place of `validation_data`.
+            validation_batch_size: None is `batch_size`.
+            sample_weight: `[N]`, and `class_weight`: as in Keras, for a model without a crowd layer only.
+            class_weight: see `sample_weight`.
             callbacks: Keras callbacks.
             verbose: as in Keras.
             **kwargs: further arguments of `keras.Model.fit`.
@@ -243,21 +310,55 @@ class CrowdModel(keras.Model):
         Raises:
             DataError: nothing says which row is which task, labelled tasks without a row, labels of another kind, or
                 another number of annotators or classes than the model has.
+            ConfigError: weights for a model with a crowd layer, or `validation_split` for data that are no arrays.
         """
         if not self.compiled:
             self.compile()
-        if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
-            validation_data = self._data(
-                *validation_data, batch_size=batch_size, seed=seed, shuffle=False, line=VALIDATION
-            )
+        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
+        held_order = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
+        if self.crowd is not None:
+            self._refuse_weights(sample_weight, class_weight)
+        data = x
+        if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
+            data = x if isinstance(x, TrainingData) else self._array_data(x, y, tasks)
+        elif y is not None:
+            data = self._targets(x, y, sample_weight)
+        if validation_split and validation_data is None:
+            data, validation_data = self._held_out(data, validation_split, held_order)
+        elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
+            validation_data = self._evaluated(*validation_data, line=VALIDATION, **held_order)
         arguments = {
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
-        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
-            data = x if isinstance(x, TrainingData) else self._array_data(x, y, tasks)
+        if self.crowd is not None and isinstance(data, TrainingData):
             return self.crowd.fit(self, data, **order, **arguments)
-        return self.fit_batches(self._data(x, y, tasks, **order), **arguments)
+        batches = _target_batches(data, **order) if isinstance(data, tuple) else data
+        return self.fit_batches(batches, class_weight=class_weight, **arguments)
+
+    def _held_out(self, data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
+        """What is left to train on, and batches of the last rows."""
+        if isinstance(data, ArrayData):
+            kept, held = data.split(fraction)
+            return kept, held.batches(**order)
+        if not isinstance(data, tuple):
+            raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
+        place = split_row(num_rows(data[0]), fraction)
+        kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
+        held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
+        return kept, _target_batches(held, **order)
+
+    def _refuse_weights(self, sample_weight: Any, class_weight: Any) -> None:
+        """A method's own steps (EM, votes, matrices) do not know weights."""
+        if sample_weight is not None:
+            raise ConfigError(
+                "fit: sample_weight is not for annotators' labels, which the crowd layer weighs itself. To leave "
+                "tasks out write fit(x, annotations.select_tasks(kept), tasks=ids)."
+            )
+        if class_weight is not None:
+            raise ConfigError(
+                "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
+                "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
+            )
 
     def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
@@ -272,11 +373,40 @@ class CrowdModel(keras.Model):
         return super().fit(data, shuffle=False, **kwargs)
 
     def evaluate(  # type: ignore[override]
-        self, x: Any = None, y: Any = None, *, tasks: Any = None, batch_size: int = 32, **kwargs: Any
+        self,
+        x: Any = None,
+        y: Any = None,
+        *,
+        tasks: Any = None,
+        batch_size: int | None = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
     ) -> Any:
-        """Loss and metrics on annotations; arguments as in `fit`, result as in `keras.Model.evaluate`."""
-        data = self._data(x, y, tasks, batch_size=batch_size, seed=0, shuffle=False, line=EVALUATE)
-        return super().evaluate(data, **kwargs)
+        """Loss and metrics, on annotators' labels or on gold.
+
+        On gold, what is compared is the model's estimate of the truth, as `predict` gives it: the loss is its
+        cross-entropy (of ratings the squared error, in their unit), and "accuracy" the share that is right.
+
+        Args:
+            x: as in `fit`.
+            y: labels as in `fit`; or gold: class codes `[N]` (sequences `[N, T]`), -1 where unknown, or one-hot
+                `[N, K]` (`[N, T, K]`); true ratings `[N]`, NaN where unknown.
+            tasks: ids of the rows of x, as in `fit`.
+            batch_size: tasks in a batch; None is 32.
+            sample_weight: `[N]`, for gold only.
+            **kwargs: as for `keras.Model.evaluate`.
+
+        Returns:
+            As `keras.Model.evaluate`.
+
+        Raises:
+            DataError: as in `fit`; gold that is no class of the model's, or says nothing.
+            ConfigError: weights for annotators' labels.
+        """
+        if y is None:
+            return super().evaluate(x, **kwargs)
+        order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
+        return super().evaluate(self._evaluated(x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs)
 
     def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
         """Estimates the truth; annotators, where x names any, are not looked at.
@@ -292,7 +422,7 @@ class CrowdModel(keras.Model):
             spec = x.element_spec
             if _has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        return super().predict(instances_of(x), **kwargs)
+        return super().predict(keras.tree.map_structure(_as_strings, instances_of(x)), **kwargs)
 
     def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
         """What annotated tasks are, given their instances and the labels that they got.
@@ -352,21 +482,45 @@ class CrowdModel(keras.Model):
             likelihood += float((top + np.log(total))[labelled].sum())
         return posteriors, likelihood
 
-    def _data(
-        self, x: Any, y: Any, tasks: Any = None, *, batch_size: int, seed: int, shuffle: bool, line: str = FIT
+    def _evaluated(
+        self, x: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None, line: str, **order: Any
     ) -> Any:
-        """Batches for Keras out of what `fit` takes; `line` is what a message tells to write."""
-        if y is None:
-            return x
+        """Batches of what `evaluate` takes; `line` is what a message tells to write."""
         if self.crowd is None:
-            if isinstance(y, Annotations):
-                raise DataError(
-                    "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
-                )
-            targets = TargetBatches(instances_of(x), y, batch_size=batch_size, seed=seed, shuffle=shuffle)
-            return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
-        data = self._array_data(x, y, tasks, line)
-        return data.batches(batch_size, seed, shuffle=shuffle)
+            return _target_batches(self._targets(x, y, sample_weight), **order)
+        gold = None
+        if not isinstance(y, Annotations) and not _has_annotators(x):
+            self._build_on(instances_of(x))
+            gold = gold_targets(y, self._kind(), self._crowd().num_classes or 0, self._crowd().num_annotators)
+        if gold is None:
+            self._refuse_weights(sample_weight, None)
+            return self._array_data(x, y, tasks, line).batches(**order)
+        return _target_batches((instances_of(x), gold, sample_weight), **order)
+
+    def _targets(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
+        """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
+        if isinstance(y, Annotations):
+            raise DataError(
+                "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
+            )
+        x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
+        self._build_on(x)
+        shape, kind = self._bottleneck_shape or (), self._output_kind()
+        if (
+            isinstance(self.loss, (keras.losses.CategoricalCrossentropy, MaskedCrossentropy))
+            and y.ndim == len(shape) - 1
+        ):
+            codes = gold_targets(y, kind, shape[-1] or 0, 0)
+            y = (np.asarray(codes)[..., None] == np.arange(shape[-1] or 0)).astype("float32")
+        elif isinstance(self.loss, keras.losses.MeanSquaredError) and y.ndim == 1 and kind == "regression":
+            y = y[:, None]
+        return x, y, None if sample_weight is None else np.asarray(sample_weight)
+
+    def _build_on(self, x: Any) -> None:
+        """Makes the weights of a base that learns its input's shape from the first data."""
+        if not self.built:
+            num_rows(x)
+            self(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
 
     def _array_data(self, x: Any, y: Any, tasks: Any = None, line: str = FIT) -> ArrayData:
         """Instances and annotations out of what `fit` takes, paired and checked."""
@@ -379,17 +533,26 @@ class CrowdModel(keras.Model):
         elif padded:
             x, annotations = x["instances"], self._from_padded(x["annotators"], y)
         else:
+            self._refuse_gold(y)
             x, annotations = instances_of(x), Annotations.from_dense(y, kind=self._kind())
         if (rows := num_rows(x)) != annotations.num_tasks:
             raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
-        if not self.built:
-            self(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+        self._build_on(x)
         self._check_codes(annotations)
         if not padded:
             self._check_annotators(annotations)
         if isinstance(y, Annotations):
             self._check_classes(annotations)
         return ArrayData(x, annotations, annotations.tasks)
+
+    def _refuse_gold(self, y: Any) -> None:
+        shape, axes = np.shape(y), 3 if self._kind() == "sequence" else 2
+        if len(shape) == axes - 1:
+            raise DataError(
+                f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
+                f"[{'N, T, R' if axes == 3 else 'N, R'}]. To learn from the truth, or from aggregated labels, write "
+                "CrowdModel(base).fit(x, y); to compare with it, evaluate(x, y) or validation_data=(x, y)."
+            )
 
     def _from_padded(self, ids: Any, labels: Any) -> Annotations:
         """Annotations out of the sparse form's arrays."""
@@ -529,6 +692,20 @@ class CrowdModel(keras.Model):
         from crowdzoo.export import export_model
 
         return export_model(self, path, **kwargs)
+
+
+def _target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
+    targets = TargetBatches(*arrays, **order)
+    return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
+
+
+def _as_strings(array: Any) -> Any:
+    """Text as TensorFlow takes it, which Keras turns numbers alone into; all else as it is."""
+    if keras.backend.backend() != "tensorflow" or not isinstance(array, np.ndarray) or array.dtype.kind not in "OSU":
+        return array
+    import tensorflow as tf
+
+    return tf.constant(array)
 
 
 def _symbols(shape: Any) -> Any:

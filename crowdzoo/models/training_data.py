@@ -1,5 +1,6 @@
 """Where training gets its batches from: arrays in memory here, files in the pipeline, one set of words for both."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,10 +8,29 @@ import keras
 import numpy as np
 
 from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
 from crowdzoo.models.crowd_batches import CrowdBatches
 from crowdzoo.models.pair_rows import pair_rows
 
-__all__ = ["ArrayData", "TrainingData"]
+__all__ = ["ArrayData", "TrainingData", "split_row"]
+
+
+def split_row(rows: int, fraction: float) -> int:
+    """The first row that is held out where a share of the last rows is, as Keras' `validation_split` counts.
+
+    Args:
+        rows: number of rows.
+        fraction: share that is held out.
+
+    Raises:
+        DataError: a part would have no rows.
+    """
+    place = math.floor(rows * (1 - fraction)) if 0 < fraction < 1 else 0
+    if not 0 < place < rows:
+        raise DataError(
+            f"validation_split must be above 0 and below 1 and leave rows to both parts. Received: {fraction!r}"
+        )
+    return place
 
 
 @runtime_checkable
@@ -74,6 +94,28 @@ class ArrayData:
         self.num_tokens = None
         if annotations.kind == "sequence":
             self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]
+
+    def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
+        """The first rows, and the share of the last ones.
+
+        Args:
+            fraction: share of the rows in the second part, above 0 and below 1.
+
+        Raises:
+            DataError: a part without rows, or in which nobody labelled anything.
+        """
+        place = split_row(self.num_tasks, fraction)
+        parts = []
+        for rows in (np.arange(place), np.arange(place, self.num_tasks)):
+            annotations = self.annotations.select_tasks(rows)
+            if len(annotations) == 0:
+                raise DataError(
+                    f"validation_split={fraction}: nobody labelled rows {rows[0]:,} to {rows[-1]:,} of x. Shuffle the "
+                    "rows, or give validation_data."
+                )
+            x = keras.tree.map_structure(lambda array, rows=rows: np.asarray(array)[rows[0] : rows[-1] + 1], self.x)
+            parts.append(ArrayData(x, annotations, annotations.tasks))
+        return parts[0], parts[1]
 
     def batches(
         self,

@@ -15,8 +15,10 @@ from crowdzoo.models.pair_rows import pair_rows
 NAMES = np.array([f"img{i}" for i in range(12)])
 X = np.arange(12.0)[:, None]
 LABELLED = np.array([0, 1, 2, 4, 5, 8, 9, 10, 11])
-STRINGS = Annotations.from_arrays(NAMES[LABELLED], ["ann"] * 9, LABELLED, classes=np.arange(12))
-NUMBERS = Annotations.from_arrays(LABELLED, ["ann"] * 9, LABELLED, classes=np.arange(12))
+WHO = [0, 1] * 4 + [0]
+STRINGS = Annotations.from_arrays(NAMES[LABELLED], WHO, LABELLED, classes=np.arange(12))
+NUMBERS = Annotations.from_arrays(LABELLED, WHO, LABELLED, classes=np.arange(12))
+DENSE = np.where(np.arange(2) == np.array(WHO)[:, None], LABELLED[:, None], -1)
 ORDER = np.random.default_rng(0).permutation(12)
 
 
@@ -104,7 +106,7 @@ def test_batches_take_the_ids_too():
 def a_model(crowd=None, outputs=12):
     keras.utils.set_random_seed(0)
     base = keras.Sequential([keras.Input((1,)), keras.layers.Dense(outputs, activation="softmax")])
-    model = CrowdModel(base, crowd or CrowdsourcedLayer(1))
+    model = CrowdModel(base, crowd or CrowdsourcedLayer(2))
     model.compile("sgd", run_eagerly=True)
     return model
 
@@ -114,25 +116,25 @@ def test_a_model_learns_from_shuffled_rows_what_it_learns_from_sorted_ones():
     x = X.astype("float32")
     sorted_rows, shuffled = a_model(), a_model()
     once = {"epochs": 2, "batch_size": 12, "verbose": 0}
-    sorted_rows.fit(x[LABELLED], LABELLED[:, None], **once)
+    sorted_rows.fit(x[LABELLED], DENSE, **once)
     carried = {"instances": x[ORDER], "tasks": NAMES[ORDER]}
     history = shuffled.fit(x[ORDER], STRINGS, tasks=NAMES[ORDER], validation_data=(carried, STRINGS), **once).history
     for one, other in zip(sorted_rows.get_weights(), shuffled.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-    found = sorted_rows.evaluate(x[LABELLED], LABELLED[:, None], verbose=0)
+    found = sorted_rows.evaluate(x[LABELLED], DENSE, verbose=0)
     assert shuffled.evaluate(x[ORDER], STRINGS, tasks=NAMES[ORDER], verbose=0) == pytest.approx(found, rel=1e-5)
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
     posteriors = shuffled.posteriors(carried, STRINGS)  # a row for each row of x
     np.testing.assert_allclose(
         posteriors[np.argsort(ORDER)][LABELLED],
-        sorted_rows.posteriors(x[LABELLED], LABELLED[:, None]),
+        sorted_rows.posteriors(x[LABELLED], DENSE),
         rtol=1e-4,
     )
     np.testing.assert_array_equal(shuffled.predict(carried, verbose=0), shuffled.predict(x[ORDER], verbose=0))
 
 
 def test_every_call_of_a_model_refuses_rows_that_nothing_names():
-    model, arrays = a_model(), Annotations.from_dense(np.zeros((12, 1), int), classes=np.arange(12))
+    model, arrays = a_model(), Annotations.from_dense(np.zeros((12, 2), int), classes=np.arange(12))
     with pytest.raises(DataError, match=r"Write fit\(x, annotations, tasks=ids\)"):
         model.fit(X, STRINGS)
     with pytest.raises(DataError, match=r"Write validation_data=\(\{'instances': x, 'tasks': ids\}, annotations\)"):
@@ -142,15 +144,15 @@ def test_every_call_of_a_model_refuses_rows_that_nothing_names():
     with pytest.raises(DataError, match=r"Write posteriors\(x, annotations, tasks=ids\)"):
         model.posteriors(X, STRINGS)
     with pytest.raises(DataError, match="tasks= is for Annotations"):
-        model.fit(X, np.zeros((12, 1)), tasks=NAMES)
+        model.fit(X, np.zeros((12, 2)), tasks=NAMES)
     with pytest.raises(DataError, match="x has 12 rows, the labels have 11"):
-        model.fit(X, np.zeros((11, 1)))
+        model.fit(X, np.zeros((11, 2)))
 
 
 def test_other_numbers_of_classes_and_annotators_are_refused_with_the_line_to_write():
     annotations = Annotations.from_dense(np.arange(12)[:, None], classes=np.arange(12))
     with pytest.raises(DataError, match=r"model has 20 classes, the annotations have 12, .* Dense\(annotations\.num"):
-        a_model(outputs=20).fit(X, annotations)
+        a_model(CrowdsourcedLayer(1), outputs=20).fit(X, annotations)
     with pytest.raises(DataError, match=r"model has 20 classes.*DoctorNet\(annotations\.num_annotators, annotations"):
         a_model(DoctorNet(1, 20)).fit(X, annotations)
     with pytest.raises(DataError, match=r"has 3 annotators, the annotations have 1, 0\. .* CrowdsourcedLayer\(annot"):

@@ -1,0 +1,74 @@
+"""What a model is compared with where the truth is known."""
+
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import DataError
+
+__all__ = ["gold_targets"]
+
+# By kind of labels: how gold is written
+WRITTEN = {"classification": "[tasks]", "sequence": "[tasks, tokens]", "regression": "[tasks]"}
+
+
+def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
+    """The truth of every row, or None where `y` is annotators' labels instead.
+
+    Args:
+        y: class codes `[N]` (sequences `[N, T]`), -1 where the truth is not known; or one-hot, `[N, K]` (`[N, T, K]`);
+            or true ratings `[N]` or `[N, 1]`, NaN where not known. Or annotators' labels with an axis of R more.
+        kind: "classification", "sequence" or "regression".
+        num_classes: K.
+        num_annotators: R; with 0 there are no annotators' labels.
+
+    Returns:
+        int32 of class codes, -1 where not known; float32 ratings, NaN where not known.
+
+    Raises:
+        DataError: no class codes, codes that the model does not have, nothing known, or an array that may be either.
+    """
+    array = np.asarray(y)
+    axes = 2 if kind == "sequence" else 1
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"gold must be numbers, got type {array.dtype}. Of names in sorted classes write "
+            "np.searchsorted(classes, gold), of instances from a file instances.gold_codes(classes)."
+        )
+    if array.ndim == axes + 1 and array.shape[-1] == 1 != num_annotators:
+        array = array[..., 0]
+    if array.ndim == axes + 1:
+        one_hot = kind != "regression" and array.shape[-1] == num_classes and _is_one_hot(array)
+        if one_hot and num_classes == num_annotators:
+            raise DataError(
+                f"the array has {num_classes} columns of 0 and 1: one-hot truth, or labels of {num_annotators} "
+                "annotators? Write the truth as codes, y.argmax(axis=-1), or labels as Annotations.from_dense(y)."
+            )
+        if not one_hot:
+            return None
+        known = array.max(axis=-1) > 0
+        array = np.where(known, array.argmax(axis=-1), -1)
+    if array.ndim != axes:
+        return None
+    if kind == "regression":
+        gold = array.astype("float32")
+        known = ~np.isnan(gold)
+    else:
+        gold = np.where(np.isfinite(array), array, -1).astype("int32")
+        known = gold >= 0
+        if (gold != np.where(np.isfinite(array), array, -1)).any() or gold.min(initial=0) < -1:
+            raise DataError(
+                f"gold must be class codes 0 to {num_classes - 1}, -1 where unknown, of shape {WRITTEN[kind]}"
+            )
+        if gold.max(initial=0) >= num_classes:
+            raise DataError(
+                f"gold has the class code {gold.max()}, the model has {num_classes} classes, 0 to {num_classes - 1}"
+            )
+    if not known.any():
+        raise DataError("gold says nothing: the truth of no task is known")
+    return gold
+
+
+def _is_one_hot(array: np.ndarray) -> bool:
+    """Whether rows have a single 1 and else 0, or are zeros."""
+    return bool(np.isin(array, (0, 1)).all() and (array.sum(axis=-1) <= 1).all())

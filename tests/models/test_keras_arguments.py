@@ -1,0 +1,196 @@
+"""What works in Keras' fit and evaluate works here, or is refused with the line to write."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers import CrowdsourcedLayer, DeepEM, DoctorNet, MaxMIG
+from crowdzoo.models import CrowdModel
+
+N, D, K, R = 40, 5, 3, 4
+RNG = np.random.default_rng(0)
+GOLD = RNG.integers(K, size=N)
+X = (RNG.normal(size=(N, D)) + GOLD[:, None]).astype("float32")
+DENSE = np.where(RNG.random((N, R)) < 0.6, GOLD[:, None], -1)
+ANNOTATIONS = Annotations.from_dense(DENSE, classes=np.arange(K))
+PARTLY_KNOWN = np.where(np.arange(N) < 9, -1, GOLD)
+ONCE = {"epochs": 2, "verbose": 0}
+
+
+def a_base(outputs=K, activation="softmax"):
+    return keras.Sequential([keras.Input((D,)), keras.layers.Dense(outputs, activation, kernel_regularizer="l2")])
+
+
+def a_model(crowd=None, metrics=("accuracy",), **base):
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(a_base(**base), CrowdsourcedLayer(R) if crowd is None else crowd)
+    model.compile(keras.optimizers.Adam(0.01), metrics=list(metrics), run_eagerly=True)
+    return model
+
+
+def a_model_alone(**arguments):
+    model = CrowdModel(a_base())
+    model.compile(keras.optimizers.Adam(0.01), run_eagerly=True, **arguments)
+    return model
+
+
+def against(gold, model, x=X):
+    """Cross-entropy and accuracy of the model's estimate, by hand, with the base's L2 penalty."""
+    p, known = model.predict(x, verbose=0), gold >= 0
+    penalty = 0.01 * np.square(model.base.get_weights()[0]).sum()
+    loss = -np.log(p[known, gold[known]]).mean() + penalty
+    return {"loss": loss, "accuracy": (p.argmax(axis=1) == gold)[known].mean()}
+
+
+@pytest.mark.parametrize("crowd", [CrowdsourcedLayer, DeepEM, MaxMIG, lambda r: DoctorNet(r, K)])
+@pytest.mark.parametrize("gold", [GOLD, GOLD[:, None], np.eye(K)[GOLD], PARTLY_KNOWN, PARTLY_KNOWN.astype(float)])
+def test_gold_is_compared_with_the_models_estimate(crowd, gold):
+    model = a_model(crowd(R))
+    codes = PARTLY_KNOWN if gold.ndim == 1 and gold[0] == -1 else GOLD
+    found = model.evaluate(X, gold, batch_size=N, verbose=0, return_dict=True)
+    assert found == pytest.approx(against(codes, model), rel=1e-5)
+
+
+def test_early_stopping_looks_at_gold():
+    model = a_model()
+    stop = keras.callbacks.EarlyStopping(monitor="val_accuracy", patience=1, restore_best_weights=True)
+    stop_loss = keras.callbacks.EarlyStopping(monitor="val_loss", patience=9)
+    history = model.fit(
+        X, ANNOTATIONS, validation_data=(X, GOLD), validation_batch_size=N, epochs=30, callbacks=[stop, stop_loss],
+        verbose=0,
+    ).history  # fmt: skip
+    assert stop.stopped_epoch > 0
+    assert against(GOLD, model)["accuracy"] == pytest.approx(max(history["val_accuracy"]), abs=1e-6)
+    # in training the accuracy is that of the annotators' labels
+    answers = np.asarray(
+        keras.ops.convert_to_numpy(model({"instances": X, "annotators": np.tile(np.arange(R), (N, 1))}))
+    )
+    seen = DENSE >= 0
+    found = model.evaluate(X, ANNOTATIONS, verbose=0, return_dict=True)["accuracy"]
+    assert found == pytest.approx((answers.argmax(axis=-1) == DENSE)[seen].mean(), abs=1e-6)
+
+
+def test_validation_split_holds_the_last_rows_out():
+    halves = a_model()
+    history = halves.fit(X, ANNOTATIONS, validation_split=0.25, **ONCE).history
+    same = a_model()
+    parts = [ANNOTATIONS.select_tasks(np.arange(30)), ANNOTATIONS.select_tasks(np.arange(30, N))]
+    held = ({"instances": X[30:], "tasks": parts[1].tasks}, parts[1])
+    assert history == same.fit(X[:30], parts[0], validation_data=held, **ONCE).history
+    few = Annotations.from_dense(np.where(np.arange(N)[:, None] < 30, DENSE, -1), classes=np.arange(K))
+    with pytest.raises(DataError, match="nobody labelled rows 30 to 39 of x"):
+        halves.fit(X, few, validation_split=0.25)
+    for fraction in (-0.5, 1, 0.999, float("nan")):
+        with pytest.raises(DataError, match="validation_split must be above 0 and below 1"):
+            halves.fit(X, ANNOTATIONS, validation_split=fraction)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m: m.fit(X, ANNOTATIONS, sample_weight=np.ones(N)), ConfigError, r"select_tasks\(kept\), tasks=ids"),
+        (lambda m: m.fit(X, ANNOTATIONS, class_weight={0: 2.0}), ConfigError, r"CrowdModel\(base\)\.fit\(x, result"),
+        (lambda m: m.evaluate(X, DENSE, sample_weight=np.ones(N)), ConfigError, "sample_weight is not for annotators"),
+        (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
+        (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
+        (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has 3 classes, 0 to 2"),
+        (lambda m: m.evaluate(X, GOLD + 0.5), DataError, "gold must be class codes 0 to 2, -1 where unknown"),
+        (lambda m: m.evaluate(X, GOLD - 5), DataError, "gold must be class codes 0 to 2, -1 where unknown"),
+        (lambda m: m.evaluate(X, np.full(N, -1)), DataError, "the truth of no task is known"),
+        (
+            lambda m: m.evaluate(X, np.full(N, "cat")),
+            DataError,
+            r"gold must be numbers.*instances\.gold_codes\(classes\)",
+        ),
+        (lambda m: m.compile(metrics=["AUC"]), ConfigError, r"metric 'AUC' .*compile\(metrics=\['accuracy'\]\)"),
+        (
+            lambda m: m.compile(weighted_metrics=[keras.metrics.SparseCategoricalAccuracy()]),
+            ConfigError,
+            "metric 'sparse_categorical_accuracy' compares with one truth a task",
+        ),
+    ],
+)
+def test_what_does_not_work_says_what_to_write(call, error, message):
+    with pytest.raises(error, match=message):
+        call(a_model())
+
+
+def test_an_array_that_may_be_gold_or_labels_is_refused():
+    with pytest.raises(DataError, match=r"one-hot truth, or labels of 3 annotators\? .* y\.argmax\(axis=-1\)"):
+        a_model(CrowdsourcedLayer(K)).evaluate(X, np.eye(K)[GOLD])
+
+
+def test_gold_ratings_are_compared_in_their_unit():
+    truth = GOLD + 0.5
+    crowd = CrowdsourcedLayer(R, "B", "regression", center=1.0, unit=2.0)
+    model = a_model(crowd, metrics=(), outputs=1, activation=None)
+    gold = np.where(np.arange(N) < 9, np.nan, truth)
+    expected = np.square(model.predict(X, verbose=0)[:, 0] - gold)[9:].mean()
+    expected += 0.01 * np.square(model.base.get_weights()[0]).sum()
+    for y in (gold, gold[:, None]):
+        assert model.evaluate(X, y, batch_size=N, verbose=0) == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ConfigError, match=r"metric 'accuracy' .*compile\(metrics=\[\]\)"):
+        model.compile(metrics=["accuracy"])
+
+
+def test_tags_are_compared_token_by_token():
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((None, D)), keras.layers.Dense(K, "softmax")])
+    model = CrowdModel(base, CrowdsourcedLayer(R, task="sequence"))
+    model.compile(metrics=["accuracy"], run_eagerly=True)
+    x, gold = X.reshape(10, 4, D), np.where(np.arange(N) % 4 == 3, -1, GOLD).reshape(10, 4)
+    p, known = model.predict(x, verbose=0), gold >= 0
+    loss = -np.log(np.take_along_axis(p, np.maximum(gold, 0)[..., None], axis=-1)[..., 0][known]).mean()
+    expected = [loss, (p.argmax(axis=-1) == gold)[known].mean()]
+    assert model.evaluate(x, gold, verbose=0) == pytest.approx(expected, rel=1e-5)
+
+
+# === Without a crowd layer ===
+
+
+def test_a_base_alone_takes_codes_weights_and_a_split_as_in_keras():
+    """The same base under plain Keras gives the numbers."""
+    settings = {"batch_size": 10, "shuffle": False, **ONCE}
+    weights = {
+        "sample_weight": np.linspace(0, 2, N),
+        "class_weight": {0: 1.0, 1: 3.0, 2: 1.0},
+        "validation_split": 0.25,
+    }
+    for name, value in weights.items():
+        model = a_model_alone(metrics=["accuracy"])
+        plain = keras.models.clone_model(model.base)
+        plain.set_weights(model.base.get_weights())
+        plain.compile(
+            keras.optimizers.Adam(0.01), keras.losses.CategoricalCrossentropy(), metrics=["accuracy"], run_eagerly=True
+        )
+        found = model.fit(X, GOLD, **{name: value}, **settings).history
+        expected = plain.fit(X, np.eye(K)[GOLD], **{name: value}, **settings).history
+        if name == "class_weight":
+            # Keras weighs the metric too where a class weight comes with arrays
+            found, expected = ({"loss": history["loss"]} for history in (found, expected))
+        for key, values in expected.items():
+            np.testing.assert_allclose(found[key], values, rtol=1e-4, atol=1e-6, err_msg=f"{name}, {key}")
+    np.testing.assert_allclose(model.evaluate(X, GOLD, verbose=0), model.evaluate(X, np.eye(K)[GOLD], verbose=0))
+    with pytest.raises(DataError, match=r"one number a row, 40, got shape \(39,\)"):
+        model.fit(X, GOLD, sample_weight=np.ones(N - 1))
+    own = a_model_alone(loss="sparse_categorical_crossentropy")
+    assert np.isfinite(own.evaluate(X, GOLD, verbose=0))
+
+
+# === Several inputs ===
+
+
+@pytest.mark.parametrize("structure", ["list", "tuple", "dict"])
+def test_a_base_of_several_inputs_is_fitted_asked_and_loaded(structure, tmp_path):
+    left, right = keras.Input((2,), name="left"), keras.Input((3,), name="right")
+    shapes = {"list": [left, right], "tuple": (left, right), "dict": {"left": left, "right": right}}
+    output = keras.layers.Dense(K, activation="softmax")(keras.layers.Concatenate()([left, right]))
+    model = CrowdModel(keras.Model(shapes[structure], output), CrowdsourcedLayer(R))
+    model.compile()
+    parts = [X[:, :2], X[:, 2:]]
+    x = {"list": parts, "tuple": tuple(parts), "dict": {"left": parts[0], "right": parts[1]}}[structure]
+    model.fit(x, ANNOTATIONS, validation_split=0.25, epochs=1, verbose=0)
+    assert model.posteriors(x, ANNOTATIONS).shape == (N, K)
+    assert model.predict(x, verbose=0).shape == (N, K)
