@@ -16,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 from tfx.types import standard_artifacts
 
+from crowdzoo._vocabulary import is_among, name_texts
 from crowdzoo.annotations import Annotations
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
@@ -225,13 +226,13 @@ def _splits(instances: Instances, eval_fraction: float, seed: int) -> np.ndarray
 
 
 def _labelled_tasks(crowd: Annotations) -> np.ndarray:
-    return crowd.tasks[crowd.redundancy > 0].astype(str)
+    return name_texts(crowd.tasks[crowd.redundancy > 0])
 
 
 def _check_tasks(crowd: Annotations, instances: Instances, options: dict[str, Any]) -> None:
     """Every annotated task needs an instance."""
     tasks = _labelled_tasks(crowd)
-    unknown = tasks[~np.isin(tasks, instances.tasks.astype(str))]
+    unknown = tasks[~is_among(tasks, instances.tasks)]
     if len(unknown):
         shown = ", ".join(repr(str(name)) for name in unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
         raise DataError(
@@ -242,7 +243,7 @@ def _check_tasks(crowd: Annotations, instances: Instances, options: dict[str, An
 
 def _count_splits(crowd: Annotations, instances: Instances, sides: _Sides, path: str) -> dict[str, int]:
     split = sides.split
-    labelled = np.isin(instances.tasks.astype(str), _labelled_tasks(crowd))
+    labelled = is_among(instances.tasks, _labelled_tasks(crowd))
     dropped = int(np.sum((split == "train") & ~labelled))
     if dropped:
         logging.warning("%d tasks of the train split have no annotations and are left out.", dropped)
@@ -265,7 +266,7 @@ def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: 
         None if not known else gold if names is None else names[gold]
         for gold, known in zip(sides.gold.tolist(), sides.known, strict=True)
     ]
-    columns = {"task": instances.tasks.astype(str).tolist(), "split": sides.split.tolist(), "gold": gold}
+    columns = {"task": name_texts(instances.tasks).tolist(), "split": sides.split.tolist(), "gold": gold}
     kinds = {"task": pa.string(), "split": pa.string(), "gold": pa.float64() if names is None else pa.string()}
     pyarrow.parquet.write_table(pa.table(columns, pa.schema(list(kinds.items()))), path)
 

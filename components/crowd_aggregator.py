@@ -15,6 +15,7 @@ import pyarrow.parquet
 import tensorflow as tf
 from tfx.types import standard_artifacts
 
+from crowdzoo._vocabulary import is_among, name_texts
 from crowdzoo.aggregation import Aggregation, create
 from crowdzoo.aggregation.beam import aggregate, runs_on_beam
 from crowdzoo.aggregation.labels import choose_labels
@@ -235,7 +236,7 @@ def _annotations(folder: str, split: str) -> Annotations:
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = read_parquet(os.path.join(folder, TASKS_FILE))
     names = tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist()
-    return crowd.select_tasks(np.isin(crowd.tasks.astype(str), names))
+    return crowd.select_tasks(is_among(crowd.tasks, names))
 
 
 def _crowd_sequences(annotations: str, examples: str, split: str, scheme: str) -> CrowdSequences:
@@ -274,7 +275,7 @@ def _write_rows(folder: str, split: str, tasks: np.ndarray, posteriors: np.ndarr
     """Writes what `_answers` reads; gives the path."""
     size = np.arange(len(tasks) + 1) * posteriors.shape[1]
     columns = {
-        "task": pa.array(tasks.astype(str), pa.string()),
+        "task": pa.array(name_texts(tasks), pa.string()),
         "posterior": pa.LargeListArray.from_arrays(size, pa.array(posteriors.ravel(), pa.float64())),
         "label": pa.array(labels, pa.int64()),
     }
@@ -283,7 +284,7 @@ def _write_rows(folder: str, split: str, tasks: np.ndarray, posteriors: np.ndarr
 
 def _write_estimates(folder: str, split: str, tasks: np.ndarray, estimates: np.ndarray) -> str:
     """Writes names of tasks and their estimates; gives the path."""
-    columns = {"task": pa.array(tasks.astype(str), pa.string()), "estimate": pa.array(estimates, pa.float64())}
+    columns = {"task": pa.array(name_texts(tasks), pa.string()), "estimate": pa.array(estimates, pa.float64())}
     return _write_table(folder, split, columns)
 
 

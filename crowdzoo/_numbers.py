@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Problem", "numbers_of"]
+__all__ = ["Problem", "numbers_of", "parse_numbers"]
 
 # numbers of bad rows, and the reason or what makes it from the value
 Problem = tuple[np.ndarray, "str | Callable[[Any], str]"]
@@ -29,7 +29,7 @@ def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]
     elif pa.types.is_large_string(values.type):
         trimmed = pc.utf8_trim_whitespace(values)
         missing |= pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False)
-        numbers, unreadable = _parse(column, trimmed, missing)
+        numbers, unreadable = parse_numbers(column, trimmed, missing)
     else:
         numbers = values.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     problems: list[Problem] = []
@@ -58,8 +58,17 @@ def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]
     return numbers, problems
 
 
-def _parse(column: str, texts: pa.Array, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read."""
+def parse_numbers(column: str, texts: pa.Array, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read.
+
+    Args:
+        column: its name; that of timestamps may hold dates.
+        texts: large_string [n], without white space around.
+        missing: bool [n], where nothing is to be read.
+
+    Returns:
+        float64 [n], 0 where there is no number, and bool [n] where the text is none.
+    """
     filled = texts if not missing.any() else pc.if_else(pa.array(missing), pa.scalar("0", pa.large_string()), texts)
     try:
         return filled.cast(pa.float64()).to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdzoo._sources import ParquetSource
+from crowdzoo._sources import KINDS, ParquetSource
 from crowdzoo._vocabulary import sort_names
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.arrow import open_parquet
+from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
@@ -85,15 +86,48 @@ def read_metadata(source: ParquetSource) -> tuple[str | None, dict[str, np.ndarr
         metadata = file.schema_arrow.metadata or {}
     if KEY not in metadata:
         return None, {}
-    about = json.loads(metadata[KEY])
-    if about.get("version") != 1:
-        raise DataError(f"{source.name}: written by a later crowdzoo (format {about.get('version')}). Update crowdzoo.")
-    names = {}
-    for column, listed in about["names"].items():
-        if listed is not None:
-            integers = listed["type"] == "integer"
-            names[column] = np.array(listed["names"], dtype=np.int64 if integers else object)
-    return about["kind"], names
+    try:
+        about = parse_json(metadata[KEY])
+        if isinstance(about, dict) and isinstance(about.get("version"), int) and about["version"] > 1:
+            version = about["version"]
+            raise DataError(f"{source.name}: written by a later crowdzoo (format {version}). Update crowdzoo.")
+        return _checked_kind(about), _checked_names(about)
+    except DataError:
+        raise
+    except (JsonError, ValueError, OverflowError) as error:
+        raise DataError(
+            f"{source.name}: the footer is damaged: {KEY.decode()} {error}. Write the file again."
+        ) from None
+
+
+def _checked_kind(about: Any) -> str:
+    if not isinstance(about, dict) or about.get("version") != 1 or about.get("kind") not in KINDS:
+        raise ValueError(f"holds no kind of annotations, but {short_repr(about)}")
+    return about["kind"]
+
+
+def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Column -> its vocabulary, for those that are listed."""
+    listed = about.get("names")
+    if not isinstance(listed, dict) or not set(listed) <= {"task", "annotator", "label"}:
+        raise ValueError(f"holds no names by column, but {short_repr(listed)}")
+    found = {}
+    for column, entry in listed.items():
+        if entry is None:
+            continue
+        entry = entry if isinstance(entry, dict) else {}
+        kind = {"integer": int, "string": str}.get(str(entry.get("type")))
+        names = entry.get("names")
+        if kind is None or not isinstance(names, list) or any(type(name) is not kind for name in names):
+            raise ValueError(f"holds no list of names of '{column}', but {short_repr(entry)}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"holds a name of '{column}' twice")
+        array = np.empty(len(names), dtype=np.int64 if kind is int else object)
+        array[:] = names
+        found[column] = array
+    if about["kind"] == "regression" and "label" in found:
+        raise ValueError("holds names of ratings, which have none")
+    return found
 
 
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdzoo.errors import BadRow, DataError
-from crowdzoo.files.arrow import one_array, open_parquet, parquet_batches
+from crowdzoo.files.arrow import one_array, open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.regular import check_regular
 
 __all__ = [
+    "KINDS",
     "OPTIONAL",
     "Batch",
     "ParquetSource",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 BATCH_ROWS = 1 << 17
+KINDS = ("classification", "regression", "sequence")
 REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
 
@@ -166,16 +168,38 @@ class ParquetSource(Source):
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        with open_parquet(self.path) as file:
+        with open_parquet(self.path) as file, parquet_errors(self.path):
             found = self.match(file.schema_arrow.names)
+            for column, name in found.items():  # a type that is refused is not read
+                plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
         start = 0
         for part in parquet_batches(self.path, list(found.values()), BATCH_ROWS):
-            columns = {
-                column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
-                for column, name in found.items()
-            }
-            yield Batch(columns, start, _json_originals(columns))
+            with parquet_errors(self.path, f" after row {start}"):
+                columns = {
+                    column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
+                    for column, name in found.items()
+                }
+            yield self._batch(columns, found, start)
             start += part.num_rows
+
+    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int) -> Batch:
+        """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
+        bad: dict[int, tuple[BadRow, str]] = {}
+        for column, array in columns.items():
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                for place, value in enumerate(array.cast(pa.large_binary()).to_pylist()):
+                    text = "" if value is None else value.decode("utf-8", "backslashreplace")
+                    if value is not None and text.encode() != value and place not in bad:
+                        reason = "is not UTF-8. Write the file again."
+                        bad[place] = BadRow(self.name, start + place, found[column], text, reason), text
+        if not bad:
+            return Batch(columns, start, _json_originals(columns))
+        good = np.ones(len(next(iter(columns.values()))), dtype=bool)
+        good[list(bad)] = False
+        columns = {column: array.filter(pa.array(good)) for column, array in columns.items()}
+        return Batch(columns, start + np.flatnonzero(good), _json_originals(columns), list(bad.values()))
 
 
 def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
@@ -192,15 +216,33 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
     """
     array = one_array(array) if isinstance(array, pa.ChunkedArray) else array
     kind = array.type
-    if pa.types.is_dictionary(kind):
-        array = array.dictionary_decode()
-        kind = array.type
-    if pa.types.is_integer(kind):
+    try:
+        plain = _plain(array.dictionary_decode() if pa.types.is_dictionary(kind) else array, column)
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
+    if plain is None:
+        raise DataError(
+            f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
+        )
+    return plain
+
+
+def _plain(array: pa.Array, column: str) -> pa.Array | None:
+    """As `plain_array`; None for a type that cannot be an id or a number."""
+    kind = array.type
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and column not in OPTIONAL):
         try:
             return array.cast(pa.int64())
-        except pa.ArrowInvalid:  # beyond int64
-            return array.cast(pa.large_string())
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # beyond int64, or with decimal places
+            if pa.types.is_integer(kind):
+                return array.cast(pa.large_string())
+    if pa.types.is_decimal(kind):
+        return pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
+    if pa.types.is_float16(kind):
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+        return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
+    if pa.types.is_floating(kind):
         return array.cast(pa.float64())
     if (
         pa.types.is_null(kind)
@@ -210,10 +252,10 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
     ):
         return array.cast(pa.large_string())
     if column == "timestamp" and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)))
-    raise DataError(
-        f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
-    )
+        # a unit finer than microseconds is cut, a time beyond what microseconds can count is refused
+        finer = pa.types.is_timestamp(kind) and kind.unit == "ns"
+        return array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=not finer)
+    return None
 
 
 def did_you_mean(value: object, names: Sequence[Any]) -> str:

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from crowdzoo._sources import OPTIONAL, Batch, Source
 from crowdzoo.errors import BadRow, DataError, shorten
-from crowdzoo.files.arrow import parse_csv, parse_json_lines
+from crowdzoo.files.arrow import open_parquet, parse_csv, parse_json_lines
 from crowdzoo.files.json import JsonError, parse_row
 from crowdzoo.files.regular import open_regular
 
-__all__ = ["CsvSource", "JsonlSource"]
+__all__ = ["LONGEST_VALUE", "CsvSource", "JsonlSource", "column_names"]
 
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
@@ -38,29 +38,27 @@ class TextSource(Source):
 
     text = True
     quotes_span_lines = False
+    header: list[str]
 
     def __init__(self, path: str | os.PathLike[str], kind: str):
         super().__init__(kind)
         self.path = Path(path)
         self.name = os.fspath(path)
 
-    def batches(self) -> Iterator[Batch]:
+    def read_header(self) -> list[str]:
+        """Names of the columns, from the head of the file alone."""
+        with open_regular(self.path) as stream:
+            self._read_header(*self._head(iter(lambda: stream.read(1 << 16), b"")))
+        return self.header
+
+    def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
         """Walks through the file from its start."""
         with open_regular(self.path) as stream:
             blocks = iter(lambda: stream.read(CHUNK_BYTES), b"")
-            head, line, any_rows = self._check_encoding(next(blocks, b"")), 1, False
-            while True:
-                # blank lines at the top count, but hold nothing
-                blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
-                line, head = line + head.count(b"\n", 0, blank), head[blank:]
-                if b"\n" in head or len(head) > LONGEST_LINE or not (block := next(blocks, b"")):
-                    break
-                head += block
-            if not head.strip():
-                raise DataError(f"{self.name} is empty.")
-            start, line = self._begin(head, 0, line)
-            tail = head[start:]
-            final = False
+            head, line = self._head(blocks)
+            start, line = self._read_header(head, line)
+            self._choose_columns()
+            tail, final, any_rows = head[start:], False, False
             while not final:
                 cut = tail.rfind(b"\n") + 1
                 if cut:
@@ -81,8 +79,21 @@ class TextSource(Source):
                 for batch in self._parse(tail, line, final=True)[0]:
                     any_rows = any_rows or batch.num_rows > 0 or bool(batch.bad)
                     yield batch
-            if not any_rows:
+            if not any_rows and not may_be_empty:
                 raise DataError(f"{self.name} has a header but no rows.")
+
+    def _head(self, blocks: Iterator[bytes]) -> tuple[bytes, int]:
+        """The beginning of the file from its first line that is not blank, all of that, and the line's number."""
+        head, line = self._check_encoding(next(blocks, b"")), 1
+        while True:
+            blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
+            line, head = line + head.count(b"\n", 0, blank), head[blank:]
+            if b"\n" in head or len(head) > LONGEST_LINE or not (block := next(blocks, b"")):
+                break
+            head += block
+        if not head.strip():
+            raise DataError(f"{self.name} is empty.")
+        return head, line
 
     def _check_encoding(self, head: bytes) -> bytes:
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -95,8 +106,12 @@ class TextSource(Source):
             raise DataError(f"{self.name}: the file is a zip archive or a spreadsheet; export it as CSV.")
         return head[3:] if head.startswith(b"\xef\xbb\xbf") else head
 
-    def _begin(self, head: bytes, start: int, line: int) -> tuple[int, int]:
-        """Reads the header; returns where the rows start, and on which line."""
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        """Reads the names of the columns; returns where the rows start, and on which line."""
+        raise NotImplementedError
+
+    def _choose_columns(self) -> None:
+        """Finds the columns that matter in the header."""
         raise NotImplementedError
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
@@ -148,11 +163,13 @@ class CsvSource(TextSource):
         super().__init__(path, kind)
         self.delimiter = delimiter
 
-    def _begin(self, head: bytes, start: int, line: int) -> tuple[int, int]:
-        end = head.find(b"\n", start)
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        end = head.find(b"\n")
         end = len(head) if end < 0 else end
+        if b"\0" in head[:end]:
+            raise DataError(f"{self.name}, row {line}: the header {_NUL}")
         try:
-            text = head[start:end].decode("utf-8")
+            text = head[:end].decode("utf-8")
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{self.name}, row {line}: the header is not UTF-8 ({error.reason}); save as UTF-8."
@@ -164,10 +181,16 @@ class CsvSource(TextSource):
         except csv.Error as error:
             raise DataError(f"{self.name}, row {line}: the header cannot be read: {error}.") from None
         self.header = [name.strip() for name in header]
-        self.found = self.match(self.header)
-        self.numeric = {"confidence", "label"} if self.label_is_number else {"confidence"}
-        self.places = [self.header.index(name) for name in self.found.values()]
         return min(end + 1, len(head)), line + 1
+
+    def _choose_columns(self) -> None:
+        self.found = self.match(self.header)
+        self.numeric = self.numeric_columns()
+        self.places = [self.header.index(name) for name in self.found.values()]
+
+    def numeric_columns(self) -> set[str]:
+        """Those of the columns found that hold numbers as a rule."""
+        return {"confidence", "label"} if self.label_is_number else {"confidence"}
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         types = {
@@ -253,20 +276,23 @@ class JsonlSource(TextSource):
 
     sparse = True
 
-    def _begin(self, head: bytes, start: int, line: int) -> tuple[int, int]:
-        end = head.find(b"\n", start)
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        end = head.find(b"\n")
         try:
-            first = parse_row(head[start : end if end >= 0 else len(head)], frozenset())
+            self.first = parse_row(head[: end if end >= 0 else len(head)], frozenset())
         except JsonError:
-            first = None
-        if head[start : start + 1] == b"[":
+            self.first = {}
+        if head.startswith(b"["):
             raise DataError(f"{self.name}: a JSON list; write one JSON object a line instead.")
         # with a first line that is no object there is no telling which columns exist; the rows will complain
-        header = list(self.required) if first is None else list(first)
-        self.found = self.match(header)
+        self.header = list(self.first) or list(self.required)
+        return 0, line
+
+    def _choose_columns(self) -> None:
+        example = self.first
+        self.found = self.match(self.header)
         self.found.update({name: name for name in OPTIONAL})
         self.keys = frozenset(self.found.values())
-        example = first or {}
         self.types = {}
         for column, name in self.found.items():
             number = column in OPTIONAL or (column == "label" and self.label_is_number)
@@ -275,7 +301,6 @@ class JsonlSource(TextSource):
                 self.types[name] = pa.float64()
             else:
                 self.types[name] = pa.int64() if type(value) is int else pa.string()
-        return start, line
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
         columns = parse_json_lines(chunk, ends, self.types)
@@ -332,6 +357,22 @@ class JsonlSource(TextSource):
                 return BadRow(self.name, line, name, _readable(value.encode("utf-8", "replace")), reason)
             values.append(None if value is None else str(value))
         return None
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Names of a table's columns, from its head alone: a CSV, TSV, JSON lines (the first one's keys) or Parquet file.
+
+    Raises:
+        DataError: not a regular file, empty, damaged, of another encoding.
+    """
+    name = os.fspath(path)
+    if name.endswith(".parquet"):
+        with open_parquet(path) as file:
+            return list(file.schema_arrow.names)
+    stem = name.removesuffix(".gz")
+    if stem.endswith(".jsonl"):
+        return JsonlSource(path, "classification").read_header()
+    return CsvSource(path, "classification", "\t" if stem.endswith(".tsv") else ",").read_header()
 
 
 def _readable(text: bytes) -> str:

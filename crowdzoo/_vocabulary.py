@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Vocabulary", "names_array", "sort_names", "text_as_integers"]
+__all__ = ["Vocabulary", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
 
 # what an integer looks like when Python writes it, and always within int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -202,6 +202,18 @@ def sort_names(names: pa.Array, text: bool = False) -> tuple[np.ndarray, np.ndar
     else:
         order = pc.sort_indices(names).to_numpy().astype(np.int64)
     return order, names.take(pa.array(order)).to_numpy(zero_copy_only=False)
+
+
+def name_texts(names: np.ndarray) -> np.ndarray:
+    """Names as strings, objects [n]: NumPy's own strings would all have the size of the longest, and end at a NUL."""
+    return np.fromiter(map(str, names.tolist()), dtype=object, count=len(names))
+
+
+def is_among(names: np.ndarray, others: np.ndarray | list[str]) -> np.ndarray:
+    """Whether each name is among the others, by their texts: bool [n]. NumPy compares each object with each."""
+    known = pa.array(name_texts(np.asarray(others, object)), pa.large_string())
+    found = pc.is_in(pa.array(name_texts(names), pa.large_string()), value_set=known)
+    return found.to_numpy(zero_copy_only=False)
 
 
 def names_array(given: Any, what: str) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from crowdzoo._collecting import Rules, collect
 from crowdzoo._columns import array_source, frame_source
 from crowdzoo._parquet import read_metadata, write_parquet
-from crowdzoo._sources import ParquetSource, Source, did_you_mean
+from crowdzoo._sources import KINDS, ParquetSource, Source, did_you_mean
 from crowdzoo._text_files import CsvSource, JsonlSource
 from crowdzoo._vocabulary import names_array
 from crowdzoo.check_scale import check_ends
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["KINDS", "Annotations"]
-
-KINDS = ("classification", "regression", "sequence")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -453,6 +451,8 @@ class Annotations:
         """
         source = ParquetSource(path, kind or "classification")
         own_kind, own_names = read_metadata(source)
+        if kind == "regression":
+            own_names.pop("label", None)
         if kind is not None and own_kind is not None and kind != own_kind:
             raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}'. Received: kind='{kind}'")
         kind = kind or own_kind or "classification"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.regular import open_regular
 from crowdzoo.instances import read_text_columns
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, SpanScores, read_conll, read_spans, span_scores
@@ -130,13 +131,14 @@ def read_texts(path: Path) -> tuple[list[str], list[str]]:
     Raises:
         DataError: no such file or column, or it is not UTF-8.
     """
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file.")
     if path.suffix == ".txt":
+        with open_regular(path) as file:
+            content = file.read()
         try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
+        lines = lines if lines[-1] else lines[:-1]
         return [str(number) for number in range(1, len(lines) + 1)], lines
     return read_text_columns(path)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdzoo import datasets
+from crowdzoo._text_files import column_names
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr
-from crowdzoo.files.arrow import open_parquet
-from crowdzoo.files.regular import check_regular, open_regular
+from crowdzoo.files.regular import check_regular
 from crowdzoo.models.methods import check_method
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ __all__ = ["outside_problems"]
 
 _ANNOTATION_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz")
 _INSTANCE_SUFFIXES = (".parquet", ".csv", ".csv.gz")
-_LONGEST_LINE = 1 << 26
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
@@ -77,12 +74,9 @@ def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
             continue
         try:
             _check_file(path, suffixes)
-            problem = _column_problem(_columns(path), needed) if needed else None
+            problem = _column_problem(column_names(path), needed) if needed else None
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")
-        except (OSError, ValueError, RecursionError, csv.Error) as error:
-            problem = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
-            problems.append(f"data.{key}: {path} {problem}")
         else:
             problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
     return problems
@@ -106,25 +100,6 @@ def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
         raise DataError(f"{path} has an ending that is not known; use one of {', '.join(suffixes)}.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty.")
-
-
-def _columns(path: Path) -> list[str]:
-    """Names of the columns of a table, from its head alone."""
-    if path.suffix == ".parquet":
-        with open_parquet(path) as file:
-            return list(file.schema_arrow.names)
-    with open_regular(path) as raw:
-        line = raw.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
-        raise ValueError(f"its first line is longer than {_LONGEST_LINE >> 20} MiB")
-    head = line.decode("utf-8-sig")
-    ending = Path(path.name.removesuffix(".gz")).suffix
-    if ending == ".jsonl":
-        first = json.loads(head)
-        if not isinstance(first, dict):
-            raise ValueError("the first line is not a JSON object")
-        return list(first)
-    return next(csv.reader([head], delimiter="\t" if ending == ".tsv" else ","), [])
 
 
 def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -845,3 +846,88 @@ def test_blank_lines_without_end_take_no_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
         tracemalloc.stop()
+
+
+# === Parquet of any type ===
+
+
+def parquet_of(path="a.parquet", metadata=None, **columns):
+    arrays = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
+    fields = [(name, array.type) for name, array in arrays.items()]
+    pq.write_table(pa.table(list(arrays.values()), schema=pa.schema(fields, metadata)), path)
+    return path
+
+
+@pytest.mark.parametrize("column", ["task", "annotator", "label", "confidence", "timestamp"])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.duration("s"), pa.binary(), pa.time32("ms"),
+     pa.list_(pa.string(), 2)],
+    ids=str,
+)  # fmt: skip
+def test_columns_of_types_that_are_no_ids_are_named(kind, column):
+    columns = {"task": ["a", "b"], "annotator": ["x", "y"], "label": [0, 1]}
+    message = message_of(parquet_of(**{**columns, column: pa.nulls(2, kind)}))
+    assert f"column '{column}' has the type {kind}" in message
+
+
+def test_decimal_float_and_dictionary_ids_are_whole_numbers_or_bad_rows():
+    who = {"annotator": ["x", "y"], "label": ["k", "k"]}
+    for ids in (
+        [Decimal("7"), Decimal("8.00")], pa.array([7.0, 8.0]), pa.array([7, 8]).dictionary_encode(),
+        pa.array([7, 8], pa.uint64()),
+    ):  # fmt: skip
+        assert Annotations.read(parquet_of(task=ids, **who)).tasks.tolist() == [7, 8]
+    for ids in ([Decimal("7.5"), Decimal("8")], [7.5, 8.0]):
+        assert "row 0, column 'task': 7.5 is not an id" in message_of(parquet_of(task=ids, **who))
+    large = Annotations.read(parquet_of(task=pa.array([2**63, 7], pa.uint64()), **who))
+    assert large.tasks.tolist() == ["7", str(2**63)]
+
+
+def test_times_beyond_what_microseconds_can_count_are_refused():
+    who = {"task": ["a"], "annotator": ["x"], "label": ["k"]}
+    message = message_of(parquet_of(timestamp=pa.array([2**62], pa.timestamp("ms")), **who))
+    assert "column 'timestamp' of type timestamp[ms] holds what cannot be read" in message
+    read = Annotations.read(parquet_of(timestamp=pa.array([1_500_000_999], pa.timestamp("us")), **who))
+    assert read.timestamp.tolist() == [1500.000999]
+
+
+def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
+    table = {"task": ["a", "bXY", "c"], "annotator": ["x", "x", "x"], "label": ["k", "k", "k"]}
+    content = Path(parquet_of(**table)).read_bytes()
+    Path("a.parquet").write_bytes(content.replace(b"bXY", b"b\xff\xfe"))
+    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8. Write the file again." in message_of(
+        "a.parquet"
+    )
+    read = Annotations.read("a.parquet", on_bad_rows="reject", rejects="r.csv")
+    assert read.tasks.tolist() == ["a", "c"]
+    assert [row["row"] for row in read_rejects("r.csv")] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        b"", b"\xff", b"null", b"[]", b"[" * 10_000, b"{}", b'{"version": 1}',
+        b'{"version": "1", "kind": "classification"}',
+        b'{"version": 1, "kind": "x", "names": {}}', b'{"version": 1, "kind": ["classification"], "names": {}}',
+        b'{"version": 1, "kind": "classification", "names": []}',
+        b'{"version": 1, "kind": "classification", "names": {"other": null}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": "abcdefgh"}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "string", "names": "abcdefgh"}}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "integer", "names": [1, "k"]}}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "integer", "names": [%d]}}}' % 10**30,
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "string", "names": ["k", "k"]}}}',
+        b'{"version": 1, "kind": "regression", "names": {"label": {"type": "string", "names": ["k"]}}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_footer_is_named(footer):
+    path = parquet_of(metadata={b"crowdzoo.annotations": footer}, task=["a"], annotator=["x"], label=["k"])
+    assert "a.parquet: the footer is damaged: crowdzoo.annotations" in message_of(path)
+
+
+def test_columns_that_stand_twice_are_named():
+    arrays = [pa.array(["a"])] * 4
+    pq.write_table(pa.Table.from_arrays(arrays, ["task", "task", "annotator", "label"]), "a.parquet")
+    assert "column 'task' is there 2 times" in message_of("a.parquet")
+    pq.write_table(pa.Table.from_arrays(arrays, ["task", "annotator", "label", "task.x"]), "a.parquet")
+    assert len(Annotations.read("a.parquet")) == 1

@@ -8,6 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_regular, open_regular
+from crowdzoo.instances import read_instances
 from crowdzoo.sequences import read_conll, read_spans
 
 
@@ -31,7 +32,7 @@ def test_only_regular_files_are_opened(tmp_path):
     check_regular(tmp_path / "link.csv")
 
 
-@pytest.mark.parametrize("read", [Annotations.read, read_conll, read_spans])
+@pytest.mark.parametrize("read", [Annotations.read, read_instances, read_conll, read_spans])
 def test_no_reader_waits_for_a_pipe(read, tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(DataError, match="is a pipe"):

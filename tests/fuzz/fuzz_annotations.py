@@ -209,7 +209,9 @@ def both_parsers_agree(name):
 def table_comes_back(columns):
     """What is written to Parquet and read again is equal."""
     try:
-        annotations = Annotations.from_arrays(*columns, on_duplicate="first")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            annotations = Annotations.from_arrays(*columns, on_duplicate="first")
     except CrowdzooError:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -229,6 +231,8 @@ TARGETS = {
     "annotations-tsv": Target(pairs(damaged(separated("\t"))), both_parsers_agree("a.tsv"), 30),
     "annotations-jsonl": Target(pairs(damaged(json_lines())), both_parsers_agree("a.jsonl"), 60),
     "annotations-gzip": Target(pairs(damaged(separated().map(gzip.compress))), reads("a.csv.gz"), 30),
+    "annotations-parquet": Target(pairs(parquet()), reads("a.parquet"), 60),
+    "annotations-parquet-damaged": Target(pairs(damaged(parquet())), reads("a.parquet"), 60),
     "annotations-comes-back": Target(
         ROWS.map(lambda rows: tuple(map(list, zip(*rows, strict=True)))), table_comes_back, 40
     ),

@@ -1,0 +1,80 @@
+"""Fuzzing of the readers of instances and gold."""
+
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from fuzz_annotations import TEXTS, damaged, encoded, inside, parquet
+from hypothesis import strategies as st
+from target import Target
+
+from crowdzoo import _text_files
+from crowdzoo.errors import CrowdzooError
+from crowdzoo.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
+
+COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
+NUMBERS = st.sampled_from(
+    ["0", "1", "-1.5", "1e3", "1e39", "1e999", "nan", "inf", "true", "FALSE", "", " 2 ", "1_0", "٣"]
+)
+SPLITS = st.sampled_from(["train", "eval", " eval", "test", ""])
+
+
+@st.composite
+def tables(draw):
+    """CSV of instances: mostly sound."""
+    names = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=7))
+    names = ["task", *names] if draw(st.booleans()) else names
+    cells = {"task": TEXTS, "gold": TEXTS, "text": TEXTS, "split": SPLITS}
+    rows = [
+        [draw(cells.get(name, NUMBERS)) if draw(st.integers(0, 9)) else draw(TEXTS) for name in names]
+        for _ in range(draw(st.integers(0, 5)))
+    ]
+
+    def cell(text):
+        return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in '",\n\r') else text
+
+    return encoded("".join(",".join(map(cell, row)) + "\n" for row in [names, *rows]))
+
+
+def everything(name, content):
+    """What each reader makes of a file: the values, or the message."""
+    readers = (
+        read_instances,
+        lambda path: read_instances(path, texts=True),
+        holds_texts,
+        read_text_columns,
+        lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),
+        lambda path: read_gold_ratings(path, np.array(["a", "1"], object)).tolist(),
+    )
+    found = []
+    with tempfile.TemporaryDirectory() as folder, inside(folder):
+        Path(name).write_bytes(content)
+        for reader in readers:
+            try:
+                value = reader(name)
+            except CrowdzooError as error:
+                found.append(str(error))
+            else:
+                if hasattr(value, "features"):
+                    assert np.isfinite(value.features).all()
+                    assert value.texts is not None or value.features.shape[1] > 0
+                    assert len(value.tasks) == len(set(value.tasks.tolist())) == len(value.features)
+                    value = [getattr(value, field) for field in ("tasks", "features", "gold", "split", "rows", "texts")]
+                    value = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
+                found.append(repr(value))
+    return found
+
+
+def both_parsers_agree(content):
+    """Arrow's and Python's parsers give the same instances, or the same message."""
+    fast = everything("i.csv", content)
+    with mock.patch.object(_text_files.CsvSource, "_fast", return_value=None):
+        slow = everything("i.csv", content)
+    assert fast == slow, (fast, slow)
+
+
+TARGETS = {
+    "instances-csv": Target(damaged(tables()), both_parsers_agree, 40),
+    "instances-parquet": Target(parquet(COLUMNS), lambda content: everything("i.parquet", content), 40),
+}
