@@ -408,7 +408,7 @@ def test_inputs_that_are_not_regular_files_are_refused_and_heads_that_are_no_tab
     for name, content, message in (
         ("pipe.csv", None, "pipe.csv is a pipe. Give the path of a file."),
         ("nul.csv", b"task,annot\0ator,label\n", "nul.csv"),
-        ("deep.jsonl", b"[" * 100_000 + b"\n", "deep.jsonl cannot be read: "),
+        ("deep.jsonl", b"[" * 100_000 + b"\n", "deep.jsonl: a JSON list; write one JSON object a line instead."),
         ("cut.csv.gz", gzip.compress(b"task,annotator,label\n" * 99)[:12], "cut.csv.gz"),
         ("answers.jsonl.csv", b"task,annotator\n", "has no column 'label' among 'task', 'annotator'."),
     ):
