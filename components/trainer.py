@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from absl import logging
 from tfx import v1 as tfx
 
 from crowdzoo.components.example_dataset import ExampleDataset
@@ -20,6 +21,8 @@ from crowdzoo.models.rating_units import rating_unit
 from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
 from crowdzoo.models.text_training import TextSettings, build_text_model, text_ids
 from crowdzoo.models.training import TrainingSettings, build_model
+from crowdzoo.models.training_faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.models.training_length import with_length
 
 __all__ = ["run_fn"]
 
@@ -45,7 +48,7 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     if info["num_features"] is None:
         _train_texts(fn_args, info)
         return
-    settings = _settings(TrainingSettings, config, task=info["task"])
+    settings = _settings(TrainingSettings, config, info, task=info["task"])
     num_features, classes, annotators = info["num_features"], info["classes"], info["annotators"]
     num_classes = None if classes is None else len(classes)
     data = ExampleDataset(fn_args.train_files, info["num_tasks"]["train"], num_features, num_classes)
@@ -61,6 +64,12 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
     model.base.standardize.mean.assign(mean)
     model.base.standardize.variance.assign(variance)
     history = _fit(model, data, settings)
+    predicted = model.predict(next(data.instances().as_numpy_iterator()), verbose=0)
+    labels = annotation_columns(data)[2]
+    if settings.task == "regression":
+        warn_if_one_value(predicted[:, 0], labels)
+    else:
+        warn_if_one_class(predicted.argmax(axis=1), labels, classes)
 
     _save(model, history, Path(fn_args.model_run_dir))
     export_model(
@@ -70,13 +79,13 @@ def run_fn(fn_args: tfx.components.FnArgs) -> None:
         annotators=annotators,
         name=config["name"],
         warmup_instances=next(data.instances(16).as_numpy_iterator()),
-        model_card=_card(config, info),
+        model_card=_card(config, info, settings),
     )
 
 
-def _settings(kind: Callable[..., Any], config: dict[str, Any], **more: Any) -> Any:
-    """A training's settings out of the pipeline's sections."""
-    return kind(
+def _settings(kind: Callable[..., Any], config: dict[str, Any], info: dict[str, Any], **more: Any) -> Any:
+    """A training's settings out of the pipeline's sections; what they leave open follows from the number of tasks."""
+    settings = kind(
         method=config["method"]["name"],
         arguments={key: value for key, value in config["method"].items() if key != "name"},
         seed=config["seed"],
@@ -84,13 +93,21 @@ def _settings(kind: Callable[..., Any], config: dict[str, Any], **more: Any) -> 
         **config["training"],
         **more,
     )
+    num_tasks = info["num_tasks"]["train"]
+    settings = with_length(settings, num_tasks)
+    logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
+    return settings
 
 
 def _fit(model: Any, data: ExampleDataset, settings: TrainingSettings | TextSettings) -> Any:
     order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+    how: dict[str, Any] = {"epochs": settings.epochs, "verbose": 2, "callbacks": [StopAtNaN()]}
     if settings.method == AGGREGATED:
-        return model.fit(data.aggregated(**order), epochs=settings.epochs, verbose=2)
-    return model.fit(data, epochs=settings.epochs, verbose=2, **order)
+        history = model.fit(data.aggregated(**order), **how)
+    else:
+        history = model.fit(data, **order, **how)
+    check_weights(model)
+    return history
 
 
 def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
@@ -101,7 +118,7 @@ def _rating_unit(data: ExampleDataset, method: str) -> tuple[float, float]:
 def _train_texts(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
     """The same for ratings of texts; `encoder.json` beside the model has the vocabulary."""
     config = fn_args.custom_config
-    settings = _settings(TextSettings, config)
+    settings = _settings(TextSettings, config, info)
     source = (fn_args.train_files, info["num_tasks"]["train"], None, None)
     batches = ExampleDataset(*source).instances().as_numpy_iterator()
     texts = [text.decode() for batch in batches for text in batch]
@@ -116,6 +133,8 @@ def _train_texts(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
     )
     model.base.adapt(encoder.to_numpy(texts))
     history = _fit(model, data, settings)
+    predicted = model.predict(encoder.to_numpy(texts[:LOOKED_AT]), verbose=0)
+    warn_if_one_value(predicted[:, 0], annotation_columns(data)[2])
 
     _save(model, history, Path(fn_args.model_run_dir), encoder)
     export_model(
@@ -125,14 +144,14 @@ def _train_texts(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
         encoder=encoder,
         name=config["name"],
         warmup_instances=texts[:16],
-        model_card=_card(config, info),
+        model_card=_card(config, info, settings),
     )
 
 
 def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
     """The same for sentences, which are read whole; `encoder.json` beside the model has the vocabulary."""
     config = fn_args.custom_config
-    settings = _settings(TaggerSettings, config)
+    settings = _settings(TaggerSettings, config, info)
     sentences = read_examples(fn_args.train_files, info)
     tf.config.experimental.enable_op_determinism()
     model, encoder = train_tagger(
@@ -148,7 +167,7 @@ def _train_tagger(fn_args: tfx.components.FnArgs, info: dict[str, Any]) -> None:
         encoder=encoder,
         name=config["name"],
         warmup_instances=sentences.texts[:16],
-        model_card={**_card(config, info), "scheme": info["scheme"]},
+        model_card={**_card(config, info, settings), "scheme": info["scheme"]},
     )
 
 
@@ -160,13 +179,13 @@ def _save(model: Any, history: Any, folder: Path, encoder: Any = None) -> None:
         (folder / "encoder.json").write_text(json.dumps(encoder.get_config(), ensure_ascii=False), encoding="utf-8")
 
 
-def _card(config: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
+def _card(config: dict[str, Any], info: dict[str, Any], settings: Any) -> dict[str, Any]:
     """What the model's card says of its training."""
     return {
         "training_tasks": info["num_tasks"]["train"],
         "seed": config["seed"],
         "method": config["method"],
         "model": config["model"],
-        "training": config["training"],
+        "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
         "aggregation": info["aggregation"],
     }

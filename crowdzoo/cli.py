@@ -394,8 +394,8 @@ def _describe_train(command: argparse.ArgumentParser) -> None:
         help="of a regressor of texts: convolutional (default) or bag-of-words",
     )  # fmt: skip
     command.add_argument("--dropout", type=number(), help="share of hidden units dropped in training")
-    command.add_argument("--epochs", type=integer(1, MOST))
-    command.add_argument("--batch-size", type=integer(1, MOST))
+    command.add_argument("--epochs", type=integer(1, MOST), help="passes over the tasks (default: by their number)")
+    command.add_argument("--batch-size", type=integer(1, MOST), help="tasks in a batch (default: by their number)")
     command.add_argument("--learning-rate", type=number())
     command.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="default 0")
     _add_kinds(command)
@@ -417,6 +417,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crowdzoo.instances import read_instances
     from crowdzoo.models.methods import AGGREGATED, METHODS
     from crowdzoo.models.training import TrainingSettings, train
+    from crowdzoo.models.training_length import length_rows, num_labelled, with_length
     from crowdzoo.report.tables import print_table
 
     if arguments.out.suffix != ".keras":
@@ -480,6 +481,7 @@ def _train(arguments: argparse.Namespace) -> None:
             arguments.method, **_accepted(arguments.method, seed=arguments.seed), **hyperparameters
         )
         labels = {"label_distribution": aggregator.fit(used).posteriors}
+    settings = with_length(settings, num_labelled(used))
     with _progress("training", settings.epochs) as step:
         model = train(settings, instances.features[training], callbacks=[_epoch_callback(step)], **labels)
     _save_model(model, arguments.out, {"classes": annotations.classes, "annotators": annotations.annotators})
@@ -488,6 +490,7 @@ def _train(arguments: argparse.Namespace) -> None:
         ("annotations trained on", f"{len(used):,}"),
         *_rejected(annotations),
         ("annotators", f"{used.num_annotators:,}"),
+        *length_rows(settings),
     ]
     for name, chosen in (("training", training), ("held-out", ~training)):
         known = chosen & (gold >= 0)

@@ -90,6 +90,7 @@ def train_ratings(
     from crowdzoo.models.methods import AGGREGATED
     from crowdzoo.models.text_training import TextSettings, train_text_regressor
     from crowdzoo.models.training import TrainingSettings, train
+    from crowdzoo.models.training_length import length_rows, num_labelled, with_length
 
     _refuse_classes(arguments)
     learned, aggregation = _method(arguments.method)
@@ -118,6 +119,7 @@ def train_ratings(
         estimates = aggregator.fit(used).estimates
         labels = {"ratings": np.where(used.redundancy > 0, estimates, np.nan)}
     trained: dict[str, Any] = {"classes": None, "annotators": annotations.annotators}
+    settings = with_length(settings, num_labelled(used))
     with progress("training", settings.epochs) as step:
         labels["callbacks"] = [keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())]
         if texts:
@@ -127,7 +129,7 @@ def train_ratings(
         else:
             x = instances.features
             model = train(settings, x[training], **labels)
-    rows = _sizes(used, " trained on")
+    rows = [*_sizes(used, " trained on"), *length_rows(settings)]
     for name, chosen in (("training ", training), ("held-out ", ~training)):
         known = chosen & ~np.isnan(gold)
         if known.any():

@@ -59,6 +59,7 @@ def train_sentences(
     from crowdzoo.aggregation import create
     from crowdzoo.models.methods import AGGREGATED, SEQUENCE_METHODS
     from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
+    from crowdzoo.models.training_length import length_rows, num_labelled, with_length
 
     # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
     tf.get_logger().setLevel("ERROR")
@@ -72,13 +73,14 @@ def train_sentences(
     if aggregator is not None:
         result = aggregator.fit(sequences)
         distribution = np.split(result.posteriors, result.starts[1:-1])
+    settings = with_length(settings, num_labelled(sequences.annotations))
     with progress("training", settings.epochs) as step:
         model, encoder = train_tagger(
             settings, sequences.tokens, sequences.annotations, tasks=sequences.annotations.tasks,
             scheme=sequences.scheme, tag_distribution=distribution,
             callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())],
         )  # fmt: skip
-    rows = _sizes(sequences)
+    rows = [*_sizes(sequences), *length_rows(settings)]
     if sequences.gold is not None and (model.crowd is None or not model.crowd.stands_on_hidden_layer):
         found = model.base.tag(encoder(sequences.tokens))
         tags = [sequences.tag_set.tags(codes) for codes in found]

@@ -93,6 +93,7 @@ def export_model(
     Raises:
         ConfigError: another backend, an output of another shape, a folder that is there already and not empty,
             names that do not fit the model, or warm-up instances that do not fit the base.
+        DataError: a weight is NaN or infinite.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -101,6 +102,9 @@ def export_model(
             f"for a served model that is MODEL_DIR/<a higher version number>"
         )
     _check_backend()
+    from crowdzoo.models.training_faults import check_weights
+
+    check_weights(model)
     class_names = None if classes is None else _names(classes, "classes")
     annotator_names = _names(annotators, "annotators") if model.crowd is not None else []
     if model.crowd is not None and len(annotator_names) != model.crowd.num_annotators:

@@ -212,13 +212,14 @@ class TrainingConfig(_Section):
     """The training loop.
 
     Attributes:
-        epochs: passes over the training split.
-        batch_size: tasks in a batch.
+        epochs: passes over the training split; where not set, chosen by the number of tasks (see
+            `crowdzoo.models.training_length`) and written into the log.
+        batch_size: tasks in a batch; likewise.
         learning_rate: Adam's step size.
     """
 
-    epochs: Size = 60
-    batch_size: Size = 64
+    epochs: Size | None = None
+    batch_size: Size | None = None
     learning_rate: Annotated[float, _number(0, 1000, above=True)] = 1e-3
 
 

@@ -20,7 +20,7 @@ if keras.backend.backend() != "tensorflow":
 
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.errors import ConfigError, DataError, ServingError
 from crowdzoo.export import REQUEST_FILES, WARMUP_FILE, export_model, load_and_predict, newest_version
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
@@ -282,6 +282,15 @@ def test_what_cannot_be_exported_is_said_and_leaves_nothing(case, tmp_path):
         model = CrowdModel(make_base())
     with pytest.raises(ConfigError, match=message):
         export_model(model, tmp_path / "1", **arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_path):
+    model = make_model()
+    bias = model.base.weights[-1]
+    bias.assign(np.full(bias.shape, np.nan))
+    with pytest.raises(DataError, match=rf"3 of the 3 numbers of weight '{bias.path}' are NaN or infinite"):
+        export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
     assert os.listdir(tmp_path) == []
 
 

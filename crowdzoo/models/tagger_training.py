@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -16,6 +16,8 @@ from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
 from crowdzoo.models.training_checks import check_training
 from crowdzoo.models.training_data import ArrayData
+from crowdzoo.models.training_faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class
+from crowdzoo.models.training_length import num_labelled, with_length
 from crowdzoo.sequences.tags import TagSet
 
 __all__ = ["TaggerSettings", "train_tagger"]
@@ -39,8 +41,9 @@ class TaggerSettings:
         bidirectional: whether a second GRU reads backwards.
         characters: whether the tagger sees characters beside words and their shapes.
         crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
-        epochs: passes over the sentences; a first phase of the method's own comes before.
-        batch_size: sentences in a batch.
+        epochs: passes over the sentences; a first phase of the method's own comes before. None chooses by the number
+            of sentences, see `with_length`.
+        batch_size: sentences in a batch; None chooses by their number.
         learning_rate: of Adam.
         seed: of weights, dropout and the order of the sentences.
 
@@ -57,10 +60,12 @@ class TaggerSettings:
     bidirectional: bool = False
     characters: bool = False
     crf: bool = False
-    epochs: int = 30
-    batch_size: int = 64
+    epochs: int | None = None
+    batch_size: int | None = None
     learning_rate: float = 1e-3
     seed: int = 0
+
+    usual_epochs: ClassVar[int] = 30
 
     def __post_init__(self) -> None:
         check_training(self, "sequence", ("embedding", "filters", "units", "epochs", "batch_size"))
@@ -99,14 +104,18 @@ def train_tagger(
         The trained model, and the encoder that turns text into what it reads.
 
     Raises:
-        DataError: the tags that the method needs are missing, or do not fit the sentences; or nothing says which
-            sentence is which task.
+        DataError: the tags that the method needs are missing, or do not fit the sentences; nothing says which sentence
+            is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one tag to all tokens, while annotators gave others as well.
     """
     _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
     if annotations.kind != "sequence" or annotations.classes is None:
         raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
     if settings.method == AGGREGATED and tag_distribution is None:
         raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")
+    length = with_length(settings, num_labelled(annotations))
     keras.utils.set_random_seed(settings.seed)
     encoder = TokenEncoder.fit(tokens, characters=settings.characters)
     num_classes, crowd = annotations.num_classes, None
@@ -133,14 +142,26 @@ def train_tagger(
     model = CrowdModel(base, crowd, name="crowd_model")
     model.compile(keras.optimizers.Adam(settings.learning_rate))
     data = ArrayData(encoder(tokens), annotations, annotations.tasks)
-    how: dict[str, Any] = {"epochs": settings.epochs, "callbacks": list(callbacks), "verbose": verbose}
+    how: dict[str, Any] = {"epochs": length.epochs, "callbacks": [*callbacks, StopAtNaN()], "verbose": verbose}
     if crowd is None:
         targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
-        batches = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
+        batches = data.batches(length.batch_size, settings.seed, inputs=(), targets=targets)
         model.fit_batches(batches, **how)
     else:
-        model.fit(data, batch_size=settings.batch_size, seed=settings.seed, **how)
+        model.fit(data, batch_size=length.batch_size, seed=settings.seed, **how)
+    check_weights(model)
+    _warn_if_one_tag(model, encoder(tokens[:LOOKED_AT]), annotations)
     return model, encoder
+
+
+def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: Annotations) -> None:
+    """Warns where the tagger gives one tag to all tokens of these sentences."""
+    if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+        tags = model.base.tag(x)
+    else:
+        there = x["words"] != 0
+        tags = [model.predict(x, verbose=0).argmax(axis=-1)[there]]
+    warn_if_one_class(np.concatenate(tags), annotations.labels, annotations.classes, "tokens")
 
 
 def _padded(

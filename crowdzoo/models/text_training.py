@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -17,6 +17,8 @@ from crowdzoo.models.rating_units import rating_targets, rating_unit
 from crowdzoo.models.text_ids import TextIds, build_vocabulary
 from crowdzoo.models.text_regressor import FORMS, TextRegressor
 from crowdzoo.models.training_checks import check_scale_ends, check_training
+from crowdzoo.models.training_faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_value
+from crowdzoo.models.training_length import num_labelled, with_length
 
 __all__ = ["TextSettings", "build_text_model", "text_ids", "train_text_regressor"]
 
@@ -40,8 +42,8 @@ class TextSettings:
         max_words: the most frequent words of the training texts that are known.
         min_texts: training texts that a known word occurs in.
         max_length: words of a text that count; None is all.
-        epochs: passes over the texts.
-        batch_size: texts in a batch.
+        epochs: passes over the texts; None chooses by their number, see `with_length`.
+        batch_size: texts in a batch; None chooses by their number.
         learning_rate: of Adam.
         seed: of weights, dropout and the order of the texts.
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
@@ -61,12 +63,14 @@ class TextSettings:
     max_words: int = 20_000
     min_texts: int = 1
     max_length: int | None = None
-    epochs: int = 15
-    batch_size: int = 64
+    epochs: int | None = None
+    batch_size: int | None = None
     learning_rate: float = 1e-3
     seed: int = 0
     low: float | None = None
     high: float | None = None
+
+    usual_epochs: ClassVar[int] = 15
 
     def __post_init__(self) -> None:
         sizes = ("embedding", "filters", "hidden", "max_words", "min_texts", "max_length", "epochs", "batch_size")
@@ -145,7 +149,10 @@ def train_text_regressor(
 
     Raises:
         DataError: the ratings that the method needs are missing, or do not fit the texts or the scale; texts without
-            words; nothing says which text is which task.
+            words; nothing says which text is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives nearly one value to all texts, while their ratings differ.
     """
     texts = list(texts)
     if annotations is None or settings.method == AGGREGATED:
@@ -155,6 +162,7 @@ def train_text_regressor(
         tasks = annotations.tasks
     labels = rating_targets(settings, annotations, ratings)
     center, unit = rating_unit(labels)
+    length = with_length(settings, num_labelled(annotations, labels))
     keras.utils.set_random_seed(settings.seed)
     encoder = text_ids(settings, texts)
     num_annotators = 0 if annotations is None else annotations.num_annotators
@@ -164,7 +172,10 @@ def train_text_regressor(
     ids = encoder.to_numpy(texts)
     model.base.adapt(ids)
     model.fit(
-        ids, labels, tasks=tasks, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
-        callbacks=list(callbacks), verbose=verbose,
+        ids, labels, tasks=tasks, epochs=length.epochs, batch_size=length.batch_size, seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()], verbose=verbose,
     )  # fmt: skip
+    check_weights(model)
+    predicted = model.predict(ids[:LOOKED_AT], verbose=0)
+    warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
     return model, encoder

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -18,6 +18,8 @@ from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.models.pair_rows import instances_of, pair_rows
 from crowdzoo.models.rating_units import rating_targets, rating_unit
 from crowdzoo.models.training_checks import check_scale_ends, check_training
+from crowdzoo.models.training_faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.models.training_length import num_labelled, with_length
 
 __all__ = ["TrainingSettings", "build_model", "train"]
 
@@ -37,8 +39,8 @@ class TrainingSettings:
         hidden: units of each hidden layer of the base.
         dropout: share of hidden units dropped in training.
         batch_normalization: of the base; see `FeatureClassifier`.
-        epochs: passes over the tasks.
-        batch_size: tasks in a batch.
+        epochs: passes over the tasks; None chooses by their number, see `with_length`.
+        batch_size: tasks in a batch; None chooses by their number.
         learning_rate: of Adam.
         seed: of weights, dropout and the order of the tasks.
         task: "classification", or "regression" for ratings.
@@ -54,13 +56,15 @@ class TrainingSettings:
     hidden: tuple[int, ...] = (128,)
     dropout: float = 0.5
     batch_normalization: bool = False
-    epochs: int = 60
-    batch_size: int = 64
+    epochs: int | None = None
+    batch_size: int | None = None
     learning_rate: float = 1e-3
     seed: int = 0
     task: str = "classification"
     low: float | None = None
     high: float | None = None
+
+    usual_epochs: ClassVar[int] = 60
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
@@ -159,8 +163,11 @@ def train(
         speaks in the labels' unit.
 
     Raises:
-        DataError: the labels that the method needs are missing, or do not fit the features or the scale; or nothing
-            says which row is which task.
+        DataError: the labels that the method needs are missing, or do not fit the features or the scale; nothing says
+            which row is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
     """
     if annotations is None or settings.method == AGGREGATED:
         x, tasks = instances_of(x), None
@@ -191,6 +198,7 @@ def train(
         raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
     if x.ndim != 2:
         raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+    length = with_length(settings, num_labelled(annotations, labels))
     keras.utils.set_random_seed(settings.seed)
     model = build_model(
         settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators, **rating
@@ -200,10 +208,17 @@ def train(
         x,
         labels,
         tasks=tasks,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
+        epochs=length.epochs,
+        batch_size=length.batch_size,
         seed=settings.seed,
-        callbacks=list(callbacks),
+        callbacks=[*callbacks, StopAtNaN()],
         verbose=verbose,
     )
+    check_weights(model)
+    predicted = model.predict(x[:LOOKED_AT], verbose=0)
+    if settings.task == "regression":
+        warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
+    else:
+        targets = labels.labels if isinstance(labels, Annotations) else labels.argmax(axis=1)
+        warn_if_one_class(predicted.argmax(axis=1), targets, getattr(labels, "classes", None))
     return model

@@ -18,6 +18,7 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
 from crowdzoo.models.methods import AGGREGATED
 from crowdzoo.models.training import TrainingSettings, train
+from crowdzoo.models.training_length import with_length
 from crowdzoo.report.tables import format_table
 
 __all__ = ["COMPARED", "Comparison", "compare"]
@@ -171,6 +172,7 @@ def compare(
     if not len(training) or not len(held_out):
         raise DataError(f"compare: {len(training)} training and {len(held_out)} held-out tasks; both are needed.")
     annotations = dataset.annotations.select_tasks(training)
+    settings = with_length(settings, len(training))
     gold = dataset.gold[training]
     dawid_skene = DawidSkene().fit(annotations)
 

@@ -45,7 +45,7 @@ def test_defaults_fill_what_is_not_said(inputs, monkeypatch):
     assert config.output.root == inputs / "runs" / "short"
     assert config.method.name == "crowdsourced-layer"
     assert config.aggregation.method == "dawid-skene"
-    assert config.training.epochs == 60
+    assert (config.training.epochs, config.training.batch_size) == (None, None)  # by the number of tasks
 
 
 def test_overrides_win_by_dotted_key(inputs):

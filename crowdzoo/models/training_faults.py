@@ -1,0 +1,106 @@
+"""What can go wrong in training without an error of Keras': losses that are no numbers, models that learn nothing."""
+
+import warnings
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.errors import DataError
+
+__all__ = ["NotLearnedWarning", "StopAtNaN", "check_weights", "warn_if_one_class", "warn_if_one_value"]
+
+LOOKED_AT = 1024  # training examples whose predictions are looked at
+OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
+MOVES = 0.01  # deviation of a regressor's answers, as a share of the ratings', below which they are one value
+
+_WAY_OUT = "Train with a smaller batch_size, more epochs, or another learning_rate."
+
+
+class NotLearnedWarning(UserWarning):
+    """A trained model gives the same answer for every example it was trained on."""
+
+
+class StopAtNaN(keras.callbacks.Callback):
+    """Ends training with an error when the loss is no longer a finite number.
+
+    Raises:
+        DataError: at the end of such an epoch.
+    """
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Looks at the mean loss of the epoch, which is no number if that of any batch is none."""
+        loss = (logs or {}).get("loss")
+        if loss is not None and not np.isfinite(float(loss)):
+            raise DataError(
+                f"training: the loss of epoch {epoch + 1} is {float(loss)}. Lower learning_rate (to a tenth), and look "
+                "for extreme values in the features and ratings."
+            )
+
+
+def check_weights(model: keras.Model) -> None:
+    """Refuses a model with weights that are no finite numbers.
+
+    Raises:
+        DataError: names the first layer and weight that holds NaN or infinity.
+    """
+    for weight in model.weights:
+        values = ops.convert_to_numpy(weight)
+        if values.dtype.kind not in "biuOSU" and not np.isfinite(np.asarray(values, "float64")).all():
+            count = int((~np.isfinite(np.asarray(values, "float64"))).sum())
+            raise DataError(
+                f"{count:,} of the {values.size:,} numbers of weight {weight.path!r} are NaN or infinite, so the model "
+                "cannot answer. Train it again with a lower learning_rate."
+            )
+
+
+def warn_if_one_class(predicted: np.ndarray, targets: np.ndarray, classes: Any = None, what: str = "tasks") -> None:
+    """Warns where a classifier or tagger knows one class and the data have more.
+
+    Args:
+        predicted: class codes of training examples, int `[n]`.
+        targets: class codes that it was trained towards, int `[m]`; negative ones do not count.
+        classes: names, or None.
+        what: name of the examples.
+
+    Warns:
+        NotLearnedWarning: all predictions are of one class, and a hundredth of the targets or more are of others.
+    """
+    targets = targets[targets >= 0]
+    if len(predicted) == 0 or len(targets) == 0 or (predicted != predicted[0]).any():
+        return
+    others = float((targets != predicted[0]).mean())
+    if others < OTHERS:
+        return
+    name = predicted[0] if classes is None else classes[predicted[0]]
+    warnings.warn(
+        f"The trained model gives the one class {str(name)!r} to all {len(predicted):,} training {what} looked at, "
+        f"while {others:.1%} of the labels are of other classes: it has learned nothing beyond that. {_WAY_OUT}",
+        NotLearnedWarning,
+        stacklevel=3,
+    )
+
+
+def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
+    """Warns where a regressor says nearly the same of everything and the ratings differ.
+
+    Args:
+        predicted: of training examples, float `[n]`.
+        targets: ratings that it was trained towards, float `[m]`, NaN does not count.
+
+    Warns:
+        NotLearnedWarning: predictions have less than a hundredth of the ratings' deviation.
+    """
+    targets = targets[np.isfinite(targets)]
+    if len(predicted) < 2 or len(targets) < 2:
+        return
+    deviation, found = float(np.std(targets.astype("float64"))), float(np.std(predicted.astype("float64")))
+    if deviation > 0 and found < MOVES * deviation:
+        warnings.warn(
+            f"The trained model gives nearly one value, {float(np.mean(predicted)):.4g}, to all {len(predicted):,} "
+            f"training tasks looked at (deviation {found:.2g}), while the ratings have a deviation of {deviation:.2g}: "
+            f"it has learned nothing beyond that. {_WAY_OUT}",
+            NotLearnedWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,65 @@
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.annotations import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.models import TaggerSettings, TextSettings, TrainingSettings, train, train_tagger, train_text_regressor
+from crowdzoo.models.training_faults import NotLearnedWarning, check_weights, warn_if_one_class, warn_if_one_value
+
+QUICK = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-9, "dropout": 0.0}
+X = np.zeros((8, 2), "float32")  # the same features for all: one answer for all
+TEXTS = ["a b"] * 8
+
+
+def test_a_classifier_that_knows_one_class_says_so():
+    annotations = Annotations.from_dense([[0], [1], [0], [1], [0], [1], [1], [0]])
+    with pytest.warns(
+        NotLearnedWarning, match=r"one class '[01]' to all 8 training tasks.*50.0% .* smaller batch_size"
+    ):
+        train(TrainingSettings(hidden=(2,), **QUICK), X, annotations=annotations)
+
+
+def test_regressors_that_know_one_value_say_so():
+    annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
+    with pytest.warns(NotLearnedWarning, match="nearly one value"):
+        train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
+    with pytest.warns(NotLearnedWarning, match="nearly one value"):
+        train_text_regressor(TextSettings(form="bag-of-words", hidden=2, **QUICK), TEXTS, annotations=annotations)
+
+
+def test_a_tagger_that_knows_one_tag_says_so():
+    tags = Annotations(
+        "sequence", np.repeat(np.arange(4), 2), np.zeros(8, int), np.array([0, 1] * 4), np.arange(4), np.arange(1),
+        np.array(["O", "B-PER"]), positions=np.array([0, 1] * 4),
+    )  # fmt: skip
+    settings = TaggerSettings("aggregated", embedding=2, filters=2, units=2, **QUICK)
+    shares = [np.array([[1.0, 0], [1, 0]])] * 4
+    with pytest.warns(NotLearnedWarning, match=r"one class '(O|B-PER)' to all 8 training tokens"):
+        train_tagger(settings, [["x", "x"]] * 4, tags, tag_distribution=shares)
+
+
+def test_few_other_labels_and_equal_ratings_are_no_fault(recwarn):
+    warn_if_one_class(np.zeros(50, int), np.array([0] * 199 + [1, -1]))
+    warn_if_one_class(np.array([0, 1]), np.array([0, 0, 1, 1]))
+    warn_if_one_value(np.full(50, 3.0), np.full(50, 3.0))
+    warn_if_one_value(np.array([2.9, 3.1]), np.array([2.0, 4.0, np.nan]))
+    assert not recwarn.list
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_training_that_reaches_nan_stops():
+    rng = np.random.default_rng(0)
+    annotations = Annotations.from_dense(rng.normal(size=(8, 1)), kind="regression")
+    settings = TrainingSettings(task="regression", hidden=(2,), epochs=9, batch_size=4, learning_rate=1e30, dropout=0.0)
+    with pytest.raises(DataError, match=r"the loss of epoch \d is (nan|inf)\. Lower learning_rate"):
+        train(settings, rng.normal(size=(8, 2)), annotations=annotations)
+
+
+def test_weights_that_are_no_numbers_are_named():
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, name="good"), keras.layers.Dense(1, name="bad")])
+    check_weights(model)
+    kernel = model.get_layer("bad").kernel
+    kernel.assign(np.array([[1.0], [np.nan], [np.inf]]))
+    with pytest.raises(DataError, match=r"2 of the 3 numbers of weight '.*bad/kernel' are NaN or infinite"):
+        check_weights(model)
