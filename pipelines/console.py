@@ -71,7 +71,7 @@ class Console:
         try:
             yield step
         except BaseException as error:
-            self.say("interrupted" if isinstance(error, KeyboardInterrupt) else "failed")
+            self.say("interrupted" if isinstance(error, KeyboardInterrupt | SystemExit) else "failed")
             raise
         step.seconds = time.monotonic() - step.started
         self.say("cached" if step.cached else f"{step.seconds:.1f} s")

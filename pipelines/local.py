@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from crowdzoo.cli_process import Terminated
 from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.error_message import error_message
+from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult
 
 __all__ = ["run"]
@@ -34,7 +36,8 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     Raises:
         ConfigError: the folders for results cannot be written.
         DataError: annotations or instances cannot be used.
-        PipelineError: a component failed, or another run is at work in the same folder; names the log.
+        PipelineError: a component failed, another run is at work in the same folder, or its metadata cannot be used;
+            names the log.
     """
     started = time.monotonic()
     for folder in (config.output.root, config.output.serving):
@@ -43,6 +46,7 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
     with _lock(config.output.root), console.captured(), _no_arguments():
         try:
+            check_metadata(config.output.root, console.say)
             console.say("Loading TFX …")
             # that takes seconds and writes dozens of lines: only here, where they go to the log
             from crowdzoo.pipelines.local_runner import LocalRunner
@@ -58,6 +62,11 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
             raise
         except Exception as error:
             raise PipelineError(f"{error_message(error)}\nLog: {console.log}") from error
+        except SystemExit as error:
+            if isinstance(error, Terminated):
+                raise
+            # Beam's parser of options ends the process; what it says is in the log
+            raise PipelineError(f"Beam does not accept an option of beam.options.\nLog: {console.log}") from error
 
 
 def _make_folder(folder: Path) -> None:
