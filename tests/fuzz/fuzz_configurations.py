@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.models.methods import METHODS as DEEP_METHODS
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.yaml_files import read_value
+
+if Path(sys.argv[0]).name == "run.py":  # where Keras would take longer to import than one input may
+    import keras  # noqa: F401
 
 SPANS = '{"task": "a", "annotator": "b", "text": "Anna", "spans": []}\n'
 VALID = [
