@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
-from crowdzoo.aggregation.result_files import read_result, write_result
+from crowdzoo.aggregation.result_files import ReadResult, write_result
 from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError, DataError, did_you_mean
 
@@ -227,35 +227,36 @@ class Aggregation:
         Raises:
             DataError: a file is missing.
         """
-        (tasks, annotators), summary = read_result(folder, FILES, "an aggregation")
-        num_classes = len(summary["classes"])
-        shapes = {"posteriors": (-1, num_classes), "confusion": (-1, num_classes, num_classes)}
+        found = ReadResult(folder, FILES, "an aggregation")
+        tasks, annotators, _ = FILES
+        if found.has(tasks, "estimate"):
+            raise DataError(f"{folder} holds an aggregation of ratings: read it with RatingAggregation.from_parquet.")
+        classes = found.list_of_names("classes")
+        size = len(classes)
 
-        def column(table: pa.Table, name: str) -> NDArray[Any]:
-            values = table.column(name).combine_chunks()
-            for _ in shapes.get(name, ())[1:]:
-                values = values.flatten()
-            return values.to_numpy(zero_copy_only=False).reshape(shapes.get(name, (-1,)))
+        def optional(file: str, column: str, *shape: int, whole: bool = False) -> NDArray[Any] | None:
+            return found.numbers(file, column, *shape, whole=whole) if found.has(file, column) else None
 
-        prior = summary["class_prior"]
         return cls(
-            posteriors=column(tasks, "posteriors"),
-            labels=column(tasks, "label_code"),
-            confusions=column(annotators, "confusion") if "confusion" in annotators.column_names else None,
-            class_prior=None if prior is None else np.asarray(prior, np.float64),
-            log_likelihood=summary["log_likelihood"],
-            history=tuple(summary["history"]),
-            converged=summary["converged"],
-            num_iterations=summary["num_iterations"],
-            tasks=column(tasks, "task"),
-            annotators=column(annotators, "annotator"),
-            classes=_names(summary["classes"]),
-            annotations_per_task=column(tasks, "annotations"),
-            annotations_per_annotator=column(annotators, "annotations"),
-            method=summary["method"],
-            reliability=column(annotators, "reliability") if "reliability" in annotators.column_names else None,
-            difficulty=column(tasks, "difficulty") if "difficulty" in tasks.column_names else None,
-            clusters=column(annotators, "cluster") if "cluster" in annotators.column_names else None,
+            posteriors=found.numbers(tasks, "posteriors", size),
+            labels=found.codes(tasks, "label_code", size),
+            confusions=optional(annotators, "confusion", size, size),
+            class_prior=None
+            if found.value("class_prior", list, None) is None
+            else found.list_of_numbers("class_prior", size),
+            log_likelihood=found.value("log_likelihood", float, int, None),
+            history=tuple(found.list_of_numbers("history", None).tolist()),
+            converged=found.value("converged", bool),
+            num_iterations=found.value("num_iterations", int),
+            tasks=found.names(tasks, "task"),
+            annotators=found.names(annotators, "annotator"),
+            classes=_names(classes),
+            annotations_per_task=found.numbers(tasks, "annotations", whole=True),
+            annotations_per_annotator=found.numbers(annotators, "annotations", whole=True),
+            method=found.value("method", str),
+            reliability=optional(annotators, "reliability"),
+            difficulty=optional(tasks, "difficulty"),
+            clusters=optional(annotators, "cluster", whole=True),
         )
 
     def _tasks_table(self) -> pa.Table:

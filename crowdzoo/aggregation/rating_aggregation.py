@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import FILES
-from crowdzoo.aggregation.result_files import read_result, write_result
+from crowdzoo.aggregation.result_files import ReadResult, write_result
 from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import DataError
 
@@ -145,27 +145,28 @@ class RatingAggregation:
         Raises:
             DataError: a file is missing, or it is an aggregation of classes.
         """
-        (tasks, annotators), summary = read_result(folder, FILES, "an aggregation")
-        if "estimate" not in tasks.column_names:
+        found = ReadResult(folder, FILES, "an aggregation")
+        tasks, annotators, _ = FILES
+        if not found.has(tasks, "estimate"):
             raise DataError(f"{folder} holds an aggregation of classes: read it with Aggregation.from_parquet.")
 
-        def column(table: pa.Table, name: str) -> Any:
-            return table[name].combine_chunks().to_numpy(zero_copy_only=False) if name in table.column_names else None
+        def optional(column: str) -> Any:
+            return found.numbers(annotators, column) if found.has(annotators, column) else None
 
         return cls(
-            estimates=column(tasks, "estimate"),
-            standard_errors=column(tasks, "standard_error"),
-            biases=column(annotators, "bias"),
-            precisions=column(annotators, "precision"),
-            reliability=column(annotators, "reliability"),
-            history=tuple(summary["history"]),
-            converged=summary["converged"],
-            num_iterations=summary["num_iterations"],
-            tasks=column(tasks, "task"),
-            annotators=column(annotators, "annotator"),
-            annotations_per_task=column(tasks, "annotations"),
-            annotations_per_annotator=column(annotators, "annotations"),
-            method=summary["method"],
+            estimates=found.numbers(tasks, "estimate"),
+            standard_errors=found.numbers(tasks, "standard_error"),
+            biases=optional("bias"),
+            precisions=optional("precision"),
+            reliability=found.numbers(annotators, "reliability"),
+            history=tuple(found.list_of_numbers("history", None).tolist()),
+            converged=found.value("converged", bool),
+            num_iterations=found.value("num_iterations", int),
+            tasks=found.names(tasks, "task"),
+            annotators=found.names(annotators, "annotator"),
+            annotations_per_task=found.numbers(tasks, "annotations", whole=True),
+            annotations_per_annotator=found.numbers(annotators, "annotations", whole=True),
+            method=found.value("method", str),
         )
 
     def _tasks_table(self) -> pa.Table:

@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crowdzoo.errors import DataError
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RESULT_FILES", "read_result", "write_result"]
+__all__ = ["RESULT_FILES", "ReadResult", "write_result"]
 
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset({"tasks.parquet", "tokens.parquet", "annotators.parquet", "summary.json", "tags.txt"})
@@ -60,27 +63,122 @@ def write_result(
     return folder
 
 
-def read_result(
-    folder: str | os.PathLike[str], files: Sequence[str], what: str
-) -> tuple[list[pa.Table], dict[str, Any]]:
-    """Reads what `write_result` wrote.
+class ReadResult:
+    """What `write_result` wrote, handed out in parts, each of them checked.
 
     Args:
         folder: of the result.
         files: as there.
         what: of whom the folder is, for the message.
 
-    Returns:
-        The tables, and the summary.
-
     Raises:
-        DataError: a file is missing.
+        DataError: a file is missing or damaged; later, what is asked for is missing, or of another type or size.
     """
-    from crowdzoo.files.arrow import read_parquet
 
-    folder = Path(folder)
-    for name in files:
-        if not (folder / name).is_file():
-            raise DataError(f"{folder} is not {what}'s folder: it has no {name}.")
-    tables = [read_parquet(folder / name) for name in files[:-1]]
-    return tables, json.loads((folder / files[-1]).read_text(encoding="utf-8"))
+    def __init__(self, folder: str | os.PathLike[str], files: Sequence[str], what: str):
+        from crowdzoo.files.arrow import read_parquet
+        from crowdzoo.files.json import read_json
+
+        self.folder = Path(folder)
+        for name in files:
+            if not (self.folder / name).is_file():
+                raise DataError(f"{self.folder} is not {what}'s folder: it has no {name}.")
+        self.tables = {name: read_parquet(self.folder / name) for name in files[:-1]}
+        self.file = files[-1]
+        self.summary = read_json(self.folder / self.file, constants=True)
+        if not isinstance(self.summary, dict):
+            raise self._error(self.file, f"holds no object, but {short_repr(self.summary)}")
+
+    def has(self, file: str, column: str) -> bool:
+        """Whether a table has a column."""
+        return column in self.tables[file].column_names
+
+    def names(self, file: str, column: str) -> NDArray[Any]:
+        """A column of names: int64 [n] or objects [n]."""
+        import pyarrow as pa
+
+        array = self._column(file, column)
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type) or _is_number(array.type)):
+            raise self._error(file, f"column '{column}' holds {array.type}, not names")
+        return array.to_numpy(zero_copy_only=False)
+
+    def numbers(self, file: str, column: str, *shape: int, whole: bool = False) -> NDArray[Any]:
+        """A column of numbers [n], or of lists of them [n, *shape].
+
+        Args:
+            file: name of the table's file.
+            column: its name.
+            shape: lengths of the lists, and of the lists in them.
+            whole: the numbers are integers.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        array = self._column(file, column)
+        length = len(array)
+        for size in shape:
+            is_list = pa.types.is_list(array.type)
+            if not is_list or array.null_count or pc.list_value_length(array).unique().to_pylist() not in ([size], []):
+                raise self._error(file, f"column '{column}' holds no lists of {size} numbers")
+            array = array.flatten()
+        if not (pa.types.is_integer(array.type) if whole else _is_number(array.type)) or array.null_count:
+            raise self._error(file, f"column '{column}' holds {array.type} or gaps, not numbers")
+        return array.to_numpy(zero_copy_only=False).reshape(length, *shape)
+
+    def codes(self, file: str, column: str, number: int) -> NDArray[Any]:
+        """A column of codes from 0 to number - 1."""
+        found = self.numbers(file, column, whole=True)
+        if len(found) and not 0 <= found.min() <= found.max() < number:
+            raise self._error(file, f"column '{column}' holds a code outside of 0 to {number - 1}")
+        return found
+
+    def value(self, key: str, *kinds: type | None) -> Any:
+        """A value of the summary that is of one of some types; None stands for null."""
+        value = self._listed(key)
+        if type(value) not in kinds and not (value is None and None in kinds):
+            raise self._error(self.file, f"{key!r} is {short_repr(value)}")
+        return value
+
+    def list_of_names(self, key: str) -> list[Any]:
+        """A list of strings and integers of the summary."""
+        value = self._listed(key)
+        if not isinstance(value, list) or any(type(name) not in (str, int, float, bool) for name in value):
+            raise self._error(self.file, f"{key!r} is no list of names, but {short_repr(value)}")
+        return value
+
+    def list_of_numbers(self, key: str, *shape: int | None, whole: bool = False) -> NDArray[Any]:
+        """A list of numbers of the summary, [*shape]; None is any length."""
+        value = self._listed(key)
+        try:
+            array = np.asarray(value if isinstance(value, list) else None)
+        except ValueError:  # lists of different lengths
+            array = np.asarray(None)
+        if array.size == 0 and array.dtype.kind == "f":
+            array = array.reshape([size or 0 for size in shape]) if 0 in [size or 0 for size in shape] else array
+        fits = array.ndim == len(shape) and all(
+            size in (None, have) for size, have in zip(shape, array.shape, strict=True)
+        )
+        if array.dtype.kind not in ("i" if whole and array.size else "if") or not fits:
+            raise self._error(self.file, f"{key!r} does not hold the numbers that belong there: {short_repr(value)}")
+        return array.astype(np.int64 if whole else np.float64)
+
+    def _column(self, file: str, column: str) -> pa.Array:
+        from crowdzoo.files.arrow import one_array
+
+        if self.tables[file].column_names.count(column) != 1:
+            raise self._error(file, f"has no column '{column}', or two")
+        return one_array(self.tables[file].column(column))
+
+    def _listed(self, key: str) -> Any:
+        if key not in self.summary:
+            raise self._error(self.file, f"has no {key!r}")
+        return self.summary[key]
+
+    def _error(self, file: str, reason: str) -> DataError:
+        return DataError(f"{self.folder / file} {reason}. Aggregate again, or copy the folder again.")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

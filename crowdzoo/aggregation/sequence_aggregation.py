@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import _lists, _names
-from crowdzoo.aggregation.result_files import read_result, write_result
+from crowdzoo.aggregation.result_files import ReadResult, write_result
 from crowdzoo.errors import DataError
 from crowdzoo.sequences.tags import Span, TagSet, spans_of
 
@@ -311,38 +311,40 @@ class SequenceAggregation:
         Raises:
             DataError: a file is missing.
         """
-        (tokens, annotators), summary = read_result(folder, FILES, "a sequence aggregation")
-        count = len(summary["classes"])
+        found = ReadResult(folder, FILES, "a sequence aggregation")
+        tokens, annotators, summary = FILES
+        classes, tasks = found.list_of_names("classes"), found.list_of_names("tasks")
+        count = len(classes)
 
-        def numbers(table: pa.Table, name: str, *shape: int) -> NDArray[Any]:
-            values = table.column(name).combine_chunks()
-            for _ in shape:
-                values = values.flatten()
-            return values.to_numpy(zero_copy_only=False).reshape(-1, *shape)
+        def optional(column: str, *shape: int) -> NDArray[np.float64] | None:
+            return found.numbers(annotators, column, *shape) if found.has(annotators, column) else None
 
-        def optional(name: str) -> NDArray[np.float64] | None:
-            return None if summary[name] is None else np.asarray(summary[name], np.float64)
+        def listed(key: str, *shape: int) -> NDArray[np.float64] | None:
+            return None if found.value(key, list, None) is None else found.list_of_numbers(key, *shape)
 
-        columns = set(annotators.column_names)
+        labels = found.codes(tokens, "label_code", count)
+        starts = found.list_of_numbers("starts", len(tasks) + 1, whole=True)
+        if starts[0] != 0 or starts[-1] != len(labels) or (np.diff(starts) < 0).any():
+            raise DataError(f"{Path(folder) / summary}: 'starts' does not fit the {len(labels):,} tokens of {tokens}.")
         return cls(
-            posteriors=numbers(tokens, "posteriors", count),
-            starts=np.asarray(summary["starts"], np.int64),
-            labels=numbers(tokens, "label_code"),
-            confusions=numbers(annotators, "confusion", count, count) if "confusion" in columns else None,
-            transitions=optional("transitions"),
-            first=optional("first"),
-            reliability=numbers(annotators, "reliability") if "reliability" in columns else None,
-            log_likelihood=summary["log_likelihood"],
-            history=tuple(summary["history"]),
-            converged=summary["converged"],
-            num_iterations=summary["num_iterations"],
-            tasks=_names(summary["tasks"]),
-            annotators=_names(annotators.column("annotator").to_pylist()),
-            classes=_names(summary["classes"]),
-            annotators_per_task=np.asarray(summary["annotators_per_task"], np.int64),
-            tasks_per_annotator=numbers(annotators, "tasks"),
-            method=summary["method"],
-            scheme=summary["scheme"],
+            posteriors=found.numbers(tokens, "posteriors", count),
+            starts=starts,
+            labels=labels,
+            confusions=optional("confusion", count, count),
+            transitions=listed("transitions", count, count),
+            first=listed("first", count),
+            reliability=optional("reliability"),
+            log_likelihood=found.value("log_likelihood", float, int, None),
+            history=tuple(found.list_of_numbers("history", None).tolist()),
+            converged=found.value("converged", bool),
+            num_iterations=found.value("num_iterations", int),
+            tasks=_names(tasks),
+            annotators=_names(found.names(annotators, "annotator").tolist()),
+            classes=_names(classes),
+            annotators_per_task=found.list_of_numbers("annotators_per_task", len(tasks), whole=True),
+            tasks_per_annotator=found.numbers(annotators, "tasks", whole=True),
+            method=found.value("method", str),
+            scheme=found.value("scheme", str),
         )
 
     def _tokens_table(self) -> pa.Table:

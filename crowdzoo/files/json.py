@@ -65,8 +65,12 @@ def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
     return row
 
 
-def read_json(path: str | os.PathLike[str]) -> Any:
+def read_json(path: str | os.PathLike[str], *, constants: bool = False) -> Any:
     """Reads a file that holds one JSON value.
+
+    Args:
+        path: of the file.
+        constants: take NaN, Infinity and -Infinity, as Python's json module writes them.
 
     Raises:
         DataError: not a regular file, or not JSON; with file and line.
@@ -74,7 +78,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     with open_regular(path) as file:
         content = file.read()
     try:
-        return parse_json(content.removeprefix(b"\xef\xbb\xbf"))
+        return _parse(content.removeprefix(b"\xef\xbb\xbf"), _strict_object, float if constants else _refuse_constant)
     except JsonError as error:
         place = os.fspath(path) + (f", row {error.line}" if error.line else "")
         raise DataError(f"{place}: {error}. Copy or write the file again.") from None

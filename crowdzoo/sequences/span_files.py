@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crowdzoo._vocabulary import names_array
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
 from crowdzoo.sequences.text_lines import (
@@ -33,6 +34,7 @@ from crowdzoo.sequences.tokens import split_tokens
 __all__ = ["read_spans", "write_spans"]
 
 _KEYS = ("task", "annotator", "gold", "text", "tokens", "spans")
+_HEAD = ("tasks", "annotators", "classes")
 
 
 def read_spans(
@@ -57,6 +59,10 @@ def read_spans(
 
     Ids are compared as text: 7 and "7" are one, and where all are integers they become integers. UTF-8; gzip where the
     name ends in .gz. The file is read line by line; blank lines are passed over.
+
+    A first line with nothing but `tasks`, `annotators` or `classes`, lists of names in the order of their codes, says
+    what the other lines cannot: names that nobody used, another order, integers that are strings. `write_spans` writes
+    one where it is needed.
 
     Args:
         path: of the file.
@@ -96,16 +102,23 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
         path: of the file, which appears when it is complete; compressed where the name ends in .gz.
 
     Returns:
-        The path. What is read back is equal, but for annotators who labelled nothing, types that nobody used (pass
-        `annotators` and `types` to `read_spans`), and the order of the classes if it was not the sorted one.
+        The path. What is read back is equal.
 
     Raises:
-        DataError: a token or text that is no UTF-8, or tokens of a text that are white space or have other characters
-            between them.
+        DataError: a token, text or name that is no UTF-8, names that are neither strings nor integers, or tokens of a
+            text that are white space or have other characters between them.
     """
     gold = None if sequences.gold is None else sequences.gold_tags()
 
+    for what in ("tasks", "annotators"):
+        for name in getattr(sequences.annotations, what).tolist():
+            if isinstance(name, bool) or not isinstance(name, (str, int)) or not is_text(str(name)):
+                raise DataError(f"{what} hold {name!r}; a file holds names that are strings or integers, in UTF-8.")
+
     def lines() -> Iterator[str]:
+        first = _head(sequences, gold)
+        if first:
+            yield json.dumps(first, ensure_ascii=False) + "\n"
         for task, (tokens, name) in enumerate(zip(sequences.tokens, sequences.annotations.tasks.tolist(), strict=True)):
             head: dict[str, Any] = {"task": name}
             offsets = None
@@ -136,6 +149,21 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
     return write_lines(path, lines())
 
 
+def _head(sequences: CrowdSequences, gold: list[list[str]] | None) -> dict[str, list[Any]]:
+    """The first line: those names that reading would not find, or find in another order."""
+    crowd = sequences.annotations
+    used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
+    said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
+    said |= {tag for tags in gold or () for tag in tags}
+    found = {
+        "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks"),
+        "annotators": _sorted_names(used),
+        "classes": name_array(allowed_tags({tag[2:] for tag in said if tag != OUTSIDE}, sequences.scheme)),
+    }
+    own = {"tasks": crowd.tasks, "annotators": crowd.annotators, "classes": name_array(sequences.classes)}
+    return {key: own[key].tolist() for key in _HEAD if own[key].tolist() != found[key].tolist()}
+
+
 @dataclass
 class _Sentence:
     """What the first line of a task said."""
@@ -164,16 +192,22 @@ class _Spans:
     answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
     bad: list[BadRow] = field(default_factory=list)
     num_bad: int = 0
+    tasks: list[Any] | None = None  # as the first line names them
+    classes: list[str] | None = None
 
     def read(self) -> None:
+        is_first = True
         for number, line in read_lines(self.name, self._note):
             if line is not None and line.strip(" \t"):
                 try:
-                    self._line(number, line)
+                    self._line(number, line, is_first)
+                    is_first = False
                 except _BadValueError as problem:
                     self._note(BadRow(self.name, number, problem.key, problem.value, problem.reason))
         if not self.sentences and not self.num_bad:
             raise DataError(f"{self.name} has no sentences.")
+        if self.tasks is not None and [str(name) for name in self.tasks] != list(self.sentences) and not self.num_bad:
+            raise DataError(f"{self.name}: the tasks are not those that the first line names, in their order.")
         with_gold = [sentence.gold is not None for sentence in self.sentences.values()]
         if any(with_gold) and not all(with_gold) and not self.num_bad:
             for task, sentence in self.sentences.items():
@@ -189,14 +223,16 @@ class _Spans:
         if len(self.bad) < SHOWN:
             self.bad.append(problem)
 
-    def _line(self, number: int, line: str) -> None:
+    def _line(self, number: int, line: str, is_first: bool) -> None:
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            problem = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
-            raise _BadValueError(None, shorten(line), f"is not JSON: {problem}.") from None
+            row = parse_json(line)
+        except JsonError as error:
+            raise _BadValueError(None, shorten(line), f"{error}.") from None
         if not isinstance(row, dict):
             raise _BadValueError(None, shorten(line), "is not a JSON object.")
+        if is_first and row and set(row) <= set(_HEAD):
+            self._names(row)
+            return
         for key in row:
             if key not in _KEYS:
                 raise _BadValueError(key, shown(row[key]), f"stands under an unknown key; there are {', '.join(_KEYS)}."
@@ -239,6 +275,26 @@ class _Spans:
             )
         sentence.lines[annotator] = number
         self.answers.append((sentence.code, annotator, tags))
+
+    def _names(self, row: dict[str, Any]) -> None:
+        """The first line of names; what was passed as an argument counts more."""
+        for key, names in row.items():
+            known = isinstance(names, list) and all(type(name) in (str, int) for name in names)
+            if not known or not all(is_text(str(name)) for name in names):
+                raise _BadValueError(key, shown(names), "is no list of names.")
+            try:
+                if key == "classes":
+                    tag_set = TagSet(names, self.scheme)
+                else:
+                    names_array(names, key)
+            except (ValueError, TypeError) as error:
+                raise _BadValueError(key, shown(names), f"cannot be taken: {error}") from None
+            if key == "tasks":
+                self.tasks = names
+            elif key == "annotators" and self.annotators is None:
+                self.annotators = names_array(names, key)
+            elif key == "classes" and self.types is None:
+                self.types, self.classes = tag_set.types, names
 
     def _id(self, row: dict[str, Any], key: str, required: bool) -> str | None:
         value = row.get(key)
@@ -368,7 +424,8 @@ class _Spans:
         sentences = list(self.sentences.values())
         types = {tag[2:] for _, _, tags in self.answers for tag in tags if tag != OUTSIDE}
         types |= {tag[2:] for sentence in sentences for tag in sentence.gold or () if tag != OUTSIDE}
-        tag_set = TagSet(allowed_tags(types if self.types is None else self.types, self.scheme), self.scheme)
+        allowed = allowed_tags(types if self.types is None else self.types, self.scheme)
+        tag_set = TagSet(self.classes or allowed, self.scheme)
         names = self.annotators
         if names is None:
             names = _sorted_names({name for _, name, _ in self.answers})
@@ -379,7 +436,7 @@ class _Spans:
             np.repeat(np.array([task for task, _, _ in self.answers], np.int64), lengths),
             np.repeat(np.array([place[name] for _, name, _ in self.answers], np.int64), lengths),
             tag_set.codes(tag for _, _, tags in self.answers for tag in tags),
-            names_array(integers_if_all(list(self.sentences)), "tasks"),
+            names_array(self.tasks or integers_if_all(list(self.sentences)), "tasks"),
             names,
             name_array(tag_set.classes),
             positions=np.concatenate([np.arange(length) for length in lengths]) if lengths else np.empty(0, np.int64),

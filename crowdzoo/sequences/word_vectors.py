@@ -96,7 +96,7 @@ class _Reader:
     def _is_header(self, line: str) -> bool:
         """Whether the first line is word2vec's "count size"."""
         fields = line.split(" ")
-        if len(fields) != 2 or not all(field.isascii() and field.isdigit() for field in fields):
+        if len(fields) != 2 or not all(field.isascii() and field.isdigit() and len(field) < 18 for field in fields):
             return False
         if int(fields[1]) != self.size:
             if self.size == 1:

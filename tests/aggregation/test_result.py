@@ -165,3 +165,58 @@ def test_methods_sign_their_results():
 def test_unknown_names_are_answered_with_the_nearest(method, settings, message):
     with pytest.raises(ConfigError, match=message):
         create(method, **settings)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("classes", "abcdefgh", "'classes' is no list of names, but 'abcdefgh'"),
+        ("classes", ["cat"], "'posteriors' holds no lists of 1 numbers|holds a code outside of 0 to 0"),
+        ("classes", [["cat"], "dog"], "'classes' is no list of names"),
+        ("class_prior", [0.5, "x"], "'class_prior' does not hold the numbers that belong there"),
+        ("class_prior", [1.0], "'class_prior' does not hold the numbers that belong there"),
+        ("history", 7, "'history' does not hold the numbers that belong there"),
+        ("history", [10**400], "'history' does not hold the numbers that belong there"),
+        ("converged", "yes", "'converged' is 'yes'"),
+        ("num_iterations", True, "'num_iterations' is True"),
+        ("method", None, "'method' is None"),
+    ],
+)
+def test_a_summary_that_says_something_else_is_named(key, value, reason, tmp_path):
+    folder = DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps({**summary, key: value}))
+    with pytest.raises(DataError, match=reason):
+        Aggregation.from_parquet(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"null", b"[]", b"{", b"[" * 10_000, b'{"a": 1, "a": 2}', b"\xff", b"{}"])
+def test_a_summary_that_is_none_is_named(content, tmp_path):
+    folder = DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    (folder / "summary.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"summary\.json"):
+        Aggregation.from_parquet(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "values"),
+    [
+        ("tasks", "posteriors", [[1.0], [0.5, 0.5], [0.5, 0.25, 0.25]]),
+        ("tasks", "posteriors", [None, [0.5, 0.5], [0.5, 0.5]]),
+        ("tasks", "label_code", [0, 1, 2]),
+        ("tasks", "label_code", [0.0, 1.0, 1.0]),
+        ("tasks", "task", [["a"], ["b"], ["c"]]),
+        ("tasks", "annotations", ["1", "2", "3"]),
+        ("annotators", "confusion", [[[1.0, 0.0]], [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]]),
+        ("annotators", "annotator", None),
+    ],
+)
+def test_a_table_that_holds_something_else_is_named(name, column, values, tmp_path):
+    folder = DawidSkene().fit(crowd()).to_parquet(tmp_path / "result")
+    path = folder / f"{name}.parquet"
+    table = pyarrow.parquet.read_table(path)
+    place = table.column_names.index(column)
+    table = table.remove_column(place) if values is None else table.set_column(place, column, pyarrow.array(values))
+    pyarrow.parquet.write_table(table, path)
+    with pytest.raises(DataError, match=rf"{name}\.parquet.*'{column}'"):
+        Aggregation.from_parquet(folder)

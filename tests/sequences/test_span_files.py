@@ -1,5 +1,6 @@
 """JSON lines of spans: what reads, what is refused and how, and that what is written comes back."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -317,3 +318,65 @@ def test_half_a_character_is_not_written_and_no_file_appears(here):
     with pytest.raises(DataError, match="half a character"):
         write_spans(CrowdSequences([["\ud83d"]], crowd.annotations), "b.jsonl")
     assert [path.name for path in here.iterdir()] == ["a.jsonl"]
+
+
+def sentences_of(annotators, tasks=("s",), classes=("O", "B-PER", "I-PER"), said=None):
+    """Each annotator in turn labels the one token of a task."""
+    said = range(len(annotators)) if said is None else said
+    names = np.empty(len(annotators), object if isinstance(annotators[0], str) else np.int64)
+    names[:] = annotators
+    tasks = np.array(tasks, object)
+    crowd = Annotations(
+        "sequence", [0] * len(said), said, [1] * len(said), tasks, names, np.array(classes, object),
+        positions=[0] * len(said),
+    )  # fmt: skip
+    return CrowdSequences([["Anna"]] * len(tasks), crowd)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "head"),
+    [
+        (sentences_of([1, 2, 10]), {"tasks": None}),
+        (sentences_of([10, 2]), {"annotators": [10, 2]}),
+        (sentences_of(["2", "10"]), {"annotators": ["2", "10"]}),
+        (sentences_of(["ann", "bob"], said=[1]), {"annotators": ["ann", "bob"]}),
+        (sentences_of(["ann"], tasks=["7"]), {"tasks": ["7"]}),
+        (sentences_of(["ann"], classes=("I-PER", "O", "B-PER")), {"classes": ["I-PER", "O", "B-PER"]}),
+        (sentences_of(["ann"], classes=("O", "B-LOC", "B-PER", "I-LOC", "I-PER")), {"classes": [
+            "O", "B-LOC", "B-PER", "I-LOC", "I-PER"]}),
+    ],
+)  # fmt: skip
+def test_names_that_reading_would_not_find_stand_in_a_first_line(sentences, head, tmp_path):
+    path = write_spans(sentences, tmp_path / "s.jsonl")
+    first = json.loads(path.read_text().splitlines()[0])
+    assert first == head if None not in head.values() else "spans" in first
+    assert read_spans(path) == sentences
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"annotators": "abc"}', "column 'annotators': 'abc' is no list of names"),
+        ('{"classes": "abcdefgh"}', "column 'classes': 'abcdefgh' is no list of names"),
+        ('{"annotators": ["a", "a"]}', "cannot be taken: annotators holds 'a' twice"),
+        ('{"classes": ["O", "B-X"]}', "cannot be taken"),
+        ('{"tasks": ["other"]}', "the tasks are not those that the first line names"),
+        ('{"annotators": ["bob"]}', "'ann' is not one of the annotators"),
+        ('{"task": 1, "task": 2}', "holds the key 'task' twice"),
+        ("[" * 10_000, "is nested deeper than 100 levels"),
+    ],
+)
+def test_a_broken_first_line_is_named(line, reason, tmp_path):
+    path = tmp_path / "s.jsonl"
+    path.write_text(line + '\n{"task": "s", "annotator": "ann", "tokens": ["Anna"], "spans": []}\n')
+    with pytest.raises(DataError, match=reason):
+        read_spans(path)
+
+
+def test_names_that_no_file_can_hold_are_refused(tmp_path):
+    crowd = sentences_of(["ann"])
+    names = np.array([1.5], object)
+    odd = CrowdSequences(crowd.tokens, dataclasses.replace(crowd.annotations, annotators=names))
+    with pytest.raises(DataError, match=r"annotators hold 1\.5"):
+        write_spans(odd, tmp_path / "s.jsonl")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,102 @@
+"""Fuzzing of result folders: what `to_parquet` wrote, with parts replaced or damaged."""
+
+import contextlib
+import copy
+import functools
+import json
+import tempfile
+import warnings
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fuzz_annotations import TYPES, VALUES, columns_of, damaged
+from hypothesis import strategies as st
+from target import Target
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Aggregation, DawidSkene, RatingAggregation, RatingMean, SequenceAggregation, create
+from crowdzoo.errors import CrowdzooError
+
+CROWD = Annotations.from_arrays([1, 1, 2, 3], ["a", "b", "a", "b"], ["x", "y", "y", "x"])
+RATINGS = Annotations.from_arrays([1, 1, 2], ["a", "b", "a"], [1.0, 2.0, 3.0], kind="regression")
+TAGS = Annotations.from_arrays(
+    [0, 0, 0, 0], ["a", "a", "b", "b"], ["O", "B-X", "O", "O"], kind="sequence", position=[0, 1, 0, 1],
+    classes=["O", "B-X", "I-X"],
+)  # fmt: skip
+KINDS = {"classes": Aggregation, "ratings": RatingAggregation, "tags": SequenceAggregation}
+
+
+def results():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = {
+            "classes": DawidSkene().fit(CROWD),
+            "ratings": RatingMean().fit(RATINGS),
+            "tags": create("bsc-seq", kind="sequence").fit(TAGS),
+        }
+    return fitted
+
+
+@functools.cache
+def folders():
+    """Each kind's files, written once."""
+    contents = {}
+    for kind, result in results().items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = result.to_parquet(Path(folder) / "r")
+            contents[kind] = {each.name: each.read_bytes() for each in path.iterdir()}
+    return contents
+
+
+@st.composite
+def broken(draw):
+    """The files of a result, one of them changed."""
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    files = dict(folders()[kind])
+    name = draw(st.sampled_from(sorted(files)))
+    if draw(st.booleans()):
+        files[name] = draw(damaged(st.just(files[name])))
+    elif name == "summary.json":
+        summary = json.loads(files[name])
+        key = draw(st.sampled_from(sorted(summary)))
+        change = draw(st.integers(0, 2))
+        if change == 0:
+            del summary[key]
+        elif change == 1 and isinstance(summary[key], list) and summary[key]:
+            summary[key] = copy.deepcopy(summary[key])
+            summary[key][draw(st.integers(0, len(summary[key]) - 1))] = draw(VALUES)
+        else:
+            summary[key] = draw(VALUES)
+        files[name] = json.dumps(summary).encode("utf-8", "surrogatepass")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_bytes(files[name])
+            table = pq.read_table(path)
+            place = draw(st.integers(0, table.num_columns - 1))
+            if draw(st.booleans()):
+                table = table.remove_column(place)
+            else:
+                values = [draw(st.sampled_from([None, 0, 1, 7, -1, 0.5, float("nan"), "a"]))] * table.num_rows
+                column = columns_of(draw(TYPES), values)
+                table = table.set_column(place, table.column_names[place], column)
+            try:
+                pq.write_table(table, path)
+                files[name] = path.read_bytes()
+            except pa.ArrowException:  # no such type in Parquet
+                pass
+    return files
+
+
+def reads(files):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        for reader in KINDS.values():
+            with contextlib.suppress(CrowdzooError):
+                found = reader.from_parquet(folder)
+                assert len(found.tasks) + 1 == len(getattr(found, "starts", [*found.tasks, 0]))
+
+
+TARGETS = {"results": Target(broken(), reads, 60)}
