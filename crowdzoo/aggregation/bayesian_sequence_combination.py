@@ -32,7 +32,7 @@ class BayesianSequenceCombination:
     began a span too early is likely to go on with it: such errors come in runs, and count for less than as many
     independent ones. Rows ~ Dirichlet: `prior` for what the scheme allows after `before` (a thousandth of it for what
     it forbids), and `diagonal` more for the right tag; where the scheme forbids that one after `before`, for the tag
-    that begins such a span.
+    that begins such a span; and `votes`, which grows with the data (see `HMMCrowd`).
 
     Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s.
 
@@ -41,6 +41,8 @@ class BayesianSequenceCombination:
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
         prior: pseudo-count of every cell that the scheme allows, 1e-3 or more.
         diagonal: further pseudo-count of the right tag.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
         transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
         words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
         scheme: of annotations without tokens; `CrowdSequences` bring their own.
@@ -54,6 +56,7 @@ class BayesianSequenceCombination:
     tol: float = 1e-6
     prior: float = 1.0
     diagonal: float = 3.0
+    votes: float = 0.2
     transitions: float = 1.0
     words: float = 0.1
     scheme: str = "BIO"
@@ -64,6 +67,7 @@ class BayesianSequenceCombination:
         check_number("tol", self.tol, 0)
         check_number("prior", self.prior, LEAST_PRIOR / RARE)
         check_number("diagonal", self.diagonal, 0)
+        check_number("votes", self.votes, 0)
         check_number("transitions", self.transitions, LEAST_PRIOR)
         check_number("words", self.words, 0)
         check_scheme(self.scheme)
@@ -85,7 +89,7 @@ class BayesianSequenceCombination:
         """
         table = SequenceTable.of(sequences, "BSC-seq", self.scheme)
         contexts = table.annotators * (len(table.tag_set.classes) + 1) + table.previous
-        priors = ChainPriors(self._says(table.tag_set), self.transitions, self.words)
+        priors = ChainPriors(self._says(table.tag_set), self.transitions, self.words, self.votes)
         return fit_chain("bsc-seq", "BSC-seq", table, contexts, priors, self.max_iter, self.tol, self.seed)
 
     def _says(self, tag_set: TagSet) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.base import warn_not_converged
 from crowdzoo.aggregation.compiled import compiled
-from crowdzoo.aggregation.dirichlet import expected_logs
+from crowdzoo.aggregation.dirichlet import expected_logs, log_gamma
 from crowdzoo.aggregation.majority_vote import MajorityVote
 from crowdzoo.aggregation.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
 from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation, SequenceTable
@@ -25,11 +25,14 @@ class ChainPriors:
         says: of what an annotator says, in each of C contexts, `[context, true, said]`, [C, K, K].
         transitions: of each class after each, and of each class at the beginning.
         words: of each word in each class; 0 leaves words out.
+        votes: how much the votes' own estimate of every annotator counts, as a share of the data: the priors of what
+            annotators say also hold this many times the counts under vote shares.
     """
 
     says: NDArray[np.float64]
     transitions: float
     words: float
+    votes: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +92,8 @@ def fit_chain(
     Returns:
         Posteriors under the last beliefs, the most probable path of each sentence under them, posterior means.
     """
-    model = _Model(table, contexts, priors)
-    sums = model.first_sums(seed)
+    model = _Model(table, contexts, priors, seed)
+    sums = model.start
     history: list[float] = []
     while True:
         logs = model.expected(sums)
@@ -107,7 +110,7 @@ def fit_chain(
 
 
 class _Model:
-    def __init__(self, table: SequenceTable, contexts: NDArray[np.int64], priors: ChainPriors):
+    def __init__(self, table: SequenceTable, contexts: NDArray[np.int64], priors: ChainPriors, seed: int):
         self.table = table
         self.contexts = contexts
         self.priors = priors
@@ -129,18 +132,37 @@ class _Model:
             place = np.full(table.num_words, -1)
             place[known] = np.arange(len(known))
             self.words = place[table.words]
+        self.start = self._start(seed)
+        # the part of the annotators' priors that grows with the data, laid out as `_Sums.says`, and its own constant
+        self.votes = priors.votes * self.start.says
+        self.votes_constant = self._votes_constant()
 
     # === From paths to beliefs ===
 
-    def first_sums(self, seed: int) -> _Sums:
-        """Counts under vote shares, token by token."""
-        shares = MajorityVote(seed=seed).fit(self.table.as_classification()).posteriors[self.chosen]
-        begins = np.zeros(len(shares), bool)
-        begins[self.starts[:-1]] = True
+    def _start(self, seed: int) -> _Sums:
+        """Counts under vote shares, token by token; transitions are those of annotators' own tags.
+
+        Products of neighbouring shares would not do: where annotators begin a span at different tokens, they count a
+        change of class at each.
+        """
+        table, num_classes = self.table, self.num_classes
+        shares = MajorityVote(seed=seed).fit(table.as_classification()).posteriors[self.chosen]
+        weights = 1 / np.bincount(table.tokens, minlength=table.num_tokens)[table.tokens]
+        inner = table.previous < num_classes
+        pairs = np.zeros((num_classes, num_classes))
+        np.add.at(pairs, (table.previous[inner], table.labels[inner]), weights[inner])
         first, after, _ = self.allowed
-        inner = np.flatnonzero(~begins)
-        pairs = shares[inner - 1].T @ shares[inner]
-        return self.sums(ChainCounts(shares, shares[begins].sum(axis=0) * first, pairs * after, 0.0))
+        begins = shares[self.starts[:-1]].sum(axis=0)
+        return self.sums(ChainCounts(shares, begins * first, pairs * after, 0.0))
+
+    def _votes_constant(self) -> float:
+        """Log B(prior) - log B(prior with votes), summed over all rows; B is the Dirichlet's normaliser."""
+        num_contexts = len(self.priors.says)
+        total = 0.0
+        for context, prior in enumerate(self.priors.says):
+            votes = self.votes[context::num_contexts]
+            total += len(votes) * _log_normaliser(prior.T[None]) - _log_normaliser(votes + prior.T)
+        return total
 
     def sums(self, found: ChainCounts) -> _Sums:
         table = self.table
@@ -161,8 +183,10 @@ class _Model:
         divergence = 0.0
         for context, prior in enumerate(self.priors.says):
             mine = slice(context, None, num_contexts)
-            says[mine], part = expected_logs(sums.says[mine], prior.T)
+            says[mine], part = expected_logs(sums.says[mine] + self.votes[mine], prior.T)
             divergence += part
+        # so far from the priors without votes
+        divergence -= self.votes_constant + float((self.votes * says).sum())
         first, after, last = self.allowed
         log_first, part = self._row(sums.first, first)
         divergence += part
@@ -207,7 +231,8 @@ class _Model:
         first = _shares((sums.first + self.priors.transitions) * first_allowed)
         after = _shares((sums.after + self.priors.transitions) * after_allowed)
         num_contexts = len(self.priors.says)
-        cells = sums.says.reshape(-1, num_contexts, *self.shape[1:]) + self.priors.says.transpose(0, 2, 1)
+        cells = (sums.says + self.votes).reshape(-1, num_contexts, *self.shape[1:])
+        cells += self.priors.says.transpose(0, 2, 1)
         says = cells / cells.sum(axis=2, keepdims=True)
         words = None
         if sums.words is not None:
@@ -250,6 +275,11 @@ class _Model:
 
 def _shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return counts / counts.sum(axis=-1, keepdims=True)
+
+
+def _log_normaliser(rows: NDArray[np.float64]) -> float:
+    """Log B of Dirichlet distributions [R, said, true], summed: of the gamma functions of cells, less that of sums."""
+    return float(log_gamma(rows).sum() - log_gamma(rows.sum(axis=1)).sum())
 
 
 def _log(values: NDArray[np.generic]) -> NDArray[np.float64]:

@@ -33,6 +33,10 @@ class HMMCrowd:
       there is no I-X, with probability 0, so the most probable path is always a valid one.
     - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, and `diagonal`
       more at k), independently given the tags.
+    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares stand for the
+      truth. Annotators err at the same tokens, which the model does not know. With fixed pseudo-counts alone, the
+      more data there are the more its classes turn towards that: O comes to mean "nobody marked it", and what a single
+      annotator marked becomes a span.
     - The token's word ~ Dirichlet(`words`) for each tag (the paper's HMM has words as its emissions).
 
     Paths: forward-backward with expected logarithms, exact. Labels: Viterbi. Starts from vote shares.
@@ -42,6 +46,8 @@ class HMMCrowd:
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
         prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
         transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
         words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
         scheme: of annotations without tokens; `CrowdSequences` bring their own.
@@ -55,6 +61,7 @@ class HMMCrowd:
     tol: float = 1e-6
     prior: float = 1.0
     diagonal: float = 3.0
+    votes: float = 0.2
     transitions: float = 1.0
     words: float = 0.1
     scheme: str = "BIO"
@@ -65,6 +72,7 @@ class HMMCrowd:
         check_number("tol", self.tol, 0)
         check_number("prior", self.prior, LEAST_PRIOR)
         check_number("diagonal", self.diagonal, 0)
+        check_number("votes", self.votes, 0)
         check_number("transitions", self.transitions, LEAST_PRIOR)
         check_number("words", self.words, 0)
         check_scheme(self.scheme)
@@ -91,7 +99,7 @@ class HMMCrowd:
         table = SequenceTable.of(sequences, "HMM-crowd", self.scheme)
         count = len(table.tag_set.classes)
         says = self.prior + self.diagonal * np.eye(count)
-        priors = ChainPriors(says[None], self.transitions, self.words)
+        priors = ChainPriors(says[None], self.transitions, self.words, self.votes)
         return fit_chain(
             "hmm-crowd", "HMM-crowd", table, table.annotators, priors, self.max_iter, self.tol, self.seed
         )  # fmt: skip

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
 from crowdzoo.aggregation.markov_chain import LogChain, forward_backward, viterbi
+from crowdzoo.datasets.generated_abstracts import generated_abstracts
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, span_scores, tag_problems, tags_of
 
 MODELS = [HMMCrowd, BayesianSequenceCombination]
@@ -175,12 +176,13 @@ def priors_by_hand(model):
 
 
 @both
-def test_posteriors_and_bound_are_those_of_all_paths(model):
+@pytest.mark.parametrize("votes", [0, 0.6])
+def test_posteriors_and_bound_are_those_of_all_paths(model, votes):
     """Without words, on two short sentences: beliefs from their definitions, sums over all paths one by one."""
     from scipy.special import digamma, gammaln
 
     crowd = crowd_of([{0: "B-X I-X O", 1: "B-X O O"}, {0: "O B-X", 2: "O O"}], types=("X",))
-    settings_ = {"words": 0, "prior": 0.7, "diagonal": 1.5, "transitions": 0.4}
+    settings_ = {"words": 0, "prior": 0.7, "diagonal": 1.5, "votes": votes, "transitions": 0.4}
     with pytest.warns(ConvergenceWarning):
         one = model(max_iter=1, tol=0, **settings_).fit(crowd)
     first_ok, after_ok, _ = crowd.tag_set.follows()
@@ -213,7 +215,7 @@ def test_posteriors_and_bound_are_those_of_all_paths(model):
         log_says = np.empty((3, *prior.shape))
         for r in range(3):
             for c, k in product(range(len(prior)), range(3)):
-                log_says[r, c, k], part = row(says[r, c, k], prior[c, k])
+                log_says[r, c, k], part = row(says[r, c, k], prior[c, k] + votes * voted[r, c, k])
                 total += part
         return LogChain(log_first, log_after, np.zeros(3)), log_says, total
 
@@ -230,11 +232,17 @@ def test_posteriors_and_bound_are_those_of_all_paths(model):
 
     shares, pairs = [], []
     for task, length in enumerate(crowd.lengths):
-        votes = np.array([[np.mean(dense[task, t][dense[task, t] >= 0] == k) for k in range(3)] for t in range(length)])
-        shares.append(votes)
-        pairs.append(sum(np.outer(votes[t - 1], votes[t]) for t in range(1, length)) * after_ok)
+        said = [dense[task, t][dense[task, t] >= 0] for t in range(length)]
+        shares.append(np.array([[np.mean(tags == k) for k in range(3)] for tags in said]))
+        # a pair of tags counts for each annotator of the sentence alike
+        who = [r for r in range(3) if dense[task, 0, r] >= 0]
+        pair = np.zeros((3, 3))
+        for t, r in product(range(1, length), who):
+            pair[dense[task, t - 1, r], dense[task, t, r]] += 1 / len(who)
+        pairs.append(pair * after_ok)
     current = sums(shares, pairs)
     current = (current[0] * first_ok, *current[1:])
+    voted = current[2]
     history = []
     for _ in range(2):
         chain, log_says, divergence = beliefs(*current)
@@ -262,7 +270,7 @@ def test_posteriors_and_bound_are_those_of_all_paths(model):
     np.testing.assert_allclose(one.history, history, rtol=1e-10)
     np.testing.assert_allclose(one.posteriors, np.concatenate(posteriors), atol=1e-10)
     if model is HMMCrowd:
-        says = (counts[2] + prior)[:, 0]
+        says = (counts[2] + votes * voted + prior)[:, 0]
         np.testing.assert_allclose(one.confusions, says / says.sum(axis=2, keepdims=True), atol=1e-8)
     after = (counts[1] + 0.4) * after_ok
     np.testing.assert_allclose(one.transitions, after / after.sum(axis=1, keepdims=True), atol=1e-10)
@@ -355,6 +363,19 @@ def _pairs(crowd, who):
     tasks, answers = crowd.answers_of(who)
     for task, tags in zip(tasks, answers, strict=True):
         yield from zip(crowd.gold[task].tolist(), crowd.tag_set.codes(tags).tolist(), strict=True)
+
+
+@both
+def test_more_documents_of_the_same_annotators_do_not_spoil_the_tags(model):
+    """Eight annotators of 150 long documents: with fixed pseudo-counts alone the bound leads away from the truth."""
+    crowd = generated_abstracts(150, 8)
+    gold, inside = np.concatenate(crowd.gold), {}
+    for votes in (0, 0.2):
+        found = model(words=0, votes=votes).fit(crowd).labels
+        inside[votes] = 2 * ((gold > 0) & (found > 0)).sum() / ((gold > 0).sum() + (found > 0).sum())
+    assert inside[0] < 0.76
+    assert inside[0.2] > 0.83
+    assert model().votes == 0.2
 
 
 @both

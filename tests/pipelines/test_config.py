@@ -321,7 +321,7 @@ BROKEN_SENTENCES = {
     "unknown setting of the aggregation": (
         SPANS + "aggregation: {method: hmm-crowd, word: 1}\n",
         ", aggregation: 'word' is no setting of hmm-crowd; there are 'max_iter', 'tol', 'prior', 'diagonal', "
-        "'transitions', 'words', 'scheme', 'seed'. Did you mean 'words'?",
+        "'votes', 'transitions', 'words', 'scheme', 'seed'. Did you mean 'words'?",
     ),
     "unknown method": (
         SPANS + "method: {name: deep-me}\n",
