@@ -1,13 +1,16 @@
 """CoNAL: confusions that all annotators share, and each annotator's own."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.ranges import FLAG, SCALE, STRENGTH, UNITS
 
 __all__ = ["CoNAL"]
 
@@ -92,22 +95,12 @@ class CoNAL(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if int(embedding_size) != embedding_size or embedding_size < 1:
-            raise ValueError(f"CoNAL: embedding_size must be a whole number >= 1, got {embedding_size!r}")
-        if not (separation >= 0 and np.isfinite(separation)):
-            raise ValueError(f"CoNAL: separation must be a finite number >= 0, got {separation!r}")
-        if mixing not in MIXINGS:
-            raise ValueError(f"CoNAL: unknown mixing {mixing!r}; choose one of {', '.join(MIXINGS)}.")
-        if not np.isfinite(scale):
-            raise ValueError(f"CoNAL: scale must be a finite number, got {scale!r}")
-        if instance_hidden is not None and (int(instance_hidden) != instance_hidden or instance_hidden < 1):
-            raise ValueError(f"CoNAL: instance_hidden must be a whole number >= 1 or None, got {instance_hidden!r}")
-        self.embedding_size = int(embedding_size)
-        self.separation = float(separation)
-        self.mixing = mixing
-        self.scale = float(scale)
-        self.normalize_instances = bool(normalize_instances)
-        self.instance_hidden = None if instance_hidden is None else int(instance_hidden)
+        self.embedding_size = UNITS.checked("CoNAL", "embedding_size", embedding_size)
+        self.separation = STRENGTH.checked("CoNAL", "separation", separation)
+        self.mixing = Choice(tuple(MIXINGS)).checked("CoNAL", "mixing", mixing)
+        self.scale = SCALE.checked("CoNAL", "scale", scale)
+        self.normalize_instances = FLAG.checked("CoNAL", "normalize_instances", normalize_instances)
+        self.instance_hidden = replace(UNITS, optional=True).checked("CoNAL", "instance_hidden", instance_hidden)
         self.annotator_features = self._checked(annotator_features)
 
     def _checked(self, rows: Any) -> list[list[float]] | None:

@@ -1,12 +1,15 @@
 """One confusion matrix an annotator, as probabilities: the likelihood that most methods share."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
+from crowdzoo.layers.ranges import DIAGONAL
 
 __all__ = ["ConfusionMatrices"]
 
@@ -50,12 +53,9 @@ class ConfusionMatrices(CrowdLayer):
 
     def __init__(self, num_annotators: int, diagonal: float | None = None, task: str = "classification", **kwargs: Any):
         super().__init__(num_annotators, **kwargs)
-        if task not in self.tasks:
-            raise ValueError(f"{type(self).__name__}: task must be one of {', '.join(self.tasks)}, got {task!r}")
-        self.task = task
-        if diagonal is not None and not 0 < diagonal < 1:
-            raise ValueError(f"{type(self).__name__}: diagonal must be above 0 and below 1, got {diagonal!r}")
-        self.diagonal = None if diagonal is None else float(diagonal)
+        name = type(self).__name__
+        self.task = Choice(self.tasks).checked(name, "task", task)
+        self.diagonal = replace(DIAGONAL, optional=True).checked(name, "diagonal", diagonal)
         self.kernel: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Number
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.deep_em import DeepEM
@@ -18,6 +19,8 @@ from crowdzoo.layers.expectation import (
 from crowdzoo.layers.phases import answers_of_batch
 
 __all__ = ["CrossFittedEM"]
+
+FOLDS = Number(2, 100, whole=True)  # each is a copy of the base
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -82,9 +85,7 @@ class CrossFittedEM(DeepEM):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, prior, diagonal, epochs_per_round, **kwargs)
-        if isinstance(folds, bool) or int(folds) != folds or folds < 2:
-            raise ValueError(f"CrossFittedEM: folds must be a whole number >= 2, got {folds!r}")
-        self.folds = int(folds)
+        self.folds = FOLDS.checked("CrossFittedEM", "folds", folds)
         self.task_posteriors: np.ndarray | None = None
 
     def _rounds(

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.layers.ranges import ANNOTATORS
 from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
@@ -53,10 +54,7 @@ class CrowdLayer(keras.layers.Layer):
     def __init__(self, num_annotators: int, **kwargs: Any):
         # Answers go through a logarithm: the layer casts by itself, never below float32.
         super().__init__(autocast=False, **kwargs)
-        name = type(self).__name__
-        if isinstance(num_annotators, bool) or int(num_annotators) != num_annotators or num_annotators < 1:
-            raise ValueError(f"{name}: num_annotators must be a whole number >= 1, got {num_annotators!r}")
-        self.num_annotators = int(num_annotators)
+        self.num_annotators = ANNOTATORS.checked(type(self).__name__, "num_annotators", num_annotators)
         self._num_classes: int | None = None
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
         self.supports_masking = True

@@ -2,16 +2,19 @@
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import BOTTLENECKS, CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns, vote_shares
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import compiled_with
+from crowdzoo.layers.ranges import FLAG, PHASE, SCALE
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
@@ -108,32 +111,29 @@ class CrowdsourcedLayer(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if task not in CONNECTIONS:
-            raise ValueError(f"CrowdsourcedLayer: unknown task {task!r}{_instead(task, CONNECTIONS)}")
-        if connection not in CONNECTIONS[task]:
-            raise ValueError(
-                f"CrowdsourcedLayer: unknown connection {connection!r} for task {task!r}"
+        if not isinstance(task, str) or task not in CONNECTIONS:
+            raise ConfigError(f"CrowdsourcedLayer: unknown task {short_repr(task)}{_instead(task, CONNECTIONS)}")
+        if not isinstance(connection, str) or connection not in CONNECTIONS[task]:
+            raise ConfigError(
+                f"CrowdsourcedLayer: unknown connection {short_repr(connection)} for task {task!r}"
                 f"{_instead(connection, CONNECTIONS[task])}"
             )
-        if not np.isfinite(scale):
-            raise ValueError(f"CrowdsourcedLayer: scale must be a finite number, got {scale!r}")
-        if majority_epochs is not None and (int(majority_epochs) != majority_epochs or majority_epochs < 0):
-            raise ValueError(f"CrowdsourcedLayer: majority_epochs must be a whole number >= 0, got {majority_epochs!r}")
+        name = "CrowdsourcedLayer"
+        self.scale = SCALE.checked(name, "scale", scale)
+        self.majority_epochs = replace(PHASE, least=0, optional=True).checked(name, "majority_epochs", majority_epochs)
         if majority_epochs and task == "regression":
-            raise ValueError("CrowdsourcedLayer: ratings have no majority, so majority_epochs is for classes")
+            raise ConfigError("CrowdsourcedLayer: ratings have no majority, so majority_epochs is for classes")
         self.connection = connection
         self.task = task
-        self.majority_epochs = None if majority_epochs is None else int(majority_epochs)
-        self.scale = float(scale)
         self.center, self.unit = check_unit("CrowdsourcedLayer", center, unit)
-        if anchor and (task, connection) != ("regression", "B"):
-            raise ValueError(
+        self.anchor = FLAG.checked(name, "anchor", anchor)
+        if self.anchor and (task, connection) != ("regression", "B"):
+            raise ConfigError(
                 "CrowdsourcedLayer: anchor belongs to connection 'B' of a regression, got "
                 f"connection={connection!r}, task={task!r}"
             )
         if task != "regression" and (self.center, self.unit) != (0.0, 1.0):
-            raise ValueError(f"CrowdsourcedLayer: center and unit belong to a regression, got task={task!r}")
-        self.anchor = bool(anchor)
+            raise ConfigError(f"CrowdsourcedLayer: center and unit belong to a regression, got task={task!r}")
         self.kernel: Any = None
         self.bias: Any = None
         self.shift: Any = None

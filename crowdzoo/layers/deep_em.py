@@ -14,6 +14,7 @@ from crowdzoo.layers.expectation import (
     expected_counts,
     vote_shares,
 )
+from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT
 
 __all__ = ["DeepEM"]
 
@@ -66,12 +67,10 @@ class DeepEM(ConfusionMatrices):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, task, **kwargs)
-        if not prior > 0:
-            raise ValueError(f"DeepEM: prior must be above 0, got {prior!r}")
-        if int(epochs_per_round) != epochs_per_round or epochs_per_round < 1:
-            raise ValueError(f"DeepEM: epochs_per_round must be a whole number >= 1, got {epochs_per_round!r}")
-        self.prior = float(prior)
-        self.epochs_per_round = int(epochs_per_round)
+        name = type(self).__name__
+        self.diagonal = DIAGONAL.checked(name, "diagonal", diagonal)
+        self.prior = PSEUDO_COUNT.checked(name, "prior", prior)
+        self.epochs_per_round = EPOCHS.checked(name, "epochs_per_round", epochs_per_round)
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         """See `ConfusionMatrices.build`; the matrices are not trained by gradients."""

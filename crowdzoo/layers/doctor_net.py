@@ -1,15 +1,18 @@
 """Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
 
 import copy
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.phases import compiled_with, joined
+from crowdzoo.layers.ranges import BATCH, CLASSES, FLAG, PHASE
 
 __all__ = ["DoctorNet", "VoteShareCrossentropy"]
 
@@ -118,19 +121,11 @@ class DoctorNet(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if task not in self.tasks:
-            raise ValueError(f"DoctorNet: task must be one of {', '.join(self.tasks)}, got {task!r}")
-        self.task = task
-        lowest = {"num_classes": (num_classes, 2), "heads_at_once": (heads_at_once, 1)}
-        if weight_epochs is not None:
-            lowest["weight_epochs"] = (weight_epochs, 1)
-        for name, (value, least) in lowest.items():
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"DoctorNet: {name} must be a whole number >= {least}, got {value!r}")
-        self._num_classes: int = int(num_classes)
-        self.weighted = bool(weighted)
-        self.weight_epochs = None if weight_epochs is None else int(weight_epochs)
-        self.heads_at_once = int(heads_at_once)
+        self.task = Choice(self.tasks).checked("DoctorNet", "task", task)
+        self._num_classes: int = CLASSES.checked("DoctorNet", "num_classes", num_classes)
+        self.weighted = FLAG.checked("DoctorNet", "weighted", weighted)
+        self.weight_epochs = replace(PHASE, optional=True).checked("DoctorNet", "weight_epochs", weight_epochs)
+        self.heads_at_once = BATCH.checked("DoctorNet", "heads_at_once", heads_at_once)
         self.kernel: Any = None
         self.bias: Any = None
         self.log_weight: Any = None

@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.ranges import STRENGTH
 
 __all__ = ["GeoCrowdNet"]
 
@@ -69,12 +71,11 @@ class GeoCrowdNet(ConfusionMatrices):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **kwargs)
-        if regularization not in ("F", "W", None):
-            raise ValueError(f"GeoCrowdNet: regularization must be 'F', 'W' or None, got {regularization!r}")
-        if not 0 <= strength < float("inf"):
-            raise ValueError(f"GeoCrowdNet: strength must be a finite number >= 0, got {strength!r}")
+        if regularization is not None and not (isinstance(regularization, str) and regularization in ("F", "W")):
+            received = short_repr(regularization)
+            raise ConfigError(f"GeoCrowdNet: regularization is 'F', 'W' or None. Received: regularization={received}.")
         self.regularization = regularization
-        self.strength = float(strength)
+        self.strength = STRENGTH.checked("GeoCrowdNet", "strength", strength)
 
     def call(self, inputs: Any, annotators: Any = None) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""

@@ -3,10 +3,14 @@
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Number
+
 __all__ = ["LabelUnit", "check_unit"]
+
+CENTER = Number(-1e150, 1e150)
+UNIT = Number(0, 1e150, above=True)
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -59,8 +63,4 @@ def check_unit(name: str, center: float, unit: float) -> tuple[float, float]:
     Raises:
         ValueError: center is not finite, or unit not above 0 and finite.
     """
-    if not np.isfinite(center):
-        raise ValueError(f"{name}: center must be a finite number, got {center!r}")
-    if not (np.isfinite(unit) and unit > 0):
-        raise ValueError(f"{name}: unit must be above 0 and finite, got {unit!r}")
-    return float(center), float(unit)
+    return float(CENTER.checked(name, "center", center)), float(UNIT.checked(name, "unit", unit))

@@ -1,15 +1,19 @@
 """LIA: how an annotator errs hangs on the annotator's competence and on the task's difficulty, both learnt."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
+from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.expectation import ExpectationStep, ExpectedLogLikelihood, annotation_columns, vote_shares
 from crowdzoo.layers.phases import compiled_with, joined
+from crowdzoo.layers.ranges import EPOCHS, PHASE, STRENGTH, UNITS, hidden_units
 
 __all__ = ["LIA"]
 
@@ -102,29 +106,17 @@ class LIA(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        hidden = tuple(int(units) for units in hidden)
-        if min(hidden, default=1) < 1:
-            raise ValueError(f"LIA: hidden units must be at least 1, got {list(hidden)}")
-        if form not in FORMS:
-            raise ValueError(f"LIA: form must be one of {', '.join(FORMS)}, got {form!r}")
-        numbers = {"annotator_embedding": (annotator_embedding, 1), "latent": (latent, 1)}
-        numbers |= {"epochs_per_round": (epochs_per_round, 1), "marginal_epochs": (marginal_epochs, 0)}
-        for name, (value, least) in numbers.items():
-            if int(value) != value or value < least:
-                raise ValueError(f"LIA: {name} must be a whole number >= {least}, got {value!r}")
-        if not 0 <= ridge < np.inf:
-            raise ValueError(f"LIA: ridge must be a finite number >= 0, got {ridge!r}")
+        self.hidden = hidden_units("LIA", hidden)
+        self.annotator_embedding = UNITS.checked("LIA", "annotator_embedding", annotator_embedding)
+        self.latent = UNITS.checked("LIA", "latent", latent)
+        self.form = Choice(tuple(FORMS)).checked("LIA", "form", form)
+        self.activation = _activation(activation)
+        self.epochs_per_round = EPOCHS.checked("LIA", "epochs_per_round", epochs_per_round)
+        self.marginal_epochs = replace(PHASE, least=0).checked("LIA", "marginal_epochs", marginal_epochs)
+        self.ridge = STRENGTH.checked("LIA", "ridge", ridge)
         if annotator_features is not None:
             annotator_features = _matrix(annotator_features, (self.num_annotators, None))
-        self.hidden = hidden
-        self.annotator_embedding = int(annotator_embedding)
-        self.latent = int(latent)
-        self.form = form
-        self.activation = activation
         self.annotator_features = annotator_features
-        self.epochs_per_round = int(epochs_per_round)
-        self.marginal_epochs = int(marginal_epochs)
-        self.ridge = float(ridge)
         self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
         # the networks: one table or network of embeddings, and one network each for the two tensors
         self.embedding: Any = None
@@ -385,6 +377,17 @@ class LIA(CrowdLayer):
         }
 
 
+def _activation(activation: Any) -> Any:
+    """An activation that Keras knows."""
+    try:
+        keras.activations.get(activation)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f"LIA: activation is one that Keras knows, such as 'selu'. Received: activation={short_repr(activation)}."
+        ) from error
+    return activation
+
+
 def _through(layers: list[keras.layers.Dense], x: Any) -> Any:
     for layer in layers:
         x = layer(x)
@@ -393,7 +396,10 @@ def _through(layers: list[keras.layers.Dense], x: Any) -> Any:
 
 def _matrix(numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
     """Annotators' features, checked, as lists, which a configuration can hold."""
-    array = np.asarray(numbers, dtype="float64")
+    try:
+        array = np.asarray(numbers, dtype="float64")
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"LIA: annotator_features is a table of finite numbers. {error}") from error
     fits = (
         array.ndim == 2 and array.shape[1] > 0 and all(w in (None, n) for w, n in zip(shape, array.shape, strict=True))
     )

@@ -9,6 +9,7 @@ from keras import ops
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expectation import annotation_columns, expected_counts, vote_shares
+from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy, _MaskedMean
 
 __all__ = ["MaxMIG", "MutualInformationGain"]
@@ -100,9 +101,8 @@ class MaxMIG(ConfusionMatrices):
 
     def __init__(self, num_annotators: int, smoothing: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
-        if not 0 < smoothing < float("inf"):
-            raise ValueError(f"MaxMIG: smoothing must be a finite number above 0, got {smoothing!r}")
-        self.smoothing = float(smoothing)
+        self.diagonal = DIAGONAL.checked("MaxMIG", "diagonal", diagonal)
+        self.smoothing = PSEUDO_COUNT.checked("MaxMIG", "smoothing", smoothing)
         self.prior: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

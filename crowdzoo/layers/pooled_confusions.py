@@ -6,8 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns
+from crowdzoo.layers.ranges import DIAGONAL, FLAG, STRENGTH, UNITS
 from crowdzoo.layers.rows import take_rows
 
 __all__ = ["PooledConfusions"]
@@ -76,19 +78,11 @@ class PooledConfusions(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if form not in FORMS:
-            raise ValueError(f"PooledConfusions: unknown form {form!r}; choose one of {', '.join(FORMS)}")
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ValueError(f"PooledConfusions: ridge must be a number of at least 0, got {ridge!r}")
-        if isinstance(rank, bool) or int(rank) != rank or rank < 1:
-            raise ValueError(f"PooledConfusions: rank must be a whole number >= 1, got {rank!r}")
-        if not 0 < diagonal < 1:
-            raise ValueError(f"PooledConfusions: diagonal must be above 0 and below 1, got {diagonal!r}")
-        self.form = form
-        self.ridge = float(ridge)
-        self.rank = int(rank)
-        self.per_class = bool(per_class)
-        self.diagonal = float(diagonal)
+        self.form = Choice(FORMS).checked("PooledConfusions", "form", form)
+        self.ridge = STRENGTH.checked("PooledConfusions", "ridge", ridge)
+        self.rank = UNITS.checked("PooledConfusions", "rank", rank)
+        self.per_class = FLAG.checked("PooledConfusions", "per_class", per_class)
+        self.diagonal = DIAGONAL.checked("PooledConfusions", "diagonal", diagonal)
         self.common_kernel: Any = None
         self.kernel: Any = None
         self.common_right: Any = None

@@ -1,16 +1,19 @@
 """Doctor Net for ratings: one linear head an annotator, and the weighted mean of all heads as the truth."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import compiled_with, joined
+from crowdzoo.layers.ranges import PHASE
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["MeanRatingError", "RatingDoctorNet"]
@@ -117,12 +120,9 @@ class RatingDoctorNet(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if weighting not in WEIGHTINGS:
-            raise ValueError(f"RatingDoctorNet: weighting is one of {', '.join(WEIGHTINGS)}, got {weighting!r}")
-        if weight_epochs is not None and (int(weight_epochs) != weight_epochs or weight_epochs < 1):
-            raise ValueError(f"RatingDoctorNet: weight_epochs must be a whole number >= 1, got {weight_epochs!r}")
-        self.weighting = weighting
-        self.weight_epochs = None if weight_epochs is None else int(weight_epochs)
+        name = "RatingDoctorNet"
+        self.weighting = Choice(tuple(WEIGHTINGS)).checked(name, "weighting", weighting)
+        self.weight_epochs = replace(PHASE, optional=True).checked(name, "weight_epochs", weight_epochs)
         self.center, self.unit = check_unit("RatingDoctorNet", center, unit)
         self.kernel: Any = None
         self.bias: Any = None

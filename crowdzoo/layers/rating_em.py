@@ -10,6 +10,7 @@ from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.expectation import ExpectationStep, annotation_columns
 from crowdzoo.layers.label_unit import check_unit
 from crowdzoo.layers.phases import answers_of_batch
+from crowdzoo.layers.ranges import EPOCHS, FLAG, PHASE, PSEUDO_COUNT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["RatingEM", "posterior"]
@@ -79,15 +80,10 @@ class RatingEM(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        if not (prior > 0 and np.isfinite(prior)):
-            raise ValueError(f"RatingEM: prior must be above 0 and finite, got {prior!r}")
-        for name, value in (("epochs_per_round", epochs_per_round), ("start_rounds", start_rounds)):
-            if isinstance(value, bool) or int(value) != value or value < 1:
-                raise ValueError(f"RatingEM: {name} must be a whole number >= 1, got {value!r}")
-        self.has_bias = bool(bias)
-        self.prior = float(prior)
-        self.epochs_per_round = int(epochs_per_round)
-        self.start_rounds = int(start_rounds)
+        self.has_bias = FLAG.checked("RatingEM", "bias", bias)
+        self.prior = PSEUDO_COUNT.checked("RatingEM", "prior", prior)
+        self.epochs_per_round = EPOCHS.checked("RatingEM", "epochs_per_round", epochs_per_round)
+        self.start_rounds = PHASE.checked("RatingEM", "start_rounds", start_rounds)
         self.center, self.unit = check_unit("RatingEM", center, unit)
         self.bias: Any = None
         self.precision: Any = None

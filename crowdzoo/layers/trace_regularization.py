@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
+from crowdzoo.layers.ranges import STRENGTH
 
 __all__ = ["TraceRegularization"]
 
@@ -48,9 +49,7 @@ class TraceRegularization(ConfusionMatrices):
 
     def __init__(self, num_annotators: int, strength: float = 0.01, diagonal: float | None = None, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
-        if not 0 <= strength < float("inf"):
-            raise ValueError(f"TraceRegularization: strength must be a finite number >= 0, got {strength!r}")
-        self.strength = float(strength)
+        self.strength = STRENGTH.checked("TraceRegularization", "strength", strength)
 
     def call(self, inputs: Any, annotators: Any = None) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""

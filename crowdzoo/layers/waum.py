@@ -8,11 +8,13 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.annotations import Annotations
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.phases import answers_of_batch
+from crowdzoo.layers.ranges import DIAGONAL, DROPOUT, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.quality.aum import DENOMINATORS, MARGINS, Waum, label_margins, label_trust, trusted_votes
 
@@ -105,21 +107,12 @@ class WAUM(ConfusionMatrices):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **kwargs)
-        if not 0 <= prune < 1:
-            raise ValueError(f"WAUM: prune must be at least 0 and below 1, got {prune!r}")
-        if int(margin_epochs) != margin_epochs or margin_epochs < 1:
-            raise ValueError(f"WAUM: margin_epochs must be a whole number >= 1, got {margin_epochs!r}")
-        if margin not in MARGINS:
-            raise ValueError(f"WAUM: margin must be one of {', '.join(MARGINS)}, got {margin!r}")
-        if denominator not in DENOMINATORS:
-            raise ValueError(f"WAUM: denominator must be one of {', '.join(DENOMINATORS)}, got {denominator!r}")
-        if not smoothing > 0:
-            raise ValueError(f"WAUM: smoothing must be above 0, got {smoothing!r}")
-        self.prune = float(prune)
-        self.margin_epochs = int(margin_epochs)
-        self.margin = margin
-        self.denominator = denominator
-        self.smoothing = float(smoothing)
+        self.diagonal = DIAGONAL.checked("WAUM", "diagonal", diagonal)
+        self.prune = DROPOUT.checked("WAUM", "prune", prune)
+        self.margin_epochs = PHASE.checked("WAUM", "margin_epochs", margin_epochs)
+        self.margin = Choice(tuple(MARGINS)).checked("WAUM", "margin", margin)
+        self.denominator = Choice(tuple(DENOMINATORS)).checked("WAUM", "denominator", denominator)
+        self.smoothing = PSEUDO_COUNT.checked("WAUM", "smoothing", smoothing)
         self.scores: Waum | None = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

@@ -8,10 +8,12 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import SEED
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.phases import answers_of_batch
+from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
 from crowdzoo.models.crowd_batches import TargetBatches
@@ -314,6 +316,8 @@ class CrowdModel(keras.Model):
         """
         if not self.compiled:
             self.compile()
+        epochs, batch_size = EPOCHS.checked("fit", "epochs", epochs), BATCH.checked("fit", "batch_size", batch_size)
+        seed = SEED.checked("fit", "seed", seed)
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         held_order = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
         if self.crowd is not None:

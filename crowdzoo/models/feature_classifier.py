@@ -1,11 +1,13 @@
 """A small network on feature vectors: the zoo's base model for anything that comes with descriptors."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, FLAG, hidden_units
 from crowdzoo.layers.standardization import Standardization
 from crowdzoo.models.feature_layers import feature_layers
 
@@ -58,14 +60,12 @@ class FeatureClassifier(keras.Model):
         batch_normalization: bool = False,
         **kwargs: Any,
     ):
-        hidden = tuple(int(units) for units in hidden)
-        if num_features < 1 or (num_classes is not None and num_classes < 2) or min(hidden, default=1) < 1:
-            raise ValueError(
-                "FeatureClassifier: num_features must be at least 1, num_classes at least 2, hidden units at least 1; "
-                f"got num_features={num_features}, num_classes={num_classes}, hidden={list(hidden)}"
-            )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"FeatureClassifier: dropout must be at least 0 and below 1, got {dropout}")
+        name = "FeatureClassifier"
+        num_features = BATCH.checked(name, "num_features", num_features)
+        num_classes = replace(CLASSES, optional=True).checked(name, "num_classes", num_classes)
+        hidden = hidden_units(name, hidden)
+        dropout = DROPOUT.checked(name, "dropout", dropout)
+        batch_normalization = FLAG.checked(name, "batch_normalization", batch_normalization)
         # === Layers ===
         standardize = Standardization(mean, variance, name="standardize")
         layers = feature_layers(standardize, hidden, dropout, batch_normalization)

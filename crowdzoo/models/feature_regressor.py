@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from crowdzoo.layers.label_unit import LabelUnit, check_unit
+from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, hidden_units
 from crowdzoo.layers.standardization import Standardization
 from crowdzoo.models.feature_layers import feature_layers
 
@@ -54,14 +55,11 @@ class FeatureRegressor(keras.Model):
         unit: float = 1.0,
         **kwargs: Any,
     ):
-        hidden = tuple(int(units) for units in hidden)
-        if num_features < 1 or min(hidden, default=1) < 1:
-            raise ValueError(
-                "FeatureRegressor: num_features and hidden units must be at least 1; "
-                f"got num_features={num_features}, hidden={list(hidden)}"
-            )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"FeatureRegressor: dropout must be at least 0 and below 1, got {dropout}")
+        name = "FeatureRegressor"
+        num_features = BATCH.checked(name, "num_features", num_features)
+        hidden = hidden_units(name, hidden)
+        dropout = DROPOUT.checked(name, "dropout", dropout)
+        batch_normalization = FLAG.checked(name, "batch_normalization", batch_normalization)
         center, unit = check_unit("FeatureRegressor", center, unit)
         # === Layers ===
         standardize = Standardization(mean, variance, name="standardize")

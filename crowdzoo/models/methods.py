@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.errors import ConfigError, did_you_mean, short_repr
 
 __all__ = [
     "AGGREGATED",
@@ -69,7 +69,7 @@ def methods_of(task: str) -> tuple[str, ...]:
         ConfigError: another one.
     """
     methods = {task: (*layers, AGGREGATED) for task, layers in _LAYERS_OF.items()}
-    if task not in methods:
+    if not isinstance(task, str) or task not in methods:
         raise ConfigError(f"unknown task {task!r}; choose one of {', '.join(methods)}.{did_you_mean(task, methods)}")
     return methods[task]
 
@@ -88,8 +88,8 @@ def crowd_layer_class(method: str, task: str = "classification") -> Any:
         ConfigError: an unknown method, with the nearest known one; or one that does not know the task.
     """
     known = methods_of(task)
-    if method not in known:
-        if any(method in layers for layers in _LAYERS_OF.values()):
+    if not isinstance(method, str) or method not in known:
+        if isinstance(method, str) and any(method in layers for layers in _LAYERS_OF.values()):
             raise ConfigError(f"method {method!r} is not for task {task}; choose one of {', '.join(known)}.")
         raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}")
     if method == AGGREGATED:
@@ -127,7 +127,9 @@ def create_crowd_layer(
     Raises:
         ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
     """
-    layer, arguments = crowd_layer_class(method, task), arguments or {}
+    layer, arguments = crowd_layer_class(method, task), {} if arguments is None else arguments
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(f"method {method}: its settings are names and values. Received: {short_repr(arguments)}.")
     known = [] if layer is None else _hyperparameters(layer)
     if task == "regression":
         known = [name for name in known if name not in _NOT_FOR_RATINGS]
@@ -156,7 +158,7 @@ def create_crowd_layer(
 
 def check_method(method: str, arguments: Mapping[str, Any], task: str = "classification") -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
-    if arguments or method not in methods_of(task):
+    if not isinstance(arguments, Mapping) or arguments or method not in methods_of(task):
         create_crowd_layer(method, 2, 2, arguments, task=task)
 
 

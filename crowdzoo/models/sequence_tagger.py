@@ -1,6 +1,7 @@
 """A convolutional and recurrent network that tags every token of a sentence."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.crf import CRF
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, FLAG, UNITS
 
 __all__ = ["SequenceTagger"]
 
@@ -75,18 +77,20 @@ class SequenceTagger(keras.Model):
         allowed: Sequence[Sequence[bool]] | None = None,
         **kwargs: Any,
     ):
-        sizes = {
-            "num_words": (num_words, 2), "num_classes": (2 if num_classes is None else num_classes, 2),
-            "embedding": (embedding, 1), "num_shapes": (num_shapes, 0), "num_characters": (num_characters, 0),
-            "filters": (filters, 1), "kernel_size": (kernel_size, 1), "units": (units, 1),
-        }  # fmt: skip
-        for name, (value, least) in sizes.items():
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"SequenceTagger: {name} must be a whole number >= {least}, got {value!r}")
+        name = "SequenceTagger"
+        num_words = replace(BATCH, least=2).checked(name, "num_words", num_words)
+        num_classes = replace(CLASSES, optional=True).checked(name, "num_classes", num_classes)
+        embedding = UNITS.checked(name, "embedding", embedding)
+        num_shapes = replace(BATCH, least=0).checked(name, "num_shapes", num_shapes)
+        num_characters = replace(BATCH, least=0).checked(name, "num_characters", num_characters)
+        filters = UNITS.checked(name, "filters", filters)
+        kernel_size = UNITS.checked(name, "kernel_size", kernel_size)
+        units = UNITS.checked(name, "units", units)
+        dropout = DROPOUT.checked(name, "dropout", dropout)
+        bidirectional = FLAG.checked(name, "bidirectional", bidirectional)
+        crf = FLAG.checked(name, "crf", crf)
         if kernel_size % 2 == 0:
             raise ValueError(f"SequenceTagger: kernel_size must be odd, got {kernel_size}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"SequenceTagger: dropout must be at least 0 and below 1, got {dropout}")
         if crf and num_classes is None:
             raise ValueError("SequenceTagger: a CRF needs num_classes")
         if allowed is not None and not crf:

@@ -68,7 +68,7 @@ class TaggerSettings:
     usual_epochs: ClassVar[int] = 30
 
     def __post_init__(self) -> None:
-        check_training(self, "sequence", ("embedding", "filters", "units", "epochs", "batch_size"))
+        check_training(self, "sequence")
         if self.crf and self.method == "doctor-net":
             raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
 

@@ -1,13 +1,16 @@
 """From the words of a text to one number."""
 
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.aggregation.settings import Choice
 from crowdzoo.layers.label_unit import LabelUnit, check_unit
 from crowdzoo.layers.masked_convolution import MaskedConvolution
+from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
 
 __all__ = ["TextRegressor"]
@@ -68,20 +71,15 @@ class TextRegressor(keras.Model):
         head: bool = True,
         **kwargs: Any,
     ):
-        if form not in FORMS:
-            raise ValueError(f"TextRegressor: form is one of {', '.join(FORMS)}, got {form!r}")
+        name = "TextRegressor"
+        form = Choice(tuple(FORMS)).checked(name, "form", form)
         units = (32 if form == "convolutional" else 64) if hidden is None else hidden
-        lowest = {
-            "num_words": (num_words, 3),
-            "embedding": (embedding, 1),
-            "filters": (filters, 1),
-            "hidden": (units, 1),
-        }
-        for name, (value, least) in lowest.items():
-            if isinstance(value, bool) or int(value) != value or value < least:
-                raise ValueError(f"TextRegressor: {name} must be a whole number >= {least}, got {value!r}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"TextRegressor: dropout must be at least 0 and below 1, got {dropout!r}")
+        num_words = replace(BATCH, least=3).checked(name, "num_words", num_words)
+        embedding = UNITS.checked(name, "embedding", embedding)
+        filters = UNITS.checked(name, "filters", filters)
+        units = UNITS.checked(name, "hidden", units)
+        dropout = DROPOUT.checked(name, "dropout", dropout)
+        head = FLAG.checked(name, "head", head)
         center, unit = check_unit("TextRegressor", center, unit)
         drop = keras.layers.Dropout(dropout, name="dropout")
         inputs = keras.Input((None,), dtype="int32", name="instances")

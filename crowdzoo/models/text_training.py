@@ -1,7 +1,7 @@
 """One recipe for training a regressor of texts on crowd ratings, for the command line and the pipeline alike."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import keras
@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.layers.ranges import UNITS
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.methods import AGGREGATED, create_crowd_layer
@@ -73,10 +74,10 @@ class TextSettings:
     usual_epochs: ClassVar[int] = 15
 
     def __post_init__(self) -> None:
-        sizes = ("embedding", "filters", "hidden", "max_words", "min_texts", "max_length", "epochs", "batch_size")
-        check_training(self, "regression", sizes)
+        check_training(self, "regression")
+        replace(UNITS, optional=True).checked("training", "hidden", self.hidden)
         check_scale_ends(self.low, self.high)
-        if self.form not in FORMS:
+        if not isinstance(self.form, str) or self.form not in FORMS:
             raise ConfigError(
                 f"training: form must be one of {', '.join(FORMS)}, got {self.form!r}.{did_you_mean(self.form, FORMS)}"
             )

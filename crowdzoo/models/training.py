@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.ranges import hidden_units
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
@@ -67,10 +68,8 @@ class TrainingSettings:
     usual_epochs: ClassVar[int] = 60
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))  # YAML gives a list
-        check_training(self, self.task, ("epochs", "batch_size"))
-        if any(units < 1 for units in self.hidden):
-            raise ConfigError(f"training: hidden units must be at least 1, got {list(self.hidden)!r}")
+        object.__setattr__(self, "hidden", hidden_units("training", self.hidden))  # YAML gives a list
+        check_training(self, self.task)
         if self.task != "regression" and (self.low, self.high) != (None, None):
             raise ConfigError("training: low and high belong to task regression")
         check_scale_ends(self.low, self.high)

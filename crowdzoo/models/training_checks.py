@@ -1,22 +1,41 @@
 """Checks that the settings of every training share."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from crowdzoo.aggregation.settings import Rule
 from crowdzoo.check_scale import check_ends
 from crowdzoo.errors import ConfigError
+from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, FLAG, LEARNING_RATE, SEED, UNITS
 from crowdzoo.models.methods import check_method
 
 __all__ = ["check_scale_ends", "check_training"]
 
+RULES: dict[str, Rule] = {
+    "epochs": replace(EPOCHS, optional=True),
+    "batch_size": replace(BATCH, optional=True),
+    "learning_rate": LEARNING_RATE,
+    "dropout": DROPOUT,
+    "seed": SEED,
+    "embedding": UNITS,
+    "filters": UNITS,
+    "units": UNITS,
+    "max_words": BATCH,
+    "min_texts": BATCH,
+    "max_length": replace(BATCH, optional=True),
+    "batch_normalization": FLAG,
+    "bidirectional": FLAG,
+    "characters": FLAG,
+    "crf": FLAG,
+}
 
-def check_training(settings: Any, task: str, positive: Sequence[str]) -> None:
-    """Checks what all settings have: method, learning rate, dropout and seed.
+
+def check_training(settings: Any, task: str) -> None:
+    """Checks the method and every setting that has a range.
 
     Args:
-        settings: has the fields `method`, `arguments`, `learning_rate`, `dropout`, `seed`, and those that are named.
+        settings: has the fields `method` and `arguments`, and any of those of `RULES`.
         task: "classification", "regression" or "sequence".
-        positive: names of fields that are whole numbers of at least 1; None stands for a default there.
 
     Raises:
         ConfigError: a value that makes no sense; it names the setting.
@@ -25,16 +44,9 @@ def check_training(settings: Any, task: str, positive: Sequence[str]) -> None:
         check_method(settings.method, settings.arguments, task)
     except ConfigError as error:
         raise ConfigError(f"training: {error}") from error
-    for name in positive:
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            raise ConfigError(f"training: {name} must be at least 1, got {value!r}")
-    if not settings.learning_rate > 0:
-        raise ConfigError(f"training: learning_rate must be above 0, got {settings.learning_rate!r}")
-    if not 0 <= settings.dropout < 1:
-        raise ConfigError(f"training: dropout must be at least 0 and below 1, got {settings.dropout!r}")
-    if settings.seed < 0:
-        raise ConfigError(f"training: seed must not be negative, got {settings.seed!r}")
+    for name, rule in RULES.items():
+        if hasattr(settings, name):
+            rule.checked("training", name, getattr(settings, name))
 
 
 def check_scale_ends(low: float | None, high: float | None) -> None:

@@ -5,9 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.aggregation.settings import Number
+from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 from crowdzoo.layers.rows import take_rows
 
 __all__ = ["LazyAdam"]
+
+EPSILON = Number(0, 1, above=True)
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -74,6 +78,11 @@ class LazyAdam(keras.optimizers.Adam):
                     f"LazyAdam: {setting}={kwargs[setting]!r} would go through the rows of all annotators at every "
                     "step; leave it out, or use keras.optimizers.Adam"
                 )
+        schedules = (keras.optimizers.schedules.LearningRateSchedule, keras.Variable)
+        if not (callable(learning_rate) or isinstance(learning_rate, schedules)):
+            learning_rate = LEARNING_RATE.checked("LazyAdam", "learning_rate", learning_rate)
+        beta_1, beta_2 = DROPOUT.checked("LazyAdam", "beta_1", beta_1), DROPOUT.checked("LazyAdam", "beta_2", beta_2)
+        epsilon = EPSILON.checked("LazyAdam", "epsilon", epsilon)
         super().__init__(
             learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs
         )

@@ -45,12 +45,12 @@ def test_the_battery_passes_for_the_label_unit(check):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"prior": 0}, "prior must be above 0 and finite, got 0"),
-        ({"prior": NAN}, "prior must be above 0 and finite, got nan"),
-        ({"epochs_per_round": 0}, "epochs_per_round must be a whole number >= 1, got 0"),
-        ({"start_rounds": 1.5}, "start_rounds must be a whole number >= 1, got 1.5"),
-        ({"unit": 0.0}, "unit must be above 0 and finite, got 0.0"),
-        ({"center": np.inf}, "center must be a finite number, got inf"),
+        ({"prior": 0}, "prior is .* Received: prior=0"),
+        ({"prior": NAN}, "prior is .* Received: prior=nan"),
+        ({"epochs_per_round": 0}, "epochs_per_round is .* Received: epochs_per_round=0"),
+        ({"start_rounds": 1.5}, "start_rounds is .* Received: start_rounds=1.5"),
+        ({"unit": 0.0}, "unit is .* Received: unit=0.0"),
+        ({"center": np.inf}, "center is .* Received: center=inf"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):
@@ -254,7 +254,7 @@ def test_the_loss_counts_in_units_of_the_ratings():
     np.testing.assert_allclose(ops.convert_to_numpy(RatingSquaredError(2.0)(y, p)), ops.convert_to_numpy(plain) / 4)
     revived = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RatingSquaredError(2.0)))
     assert revived.unit == 2.0
-    with pytest.raises(ValueError, match="unit must be above 0"):
+    with pytest.raises(ValueError, match="unit is a number above 0"):
         RatingSquaredError(0.0)
 
 

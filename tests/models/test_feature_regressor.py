@@ -58,11 +58,11 @@ def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_features": 0}, "num_features and hidden units must be at least 1"),
-        ({"hidden": (0,)}, r"hidden=\[0\]"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        ({"unit": -1.0}, "unit must be above 0 and finite, got -1.0"),
-        ({"center": NAN}, "center must be a finite number, got nan"),
+        ({"num_features": 0}, "num_features is .* Received: num_features=0"),
+        ({"hidden": (0,)}, "hidden=0"),
+        ({"dropout": 1.0}, "dropout is .* Received: dropout=1.0"),
+        ({"unit": -1.0}, "unit is .* Received: unit=-1.0"),
+        ({"center": NAN}, "center is .* Received: center=nan"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments, message):
