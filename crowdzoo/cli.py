@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from crowdzoo import __version__, cli_outputs
 from crowdzoo.cli_options import as_options, integer, number, options_of
 from crowdzoo.cli_options import path as local_path
 from crowdzoo.cli_outputs import Output
-from crowdzoo.cli_process import Terminated, command_process, finish_output, open_streams, say
-from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean, shorten
+from crowdzoo.cli_process import Terminated, command_process, escaped_output, finish_output, open_streams, say
+from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean, short_message, shorten
 from crowdzoo.files.paths import check_folder, check_output_folder
 from crowdzoo.files.writing import atomic_file, atomic_path
 
@@ -45,6 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not open_streams():
         say("standard output is closed. Send it to /dev/null where it is not wanted.")
         return 1
+    with escaped_output():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    """As `main`, with streams that take any text."""
     try:
         arguments = _parser().parse_args(argv)
     except (SystemExit, OSError) as end:  # --help, --version, wrong arguments
@@ -95,7 +101,7 @@ def _run_command(arguments: argparse.Namespace, debug: bool, translate: Callable
         if debug:
             raise
         if isinstance(error, OSError) and error.filename is not None:  # a full disk, a folder without permission
-            say(f"{error.filename}: {error.strerror}")
+            say(short_message(f"{error.filename}: {error.strerror}"))
             return 1
         if isinstance(error, OSError) and (failure := finish_output(after_failure=True)):
             say(f"standard output: {failure}")
@@ -117,10 +123,17 @@ def _missing_module(name: str) -> str:
     return f"this command needs the package {name.split('.')[0]}: {way_out}"
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the words without repeating long ones."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(short_message(message))
+
+
 def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="crowdzoo",
         description="Learning from crowds: from unreliable annotators' labels to a served model.",
         epilog=EPILOG,

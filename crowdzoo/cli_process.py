@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["Terminated", "command_process", "finish_output", "open_streams", "say"]
+__all__ = ["Terminated", "command_process", "escaped_output", "finish_output", "open_streams", "say"]
 
 
 class Terminated(SystemExit):
@@ -43,17 +43,30 @@ def open_streams() -> bool:
 
 
 @contextlib.contextmanager
+def escaped_output() -> Iterator[None]:
+    """What standard output cannot encode is printed as a backslash escape."""
+    output = sys.stdout
+    if not isinstance(output, io.TextIOWrapper):
+        yield
+        return
+    before = output.errors
+    output.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    finally:
+        if before is not None and not output.closed:
+            with contextlib.suppress(OSError):  # a full disk
+                output.reconfigure(errors=before)
+
+
+@contextlib.contextmanager
 def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[None]:
-    """Runs a command: what standard output cannot show is escaped, warnings are one line each, SIGTERM raises.
+    """Runs a command: warnings are one line each, SIGTERM raises.
 
     Args:
         debug: show all warnings with their places.
         translate: from a warning's text to what is printed.
     """
-    output = sys.stdout
-    before = output.errors if isinstance(output, io.TextIOWrapper) else None
-    if isinstance(output, io.TextIOWrapper):
-        output.reconfigure(errors="backslashreplace")
     earlier = None
     if threading.current_thread() is threading.main_thread():
         earlier = signal.signal(signal.SIGTERM, _Terminator(os.getpid()))
@@ -65,9 +78,6 @@ def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[No
     finally:
         if earlier is not None:
             signal.signal(signal.SIGTERM, earlier)
-        if isinstance(output, io.TextIOWrapper) and before is not None and not output.closed:
-            with contextlib.suppress(OSError):  # a full disk
-                output.reconfigure(errors=before)
 
 
 def say(text: str) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "PipelineError",
     "ServingError",
     "did_you_mean",
+    "short_message",
     "short_repr",
     "shorten",
 ]
@@ -35,7 +36,7 @@ class CrowdzooError(Exception):
     exit_code = 1
 
     def __init__(self, *parts: object):
-        super().__init__(*(_short_message(part) if isinstance(part, str) else part for part in parts))
+        super().__init__(*(short_message(part) if isinstance(part, str) else part for part in parts))
 
 
 class BadRow:
@@ -156,7 +157,7 @@ def _long_repr() -> reprlib.Repr:
 _REPR = _long_repr()
 
 
-def _short_message(text: str) -> str:
+def short_message(text: str) -> str:
     """A message without the rest of long quoted values, long words and long lines."""
     if len(text) <= LONGEST_VALUE:
         return text

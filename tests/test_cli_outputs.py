@@ -94,6 +94,10 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
     assert cli.main([*quality, "--out", "q"]) == 4
     assert cli.main([*quality, "--out", "q", "--format", "csv", "--force"]) == 0
     assert sorted(os.listdir("q")) == ["annotators.csv", "classes.csv", "summary.json", "tasks.csv"]
+    for name in ("m.keras", "m.names.json"):
+        Path(name).write_text("mine")
+        assert cli.main(["train", "a.csv", "a.csv", "--out", "m.keras"]) == 4
+        Path(name).unlink()
     Path("q.png").write_bytes(b"\x89PNG\r\n of somebody else")
     assert cli.main(quality) == 4
 
@@ -157,6 +161,15 @@ def test_names_that_the_terminal_cannot_show_are_escaped():
     done = crowdzoo("aggregate", "a.csv", "--out", "o", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert r"label Z\xfcrich" in done.stdout
+
+
+def test_help_is_shown_in_any_encoding_and_long_values_are_not_repeated():
+    done = crowdzoo("aggregate", "--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    done = crowdzoo("aggregate", "a.csv", "--out", "o", "--scheme", "x" * 60_000)
+    assert done.returncode == 2
+    assert "invalid choice: 'xxx" in done.stderr
+    assert len(done.stderr) < 2000
 
 
 @pytest.mark.parametrize("words", [["--help"], ["datasets", "labelme"], ["aggregate", "a.csv", "--out", "o"]])

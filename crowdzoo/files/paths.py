@@ -223,7 +223,7 @@ def _is_same(place: Path, given: str | os.PathLike[str]) -> bool:
 def _recognized(is_own: Callable[[Path], bool], place: Path) -> bool:
     try:
         return is_own(place)
-    except (OSError, ValueError):
+    except Exception:  # a damaged archive, JSON nested too deep: nothing that was written whole
         return False
 
 

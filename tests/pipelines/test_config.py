@@ -485,3 +485,9 @@ def test_the_shipped_configurations_are_valid(tmp_path, monkeypatch, name, task)
     assert loaded.data.dataset == name
     assert loaded.task == task
     assert loaded.output.root == tmp_path / "runs" / name
+
+
+def test_a_pipe_is_no_configuration(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ConfigError, match="is a pipe"):
+        load_config(tmp_path / "pipe.yaml")
