@@ -1,0 +1,51 @@
+"""One server of a small untrained model, in this process, for the targets that send it requests."""
+
+import atexit
+import functools
+import http.client
+import json
+import logging
+import tempfile
+
+GOOD = {"instances": [[0.1, 0.2, 0.3, 0.4]]}
+PREDICT = "/v1/models/pets:predict"
+
+
+@functools.cache
+def server():
+    """The running server; the first call exports the model."""
+    import keras
+
+    from crowdzoo.export import export_model
+    from crowdzoo.layers import CrowdsourcedLayer
+    from crowdzoo.models.crowd_model import CrowdModel
+    from crowdzoo.models.feature_classifier import FeatureClassifier
+    from crowdzoo.serving import Limits, Server
+
+    keras.utils.set_random_seed(0)
+    folder = tempfile.TemporaryDirectory(prefix="crowdzoo-fuzz-")
+    atexit.register(folder.cleanup)
+    crowd = CrowdsourcedLayer(2)
+    crowd.build((None, 3))
+    model = CrowdModel(FeatureClassifier(4, 3, hidden=(6,)), crowd)
+    export_model(model, f"{folder.name}/1", classes=["a", "b", "c"], annotators=["ann", "bob"], name="pets")
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it warns of every request that is not HTTP
+    running = Server(
+        folder.name, name="pets", rest_port=0, grpc_port=0, labels={"stable": 1},
+        limits=Limits(request_bytes=1 << 20, request_memory=64 << 20),
+    )  # fmt: skip
+    running.start()
+    atexit.register(running.stop)
+    return running
+
+
+def still_answers():
+    """Sends a good request, which has to be answered whatever came before."""
+    connection = http.client.HTTPConnection("127.0.0.1", server().rest_port, timeout=10)
+    try:
+        connection.request("POST", PREDICT, json.dumps(GOOD))
+        answer = connection.getresponse()
+        if answer.status != 200 or "predictions" not in json.loads(answer.read()):
+            raise AssertionError(f"a good request is answered with {answer.status}")
+    finally:
+        connection.close()
