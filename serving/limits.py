@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ class Limits:
         request_memory: bytes that one request may become: its values once they are read, what the model computes
             from them, and the answer. Estimated before anything is allocated.
         memory: bytes of all requests under way together.
-        threads: predictions at the same time, for each protocol.
+        threads: predictions at the same time, for each protocol; two for every processor, eight at most.
         queue: requests that wait for a thread, for each protocol.
         connections: connections at the same time, for each protocol.
         header_seconds: time for the head of a request, from the first byte of the connection or of the request.
@@ -37,7 +38,7 @@ class Limits:
     request_bytes: int = 64 * MIB
     request_memory: int = 512 * MIB
     memory: int = 1024 * MIB
-    threads: int = 8
+    threads: int = max(2, min(8, 2 * (os.cpu_count() or 1)))
     queue: int = 64
     connections: int = 1000
     header_seconds: float = 10.0

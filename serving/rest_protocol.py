@@ -10,10 +10,13 @@ import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from crowdzoo.serving.gate import full
 from crowdzoo.serving.limits import Limits
 
 __all__ = ["GONE", "RestServer"]
 
+# Requests that are never refused for the number of others, such as a look at the status
+_READS = (b"GET ", b"HEAD")
 # Key of the ASGI scope that is set when the client is gone
 GONE = "crowdzoo.gone"
 # While the server stops, an idle connection gets so long to send a request, which is answered with `Connection: close`
@@ -90,8 +93,15 @@ class _Protocol(H11Protocol):
         return True
 
     def data_received(self, data: bytes) -> None:
+        if self._starts() and len(self.tasks) >= self._limits.threads + self._limits.queue and data[:4] not in _READS:
+            self._refuse(503, full().reason)  # before it is even parsed: a server with too much to do has no time
+            return
         super().data_received(data)
         self._has_started = self.conn.their_state is h11.IDLE
+
+    def _starts(self) -> bool:
+        """Whether the next byte is the first of a request."""
+        return self.conn.their_state is h11.IDLE and not self._has_started
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.scope is not None:

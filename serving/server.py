@@ -36,6 +36,8 @@ log = logging.getLogger("crowdzoo.serving")
 
 # Of the time to stop, what is left for closing once requests are finished or given up
 _CLOSE_SECONDS = 1.0
+# Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
+_SWITCH_SECONDS = 0.0005
 
 
 class Server:
@@ -255,6 +257,8 @@ def serve(
         asked_to_stop.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     level = log.level
@@ -280,6 +284,7 @@ def serve(
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+        sys.setswitchinterval(switch)
         log.removeHandler(handler)
         log.setLevel(level)
         log.propagate = propagated

@@ -93,18 +93,21 @@ class Signature(SignatureInputs):
         if not batched:
             return None
         rows = len(inputs[batched[0]])
+        if any(spec.shape is None or None in spec.shape[1:] for spec in self.inputs.values()):
+            per_cell = 0.0  # of pictures of any size nothing is known
+        most = share.per_request // _CALLS
+        texts = [name for name in batched if self.inputs[name].dtype == "string" and inputs[name].ndim == 1]
+        if not texts and once + rows * (per_row + per_cell) <= most:  # most requests
+            share.hold("model", int(once + rows * (per_row + per_cell)), wait=_WAIT_SECONDS)
+            return None
         lengths = np.ones(rows)
-        for name in batched:
-            if self.inputs[name].dtype == "string" and inputs[name].ndim == 1 and (self._of_tokens or per_cell):
-                lengths = np.maximum(lengths, _longest_possible(inputs[name], self._of_tokens))
-        known = all(spec.shape is not None and None not in spec.shape[1:] for spec in self.inputs.values())
-        per_cell = per_cell if known else 0.0  # of pictures of any size nothing is known
+        for name in texts if self._of_tokens or per_cell else ():
+            lengths = np.maximum(lengths, _longest_possible(inputs[name], self._of_tokens))
 
         def needs(lengths: np.ndarray) -> float:
             flat = lengths.sum() if self._of_tokens else len(lengths)
             return per_row * flat + per_cell * len(lengths) * lengths.max()
 
-        most = share.per_request // _CALLS
         if not self._by_rows or needs(lengths) <= most:
             whole = once + needs(lengths)
             share.hold("model", int(whole), "what the model computes from this request", wait=_WAIT_SECONDS)
