@@ -3,7 +3,7 @@
 import functools
 
 from hypothesis import strategies as st
-from served_model import server, still_answers
+from served_model import once_it_runs, server, still_answers
 from target import Target
 
 _PREDICTION, _MODEL = "/tensorflow.serving.PredictionService/", "/tensorflow.serving.ModelService/"
@@ -98,4 +98,4 @@ def _send(input_):
     still_answers()
 
 
-TARGETS = {"grpc": Target(_messages(), _send, examples=60)}
+TARGETS = {"grpc": Target(once_it_runs(_messages()), _send, examples=60)}

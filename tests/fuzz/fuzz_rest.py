@@ -7,7 +7,7 @@ import re
 import socket
 
 from hypothesis import strategies as st
-from served_model import GOOD, PREDICT, server, still_answers
+from served_model import GOOD, PREDICT, once_it_runs, server, still_answers
 from target import Target
 
 # 501 is :classify and the like, 503 a full queue
@@ -127,6 +127,6 @@ def _send_json(body):
 
 
 TARGETS = {
-    "rest-bytes": Target(_bytes(), _send_bytes, examples=8),
-    "rest-json": Target(_bodies(), _send_json, examples=100),
+    "rest-bytes": Target(once_it_runs(_bytes()), _send_bytes, examples=8),
+    "rest-json": Target(once_it_runs(_bodies()), _send_json, examples=100),
 }

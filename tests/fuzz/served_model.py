@@ -7,6 +7,8 @@ import json
 import logging
 import tempfile
 
+from hypothesis import strategies as st
+
 GOOD = {"instances": [[0.1, 0.2, 0.3, 0.4]]}
 PREDICT = "/v1/models/pets:predict"
 
@@ -37,6 +39,11 @@ def server():
     running.start()
     atexit.register(running.stop)
     return running
+
+
+def once_it_runs(inputs):
+    """The strategy, after the server was started: its start is no part of the first input's time."""
+    return st.deferred(lambda: (server(), inputs)[1])
 
 
 def still_answers():
