@@ -232,7 +232,7 @@ def test_a_call_whose_deadline_is_over_is_never_run(pets, instances, held):
             first = threading.Thread(target=client.predict, args=(instances,))
             first.start()
             assert held.arrived.wait(30)
-            with pytest.raises(ServingError, match="DEADLINE_EXCEEDED"):
+            with pytest.raises(ServingError, match=r"(?i)deadline"):
                 hasty.predict(instances)
             held.release.set()
             first.join(30)
@@ -357,7 +357,10 @@ def test_a_connection_that_is_kept_alive_is_told_to_close_when_the_server_stops(
     request = b"GET /v1/models/pets HTTP/1.1\r\nHost: x\r\n\r\n"
     with connect(server) as connection:
         connection.sendall(request)
-        assert b"connection: close" not in connection.recv(10_000)
+        first = b""
+        while not first.endswith(b"}\n"):
+            first += connection.recv(10_000)
+        assert b"connection: close" not in first
         stopping = threading.Thread(target=server.stop)
         stopping.start()
         while not any(one._draining for one in server._rest.server_state.connections):
