@@ -273,6 +273,7 @@ def _aggregate(arguments: argparse.Namespace) -> None:
         *((f"label {name}", f"{count:,}") for name, count in counts.items()),
         *_gold_row(result, gold, arguments.use_gold),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
+        *(("note", note) for note in result.notes),
         ("results", str(arguments.out)),
     ]
     print_table(arguments.method, ("", ""), rows)

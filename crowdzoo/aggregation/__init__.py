@@ -6,6 +6,7 @@
 from inspect import signature
 from typing import Any
 
+from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.base import Aggregation, ConvergenceWarning
 from crowdzoo.aggregation.bayesian_sequence_combination import BayesianSequenceCombination
 from crowdzoo.aggregation.block import Block
@@ -33,7 +34,7 @@ from crowdzoo.aggregation.token_aggregation import TokenAggregation
 from crowdzoo.aggregation.wawa import Wawa
 from crowdzoo.aggregation.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
-from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.errors import ConfigError, did_you_mean, short_repr
 
 __all__ = [
     "BWA",
@@ -64,6 +65,7 @@ __all__ = [
     "SequenceAggregation",
     "SpanMajorityVote",
     "TokenAggregation",
+    "VotesWarning",
     "Wawa",
     "WorkerClustering",
     "ZeroBasedSkill",
@@ -137,5 +139,5 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
 def _check_known(what: str, name: str, known: list[str]) -> None:
     if name not in known:
-        hint = did_you_mean(name, known)
-        raise ConfigError(f"{name!r} is no {what}; there are {', '.join(map(repr, known))}.{hint}")
+        hint = did_you_mean(name, known) if isinstance(name, str) else ""
+        raise ConfigError(f"{short_repr(name)} is no {what}; there are {', '.join(map(repr, known))}.{hint}")

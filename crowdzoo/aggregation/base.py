@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.against_votes import VotesWarning, notes_against_votes
 from crowdzoo.aggregation.block import occurrences
 from crowdzoo.aggregation.labels import tied_classes
 from crowdzoo.aggregation.result_files import ReadResult, write_result
+from crowdzoo.aggregation.settings import SEED, Choice, Number
 from crowdzoo.aggregation.threads import in_threads, num_threads
-from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregation", "ConvergenceWarning"]
 
+MOST_INTEGER, MOST_NUMBER = 2**63 - 1, 1e300
 FILES = ("tasks.parquet", "annotators.parquet", "summary.json")
 
 
@@ -59,6 +62,7 @@ class Aggregation:
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         clusters: group of each annotator, int64 [R]; None where the method forms no groups.
+        notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
     """
 
     posteriors: NDArray[np.float64]
@@ -78,6 +82,7 @@ class Aggregation:
     reliability: NDArray[np.float64] | None = None
     difficulty: NDArray[np.float64] | None = None
     clusters: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -111,7 +116,13 @@ class Aggregation:
             reliability: [R], or None.
             difficulty: [N], or None.
             clusters: int64 [R], or None.
+
+        Warns:
+            VotesWarning: the labels are far from the votes; `notes` says how far.
         """
+        notes = notes_against_votes(annotations, labels)
+        if notes:
+            warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=4)
         columns = (
             (annotations.task_ids, annotations.num_tasks),
             (annotations.annotator_ids, annotations.num_annotators),
@@ -135,6 +146,7 @@ class Aggregation:
             reliability=reliability,
             difficulty=difficulty,
             clusters=clusters,
+            notes=notes,
         )
 
     def expected_accuracy(self, gold: ArrayLike) -> float:
@@ -257,6 +269,7 @@ class Aggregation:
             reliability=optional(annotators, "reliability"),
             difficulty=optional(tasks, "difficulty"),
             clusters=optional(annotators, "cluster", whole=True),
+            notes=tuple(map(str, found.value("notes", list) if "notes" in found.summary else ())),
         )
 
     def _tasks_table(self) -> pa.Table:
@@ -302,6 +315,7 @@ class Aggregation:
             "converged": self.converged,
             "num_iterations": self.num_iterations,
             "history": list(self.history),
+            "notes": list(self.notes),
             "num_tasks": len(self.tasks),
             "num_annotators": len(self.annotators),
             "num_annotations": int(self.annotations_per_task.sum()),
@@ -353,25 +367,18 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuses a setting that is not one of `choices`."""
-    if value not in choices:
-        hint = did_you_mean(value, choices)
-        raise ConfigError(f"{name} is one of {', '.join(map(repr, choices))}. Received: {name}={value!r}.{hint}")
+    """Refuses an argument that is not one of `choices`."""
+    Choice(tuple(choices)).checked("", name, value)
 
 
-def check_number(name: str, value: object, least: float, whole: bool = False) -> None:
-    """Refuses a setting that is not a finite number (or integer) of at least `least`."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not np.isfinite(value) or value < least:
-        kind = "an integer" if whole else "a number"
-        raise ConfigError(f"{name} is {kind} of at least {least}. Received: {name}={value!r}.")
+def check_number(name: str, value: object, least: float, whole: bool = False) -> Any:
+    """Refuses an argument that is not a finite number (or integer) of at least `least`; gives the Python number."""
+    return Number(least, MOST_INTEGER if whole else MOST_NUMBER, whole).checked("", name, value)
 
 
 def check_seed(seed: object) -> None:
     """Refuses a seed that is not a non-negative integer of 63 bits."""
-    check_number("seed", seed, 0, whole=True)
-    if seed >= 2**63:  # type: ignore[operator]
-        raise ConfigError(f"seed is below 2**63. Received: seed={seed!r}.")
+    SEED.checked("", "seed", seed)
 
 
 def check_classification(annotations: Annotations, method: str) -> None:

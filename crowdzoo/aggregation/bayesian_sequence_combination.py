@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_number, check_seed
 from crowdzoo.aggregation.chain_model import ChainPriors, fit_chain
 from crowdzoo.aggregation.hmm_crowd import LEAST_PRIOR
 from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation, SequenceTable
-from crowdzoo.sequences.tags import OUTSIDE, TagSet, check_scheme
+from crowdzoo.aggregation.settings import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.sequences.tags import OUTSIDE, SCHEMES, TagSet
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -62,16 +62,20 @@ class BayesianSequenceCombination:
     scheme: str = "BIO"
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": Number(LEAST_PRIOR / RARE, 1e9),
+        "diagonal": PRIOR,
+        "votes": PRIOR,
+        "transitions": Number(LEAST_PRIOR, 1e9),
+        "words": PRIOR,
+        "scheme": Choice(tuple(SCHEMES)),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("prior", self.prior, LEAST_PRIOR / RARE)
-        check_number("diagonal", self.diagonal, 0)
-        check_number("votes", self.votes, 0)
-        check_number("transitions", self.transitions, LEAST_PRIOR)
-        check_number("words", self.words, 0)
-        check_scheme(self.scheme)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together; see `HMMCrowd.fit`.

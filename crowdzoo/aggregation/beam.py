@@ -285,7 +285,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
+    iterations_per_pipeline = check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
     method = method_of(aggregator, num_annotators, num_classes)
     place = Folder(folder)
     place.make()
@@ -335,7 +335,7 @@ def aggregate(
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
-    check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
+    iterations_per_pipeline = check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
     num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
     method = method_of(aggregator, annotations.num_annotators, num_classes)
     check_classification(annotations, type(aggregator).__name__)

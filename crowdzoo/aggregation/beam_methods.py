@@ -246,7 +246,7 @@ class _IBCC(Method):
         return self.params(rows, common).params
 
     def params(self, rows: Array, common: Array) -> Any:
-        return ibcc.update(Counts(rows, common), self.aggregator.priors)
+        return ibcc.update(Counts(rows, common), self.aggregator.priors(self.num_classes))
 
     def rows_of(self, params: Any) -> tuple[Array, Array]:
         return params.counts.table, params.counts.classes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, whole_block
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.settings import MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
 from crowdzoo.aggregation.wawa import weighted_shares
 
 if TYPE_CHECKING:
@@ -75,12 +74,16 @@ class BWA:
     tol: float = 1e-4
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "annotator_prior": Number(1e-3, 1e9),
+        "strength": PRIOR,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("annotator_prior", self.annotator_prior, 1e-3)
-        check_number("strength", self.strength, 0)
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,6 @@ from crowdzoo.aggregation import majority_vote
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
@@ -23,6 +21,7 @@ from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.initial import checked_initial, initial_posteriors
 from crowdzoo.aggregation.params import TINY, Params
 from crowdzoo.aggregation.run import Run, advance, answers_by_block, best_of
+from crowdzoo.aggregation.settings import COUNT, MAX_ITER, PRIOR, SEED, TOL, Rule, check_settings
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def contribution(block: Block, params: Params) -> Counts:
 
 
 def update(
-    counts: Counts, prior: float = 0.01, diagonal: float = 0.0, out: NDArray[np.float64] | None = None
+    counts: Counts, prior: float = 0.01, diagonal: float = 1.0, out: NDArray[np.float64] | None = None
 ) -> Params:
     """M-step: the most probable parameters under the counts and a Dirichlet prior.
 
@@ -92,7 +91,7 @@ def _find(block: Block, params: Params, found: NDArray[np.float64]) -> float:
 # === EM around them; who adds up is the caller's business ===
 
 
-def objective(counts: Counts, params: Params, prior: float = 0.01, diagonal: float = 0.0) -> float:
+def objective(counts: Counts, params: Params, prior: float = 0.01, diagonal: float = 1.0) -> float:
     """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
 
     Args:
@@ -152,17 +151,21 @@ class DawidSkene:
     max_iter: int = 100
     tol: float = 1e-5
     prior: float = 0.01
-    diagonal: float = 0.0
+    diagonal: float = 1.0
     num_starts: int = 1
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": PRIOR,
+        "diagonal": PRIOR,
+        "num_starts": COUNT,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("prior", self.prior, 0)
-        check_number("diagonal", self.diagonal, 0)
-        check_number("num_starts", self.num_starts, 1, whole=True)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, whole_block
@@ -27,6 +25,7 @@ from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.majority_vote import vote_shares
 from crowdzoo.aggregation.params import Params
 from crowdzoo.aggregation.run import Run, advance, best_of
+from crowdzoo.aggregation.settings import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
 from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import DataError
 
@@ -86,17 +85,20 @@ class EBCC:
     num_starts: int = 40
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "subtypes": Number(1, 1000, whole=True),
+        "subtype_prior": Number(10 * LEAST_PRIOR, 1e9),
+        "prior": Number(LEAST_PRIOR, 1e9),
+        "diagonal": PRIOR,
+        "class_prior": Number(LEAST_PRIOR, 1e9, optional=True),
+        "num_starts": COUNT,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("subtypes", self.subtypes, 1, whole=True)
-        check_number("subtype_prior", self.subtype_prior, 10 * LEAST_PRIOR)
-        check_number("prior", self.prior, LEAST_PRIOR)
-        check_number("diagonal", self.diagonal, 0)
-        if self.class_prior is not None:
-            check_number("class_prior", self.class_prior, LEAST_PRIOR)
-        check_number("num_starts", self.num_starts, 1, whole=True)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import exp, log
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import (
     Aggregation,
-    check_choice,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
@@ -26,8 +23,8 @@ from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.right_wrong import share_out
 from crowdzoo.aggregation.run import Run, advance, answers_by_block
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.aggregation.threads import in_threads, num_threads
-from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -391,19 +388,19 @@ class GLAD:
     class_prior: str = "uniform"
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "alpha_mean": Number(-1e9, 1e9),
+        "alpha_variance": Number(1e-9, 1e12),
+        "b_mean": Number(-30, 30),
+        "b_variance": Number(1e-9, 1e12),
+        "class_prior": Choice(CLASS_PRIORS),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("alpha_mean", self.alpha_mean, -np.inf)
-        check_number("b_mean", self.b_mean, -np.inf)
-        for name in ("alpha_variance", "b_variance"):
-            check_number(name, getattr(self, name), 0)
-            if getattr(self, name) == 0:
-                raise ConfigError(f"{name} is a number above 0. Received: {name}=0.")
-        if abs(self.b_mean) > 30:
-            raise ConfigError(f"b_mean is a logarithm between -30 and 30. Received: b_mean={self.b_mean!r}.")
-        check_choice("class_prior", self.class_prior, CLASS_PRIORS)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     @property
     def priors(self) -> Priors:

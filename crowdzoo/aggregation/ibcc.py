@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
@@ -25,6 +23,7 @@ from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.majority_vote import vote_shares
 from crowdzoo.aggregation.params import Params
 from crowdzoo.aggregation.run import Run, advance
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["IBCC", "Beliefs", "Priors", "bound", "update"]
 
 LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
+ANSWERS, RIGHT = 5.0, 4.0  # that the prior of a row is worth, and how many of them are right
 
 
 @dataclass(frozen=True)
@@ -142,23 +142,26 @@ class IBCC:
 
     max_iter: int = 500
     tol: float = 1e-8
-    prior: float = 1.0
-    diagonal: float = 3.0
+    prior: float | None = None
+    diagonal: float | None = None
     class_prior: float = 1.0
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("prior", self.prior, LEAST_PRIOR)
-        check_number("diagonal", self.diagonal, 0)
-        check_number("class_prior", self.class_prior, LEAST_PRIOR)
-        check_seed(self.seed)
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": Number(LEAST_PRIOR, 1e9, optional=True),
+        "diagonal": Number(0, 1e9, optional=True),
+        "class_prior": Number(LEAST_PRIOR, 1e9),
+        "seed": SEED,
+    }
 
-    @property
-    def priors(self) -> Priors:
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def priors(self, num_classes: int) -> Priors:
         """The settings that `update` takes."""
-        return Priors(self.prior, self.diagonal, self.class_prior)
+        return Priors(*_cells(self.prior, self.diagonal, num_classes), self.class_prior)
 
     def fit(
         self,
@@ -208,7 +211,7 @@ class IBCC:
 
     def begin(self, counts: Counts) -> Run[Beliefs]:
         """A run whose first beliefs come from counts under other posteriors, such as vote shares."""
-        return Run(update(counts, self.priors))
+        return Run(update(counts, self.priors(counts.num_classes)))
 
     def step(self, run: Run[Beliefs], counts: Counts, num_idle: int = 0) -> Run[Beliefs]:
         """One iteration, given the counts of all blocks under `run.params.params`; see `bound` for `num_idle`."""
@@ -219,7 +222,7 @@ class IBCC:
             counts.num_annotations,
             self.max_iter,
             self.tol,
-            lambda: update(counts, self.priors),
+            lambda: update(counts, self.priors(counts.num_classes)),
         )
 
     def warn_unless_converged(self, run: Run[Beliefs], num_annotations: int) -> None:
@@ -248,6 +251,13 @@ class IBCC:
             converged=run.converged,
             num_iterations=run.num_iterations,
         )
+
+
+def _cells(prior: float | None, diagonal: float | None, num_classes: int) -> tuple[float, float]:
+    """Pseudo-counts of every cell and, further, of the diagonal; see `IBCC`."""
+    wrong = (ANSWERS - RIGHT) / max(num_classes - 1, 1)
+    cell = wrong if prior is None else prior
+    return cell, max(RIGHT - cell, 0.0) if diagonal is None else diagonal
 
 
 def _add_first(counts: Counts, block: Block, initial: NDArray[np.float64] | None) -> None:

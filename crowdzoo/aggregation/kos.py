@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Aggregation, check_choice, check_classification, check_number, check_seed
+from crowdzoo.aggregation.base import Aggregation, check_classification
 from crowdzoo.aggregation.block import Block, whole_block
 from crowdzoo.aggregation.connected import connected_groups
 from crowdzoo.aggregation.labels import choose_labels, uniform_draws
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Choice, Flag, Rule, check_settings
+from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -88,15 +89,18 @@ class KOS:
     fix_sign: bool = True
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "messages": Choice(MESSAGES),
+        "centre": Flag(),
+        "start": Choice(STARTS),
+        "fix_sign": Flag(),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_choice("messages", self.messages, MESSAGES)
-        check_choice("start", self.start, STARTS)
-        for name in ("centre", "fix_sign"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} is True or False. Received: {name}={getattr(self, name)!r}.")
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     @property
     def draws_by_code(self) -> bool:

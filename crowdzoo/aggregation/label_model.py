@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation import majority_vote
 from crowdzoo.aggregation.base import (
     Aggregation,
-    check_choice,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, whole_block
@@ -27,7 +24,8 @@ from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.pairs import LabelPairs, Pairs, with_signs
 from crowdzoo.aggregation.params import TINY, Params
 from crowdzoo.aggregation.run import Run, advance
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.aggregation.settings import MAX_ITER, PRIOR, SEED, TOL, Choice, Rule, check_settings
+from crowdzoo.errors import ConfigError, DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -84,6 +82,7 @@ class LabelModel:
             (.58 instead of .95).
         dependencies: pairs of names of annotators that are not independent of each other.
         prior: pseudo-count of every cell of a confusion matrix (and of every class).
+        diagonal: further pseudo-count of the diagonal.
         max_iter: most iterations (not of the closed form).
         tol: it has converged when an iteration raises the objective by no more than this, in nats per pair of
             annotations. As with `DawidSkene` the long tail fits noise.
@@ -97,24 +96,52 @@ class LabelModel:
     class_balance: Sequence[float] | str | None = None
     dependencies: Sequence[tuple[Any, Any]] = ()
     prior: float = 0.01
+    diagonal: float = 0.0
     max_iter: int = 200
     tol: float = 1e-5
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "learns": Choice(LEARNS),
+        "prior": PRIOR,
+        "diagonal": PRIOR,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_choice("learns", self.learns, LEARNS)
-        balance = self.class_balance
-        if isinstance(balance, str):
-            check_choice("class_balance", balance, ("uniform",))
-        elif balance is not None and (not np.all(np.asarray(balance) > 0) or abs(sum(balance) - 1) > 1e-6):
-            raise ConfigError(f"class_balance holds probabilities that sum to one. Received: class_balance={balance}.")
-        for pair in self.dependencies:
-            if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
-                raise ConfigError(f"dependencies are pairs of two annotators' names. Received: {pair!r}.")
-        check_number("prior", self.prior, 0)
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
+        self._check_class_balance()
+        self._check_dependencies()
+
+    def _check_class_balance(self) -> None:
+        """Refuses what is neither probabilities, nor "uniform", nor None."""
+        balance: Any = self.class_balance
+        if balance is None or (isinstance(balance, str) and balance == "uniform"):
+            return
+        try:
+            shares = np.asarray(balance, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            shares = np.empty(0)
+        if isinstance(balance, str) or shares.ndim != 1 or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+            raise ConfigError(
+                "LabelModel: class_balance is 'uniform', probabilities above 0 that sum to one, or None. "
+                f"Received: class_balance={short_repr(balance)}."
+            )
+        object.__setattr__(self, "class_balance", tuple(shares.tolist()))
+
+    def _check_dependencies(self) -> None:
+        """Refuses what is no pairs of different names."""
+        pairs: Any = self.dependencies
+        if isinstance(pairs, (list, tuple)) and all(
+            isinstance(pair, (list, tuple)) and len(pair) == 2 and pair[0] != pair[1] for pair in pairs
+        ):
+            return
+        raise ConfigError(
+            "LabelModel: dependencies are pairs of two annotators' names. "
+            f"Received: dependencies={short_repr(self.dependencies)}."
+        )
 
     def fit(
         self,
@@ -253,7 +280,7 @@ class LabelModel:
     def _normalised(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Confusion matrices from counts [R, K, K], with the prior."""
         num_classes = counts.shape[2]
-        cells = self._alike(counts + self.prior)
+        cells = self._alike(counts + self.prior + self.diagonal * np.eye(num_classes))
         total = cells.sum(axis=2, keepdims=True)
         return np.divide(cells, total, out=np.full_like(cells, 1 / num_classes), where=total > 0)
 
@@ -271,7 +298,8 @@ class LabelModel:
         total = float(params.log_confusions[:num_annotators].sum())
         if balance is None:
             total += float(params.log_class_prior.sum())
-        return self.prior * total if self.prior else 0.0
+        right = float(np.trace(params.log_confusions[:num_annotators], axis1=1, axis2=2).sum())
+        return (self.prior * total if self.prior else 0.0) + (self.diagonal * right if self.diagonal else 0.0)
 
 
 class _Moments:

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import (
     Aggregation,
-    check_choice,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
+from crowdzoo.aggregation.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.dirichlet import expected_logs
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.majority_vote import vote_shares
@@ -26,8 +24,8 @@ from crowdzoo.aggregation.one_coin import MAX_CELLS
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.run import Run, advance, answers_by_block, best_of
+from crowdzoo.aggregation.settings import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.aggregation.threads import in_threads, num_threads
-from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -46,12 +44,16 @@ class Priors:
         know: of knowing.
         spam: of spamming.
         strategy: of each class that a spammer may say.
+        class_prior: one of `CLASS_PRIORS`.
+        classes: pseudo-count of each class, where the class prior is "estimated".
     """
 
     inference: str
     know: float
     spam: float
     strategy: float
+    class_prior: str
+    classes: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +66,9 @@ class Competence:
         log_know: log `know`, or with "vb" the expected logarithm, [R].
         log_spam: the same of 1 - know, [R].
         log_strategy: the same of `strategy`, [R, K].
-        log_prior: what the objective adds to the log-likelihood, nats: the log prior density, or with "vb" minus the
+        log_prior: what the annotators add to the objective, nats: the log prior density, or with "vb" minus the
             divergence of posterior from prior.
+        class_prior: probability of each class, [K].
     """
 
     know: NDArray[np.float64]
@@ -74,13 +77,13 @@ class Competence:
     log_spam: NDArray[np.float64]
     log_strategy: NDArray[np.float64]
     log_prior: float
+    class_prior: NDArray[np.float64]
 
     @property
     def cells(self) -> Cells:
         """How probable annotations are: right ones come from those who know and from those who spam."""
-        num_classes = self.strategy.shape[1]
         wrong = self.log_spam[:, None] + self.log_strategy
-        return Cells(np.logaddexp(self.log_know[:, None], wrong), wrong, np.full(num_classes, 1 / num_classes))
+        return Cells(np.logaddexp(self.log_know[:, None], wrong), wrong, self.class_prior)
 
 
 # === The functions over blocks ===
@@ -123,15 +126,18 @@ def update(counts: Answers, params: Competence, priors: Priors) -> Competence:
     cells = params.cells
     knew = (counts.right * np.exp(params.log_know[:, None] - cells.right)).sum(axis=1)
     strategy = counts.right * np.exp(cells.wrong - cells.right) + counts.wrong
-    return competence(np.stack([knew, strategy.sum(axis=1)], axis=1), strategy, priors)
+    return competence(np.stack([knew, strategy.sum(axis=1)], axis=1), strategy, counts.classes, priors)
 
 
-def competence(answers: NDArray[np.float64], strategy: NDArray[np.float64], priors: Priors) -> Competence:
+def competence(
+    answers: NDArray[np.float64], strategy: NDArray[np.float64], classes: NDArray[np.float64], priors: Priors
+) -> Competence:
     """Parameters from expected counts: most probable values ("em"), or posterior distributions ("vb").
 
     Args:
         answers: how often each annotator knew and spammed, [R, 2].
         strategy: how often it said each class when it spammed, [R, K].
+        classes: how many tasks are of each class, [K].
         priors: see there.
     """
     num_classes = strategy.shape[1]
@@ -149,32 +155,36 @@ def competence(answers: NDArray[np.float64], strategy: NDArray[np.float64], prio
         else:
             logs.append(np.log(np.maximum(means[-1], TINY)))
             log_prior += float((prior * logs[-1]).sum()) if prior.any() else 0.0
-    return Competence(means[0][:, 0], means[1], logs[0][:, 0], logs[0][:, 1], logs[1], log_prior)
+    class_prior = np.maximum(class_prior_of(classes, priors.class_prior, priors.classes), TINY)
+    return Competence(means[0][:, 0], means[1], logs[0][:, 0], logs[0][:, 1], logs[1], log_prior, class_prior)
 
 
 def posteriors(block: Block, params: Competence) -> NDArray[np.float64]:
     """Class probabilities of a block's tasks given the parameters, [T, K].
 
-    Known classes are certain, tasks without annotations have the class prior, which is uniform.
+    Known classes are certain, tasks without annotations have the class prior.
     """
     return posteriors_of(block, params.cells)
 
 
-def objective(counts: Answers, params: Competence) -> float:
+def objective(counts: Answers, params: Competence, priors: Priors) -> float:
     """What no iteration lets fall, in nats: penalised log-likelihood ("em"), or the variational bound ("vb").
 
     Args:
         counts: made with `params`.
         params: where the objective is taken.
+        priors: see there.
     """
-    return counts.log_likelihood + params.log_prior
+    classes = log_class_density(counts.classes, np.log(params.class_prior), priors.class_prior, priors.classes)
+    return counts.log_likelihood + params.log_prior + classes
 
 
 def undecided(num_annotators: int, num_classes: int, know: float | NDArray[np.float64] = 0.5) -> Competence:
     """Annotators who all know with the same probability, and say any class when they spam."""
     known = np.broadcast_to(np.asarray(know, np.float64), (num_annotators,))
     strategy = np.full((num_annotators, num_classes), 1 / num_classes)
-    return Competence(known, strategy, np.log(known), np.log1p(-known), np.log(strategy), 0.0)
+    equal = np.full(num_classes, 1 / num_classes)
+    return Competence(known, strategy, np.log(known), np.log1p(-known), np.log(strategy), 0.0, equal)
 
 
 def random_start(num_annotators: int, num_classes: int, place: int, seed: int) -> Competence:
@@ -207,6 +217,9 @@ class MACE:
         spam: second parameter of the Beta prior on theta ("vb").
         strategy: parameter of the symmetric Dirichlet prior on xi ("vb").
         smoothing: pseudo-count shared by the classes, a K-th of it each, for theta and for xi ("em").
+        class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
+            "uniform", as in the paper.
+        class_count: pseudo-count of each class, where the class prior is "estimated".
         num_starts: how many starts; that with the highest objective is kept. The first is the plain vote (or
             `initial`).
         seed: of the starts, and of drawn ties.
@@ -222,20 +235,27 @@ class MACE:
     spam: float = 0.5
     strategy: float = 10.0
     smoothing: float = 0.01
+    class_prior: str = "estimated"
+    class_count: float = 0.01
     num_starts: int = 1
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "inference": Choice(INFERENCES),
+        "know": Number(1e-6, 1e9),
+        "spam": Number(1e-6, 1e9),
+        "strategy": Number(1e-6, 1e9),
+        "smoothing": PRIOR,
+        "class_prior": Choice(CLASS_PRIORS),
+        "class_count": PRIOR,
+        "num_starts": COUNT,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_choice("inference", self.inference, INFERENCES)
-        for name in ("know", "spam", "strategy"):
-            check_number(name, getattr(self, name), 0)
-            if getattr(self, name) == 0:
-                raise ConfigError(f"{name} is a number above 0. Received: {name}=0.")
-        check_number("smoothing", self.smoothing, 0)
-        check_number("num_starts", self.num_starts, 1, whole=True)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     @property
     def draws_by_code(self) -> bool:
@@ -245,8 +265,9 @@ class MACE:
     def priors(self, num_classes: int) -> Priors:
         """The settings that `update` takes."""
         if self.inference == "vb":
-            return Priors("vb", self.know, self.spam, self.strategy)
-        return Priors("em", *[self.smoothing / num_classes] * 3)
+            return Priors("vb", self.know, self.spam, self.strategy, self.class_prior, self.class_count)
+        cell = self.smoothing / num_classes
+        return Priors("em", cell, cell, cell, self.class_prior, self.class_count)
 
     def fit(
         self,
@@ -313,14 +334,15 @@ class MACE:
 
     def step(self, run: Run[Competence], counts: Answers) -> Run[Competence]:
         """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
+        priors = self.priors(len(counts.classes))
         return advance(
             run,
-            objective(counts, run.params),
+            objective(counts, run.params, priors),
             counts.log_likelihood,
             counts.num_annotations,
             self.max_iter,
             self.tol,
-            lambda: update(counts, run.params, self.priors(len(counts.classes))),
+            lambda: update(counts, run.params, priors),
         )
 
     def warn_unless_converged(self, run: Run[Competence], num_annotations: int) -> None:
@@ -349,4 +371,4 @@ class MACE:
             num_iterations=run.num_iterations,
             reliability=params.know,
         )
-        return replace(result, confusions=confusions, class_prior=np.full(num_classes, 1 / num_classes))
+        return replace(result, confusions=confusions, class_prior=params.class_prior)

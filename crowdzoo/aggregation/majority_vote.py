@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation import confusion_kernels
-from crowdzoo.aggregation.base import Aggregation, check_choice, check_classification, check_seed
+from crowdzoo.aggregation.base import Aggregation, check_classification
 from crowdzoo.aggregation.block import Block, blocks_of
 from crowdzoo.aggregation.counts import Counts
 from crowdzoo.aggregation.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.params import Params
 from crowdzoo.aggregation.run import answers_by_block
+from crowdzoo.aggregation.settings import SEED, Choice, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -95,10 +96,14 @@ class MajorityVote:
     ties: str = "uniform"
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "voting": Choice(VOTING),
+        "ties": Choice(TIES),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_choice("voting", self.voting, VOTING)
-        check_choice("ties", self.ties, TIES)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
         """Counts the votes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import whole_block
+from crowdzoo.aggregation.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.compiled import compiled
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.params import Params
+from crowdzoo.aggregation.params import TINY, Params
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.aggregation.threads import in_threads, num_threads
 from crowdzoo.errors import ConfigError, DataError
 
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MMCE"]
 
+CLASS_COUNT = 0.01  # pseudo-count of each class, where the class prior is "estimated"
 MAX_CELLS = 2**29  # of all tables together: 4 GiB
 GAMMAS = tuple(2.0**power for power in (-10, -8, -6, -4, -2, 0, 2))
 FOLD_TOL = 1e-4  # nats per annotation: choosing among gammas needs no more
+MOST_GAMMAS = 1000
+GAMMA = Number(1e-6, 1e6)  # without a ridge the tables are not determined
 NEWTON_STEPS = 10
 NEWTON_TOL = 1e-3  # largest move of a table's cell at which a row counts as solved
 
@@ -49,10 +52,10 @@ class MMCE:
         alpha / 2 * (sum of all B^2) + beta / 2 * (sum of all A^2),    with alpha = gamma * K^2 and
         beta = alpha * (labels per annotator) / (labels per task):
 
-    a task's few labels move its table less than an annotator's many labels move theirs. All classes are equally
-    probable beforehand, as in the paper. The dual of the minimax problem is fitted by EM from vote shares:
+    a task's few labels move its table less than an annotator's many labels move theirs. The dual of the minimax problem
+    is fitted by EM from vote shares:
 
-    - E-step: q[i, k] ~ product over the task's annotations of Q_ir[k, said], in log space.
+    - E-step: q[i, k] ~ rho[k] * product over the task's annotations of Q_ir[k, said], in log space.
     - M-step: the annotators' tables given the tasks', then the tasks' given the annotators'. Rows are independent and
       concave problems, solved by Newton steps that move no cell by more than 0.34. Probabilities then change by less
       than a factor of exp(0.68) < 2, so curvature less than doubles on the way and no step can worsen the objective.
@@ -72,6 +75,8 @@ class MMCE:
         folds: how many parts cross-validation leaves out in turn.
         max_iter: most iterations.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
+        class_prior: of rho: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones;
+            or "uniform", as in the paper.
         seed: of the parts, and of drawn ties.
 
     Raises:
@@ -82,15 +87,23 @@ class MMCE:
     folds: int = 5
     max_iter: int = 200
     tol: float = 1e-6
+    class_prior: str = "estimated"
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "folds": Number(2, 1000, whole=True),
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "class_prior": Choice(CLASS_PRIORS),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        for gamma in self._gammas():
-            check_number("gamma", gamma, 1e-6)  # without a ridge the tables are not determined
-        check_number("folds", self.folds, 2, whole=True)
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
+        gammas = tuple(GAMMA.checked("MMCE", "gamma", gamma) for gamma in self._gammas())
+        if not 1 <= len(gammas) <= MOST_GAMMAS:
+            raise ConfigError(f"MMCE: gamma is a number, or 1 to {MOST_GAMMAS} of them. Received: {len(gammas)}.")
+        object.__setattr__(self, "gamma", gammas if isinstance(self.gamma, Sequence) else gammas[0])
 
     @property
     def draws_by_code(self) -> bool:
@@ -116,8 +129,8 @@ class MMCE:
                 of the same tasks and classes.
 
         Returns:
-            Posteriors under the last tables; uniform without annotations. `history` is the log-likelihood with uniform
-            class prior minus the ridge (nats) after the first M-step and after each iteration.
+            Posteriors under the last tables; the class prior without annotations. `history` is the log-likelihood plus
+            the log density of the class prior minus the ridge (nats) after the first M-step and after each iteration.
 
         Raises:
             DataError: annotations are not of kind classification; `gold` or `initial` does not fit them; or the tables
@@ -131,7 +144,7 @@ class MMCE:
         if len(self._gammas()) > 1:
             scores = dict(zip(self._gammas(), self._held_out(rows), strict=True))
             gamma = max(scores, key=lambda each: (scores[each], each))
-        state = _Tables(rows, gamma, initial_posteriors(initial, annotations), num_threads())
+        state = _Tables(rows, gamma, initial_posteriors(initial, annotations), self.class_prior, num_threads())
         history, rise = [state.objective], np.inf
         while rise > self.tol and len(history) <= self.max_iter:
             state.step()
@@ -147,7 +160,7 @@ class MMCE:
             annotations,
             state.posteriors,
             choose_labels(state.posteriors, np.arange(rows.num_tasks), seed=self.seed),
-            Params.from_probabilities(confusions, np.full(num_classes, 1 / num_classes)),
+            Params.from_probabilities(confusions, state.class_prior),
             log_likelihood=state.log_likelihood,
             history=tuple(history),
             converged=rise <= self.tol,
@@ -176,11 +189,8 @@ class MMCE:
         return dict(zip(self._gammas(), self._held_out(_Rows.of(annotations, gold)).tolist(), strict=True))
 
     def _gammas(self) -> tuple[float, ...]:
-        if isinstance(self.gamma, (str, bytes)) or not isinstance(self.gamma, Sequence):
-            return (self.gamma,)  # type: ignore[return-value]
-        if not self.gamma:
-            raise ConfigError("gamma is a number, or several. Received: none.")
-        return tuple(self.gamma)
+        several = isinstance(self.gamma, Sequence) and not isinstance(self.gamma, (str, bytes))
+        return tuple(self.gamma) if several else (self.gamma,)  # type: ignore[arg-type, return-value]
 
     def _held_out(self, rows: _Rows) -> NDArray[np.float64]:
         """See `cross_validate`; [number of gammas]."""
@@ -192,7 +202,7 @@ class MMCE:
                 part, number = divmod(cell, scores.shape[1])
                 rest = rows.only(fold != part)
                 least = max(self.tol, FOLD_TOL) * max(len(rest.labels), 1)
-                state, rise, count = _Tables(rest, self._gammas()[number], None), np.inf, 0
+                state, rise, count = _Tables(rest, self._gammas()[number], None, self.class_prior), np.inf, 0
                 while rise > least and count < self.max_iter:
                     before, count = state.objective, count + 1
                     state.step()
@@ -260,13 +270,16 @@ class _Tables:
         objective: that minus the ridge.
     """
 
-    def __init__(self, rows: _Rows, gamma: float, start: NDArray[np.float64] | None, threads: int = 1):
+    def __init__(
+        self, rows: _Rows, gamma: float, start: NDArray[np.float64] | None, class_prior: str, threads: int = 1
+    ):
         size, cells = (rows.num_tasks, rows.num_classes), rows.num_classes**2
         tasks = np.bincount(rows.tasks, minlength=rows.num_tasks)
         annotators = np.bincount(rows.annotators, minlength=rows.num_annotators)
         self.alpha = gamma * cells
         self.beta = self.alpha * max((tasks > 0).sum(), 1) / max((annotators > 0).sum(), 1)
-        self.rows, self.threads = rows, threads
+        self.rows, self.threads, self.kind = rows, threads, class_prior
+        self.informed = tasks > 0 if rows.gold is None else (tasks > 0) | (rows.gold >= 0)
         self.by_annotator = rows.only(np.argsort(rows.annotators, kind="stable"))
         self.task_starts = np.concatenate(([0], np.cumsum(tasks)))
         self.annotator_starts = np.concatenate(([0], np.cumsum(annotators)))
@@ -302,7 +315,10 @@ class _Tables:
                 self.tasks, self.annotators, joint,
             )  # fmt: skip
 
-        joint = np.full((rows.num_tasks, rows.num_classes), -np.log(rows.num_classes))
+        counts = self.posteriors[self.informed].sum(axis=0)
+        self.class_prior = np.maximum(class_prior_of(counts, self.kind, CLASS_COUNT), TINY)
+        log_prior = np.log(self.class_prior)
+        joint = np.tile(log_prior, (rows.num_tasks, 1))
         for climb, number in ((climb_annotators, rows.num_annotators), (climb_tasks, rows.num_tasks)):
             if number:
                 in_threads(climb, range(number), self.threads)
@@ -315,9 +331,10 @@ class _Tables:
         self.posteriors = np.exp(joint - peak)
         total = self.posteriors.sum(axis=1, keepdims=True)
         self.posteriors /= total
-        self.log_likelihood = float((peak + np.log(total)).sum())
+        self.log_likelihood = float((peak + np.log(total))[self.informed].sum())
         ridge = self.alpha * np.square(self.annotators).sum() + self.beta * np.square(self.tasks).sum()
-        self.objective = self.log_likelihood - float(ridge) / 2
+        classes = log_class_density(counts, log_prior, self.kind, CLASS_COUNT)
+        self.objective = self.log_likelihood - float(ridge) / 2 + classes
 
     def log_probability(self, rows: _Rows) -> float:
         """Of annotations that were not fitted, nats."""

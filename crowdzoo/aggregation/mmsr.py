@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import whole_block
@@ -21,7 +19,7 @@ from crowdzoo.aggregation.connected import connected_groups
 from crowdzoo.aggregation.labels import choose_labels
 from crowdzoo.aggregation.pairs import Pairs, with_signs
 from crowdzoo.aggregation.params import Params
-from crowdzoo.errors import ConfigError
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -75,13 +73,15 @@ class MMSR:
     tol: float = 1e-6
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "trim": Number(0, 0.5, below=True),
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("trim", self.trim, 0)
-        if self.trim >= 0.5:
-            raise ConfigError(f"trim is below 0.5: something has to be left. Received: trim={self.trim!r}.")
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
         """Finds skills by pairs of annotators, and then the answers.

@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import (
     Aggregation,
-    check_choice,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
+from crowdzoo.aggregation.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.majority_vote import vote_shares
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.run import Run, advance, answers_by_block
+from crowdzoo.aggregation.settings import MAX_ITER, PRIOR, SEED, TOL, Choice, Rule, check_settings
 from crowdzoo.aggregation.threads import in_threads, num_threads
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OneCoinDawidSkene", "Priors", "contribution", "objective", "posteriors", "start", "update"]
 
-CLASS_PRIORS = ("estimated", "uniform")
 MAX_CELLS = 2**24  # of the confusion matrices that a result holds: 128 MiB
 
 
@@ -42,7 +40,7 @@ class Priors:
     Attributes:
         right: pseudo-count of right annotations of each annotator.
         wrong: pseudo-count of wrong annotations of each annotator.
-        class_prior: "estimated" or "uniform".
+        class_prior: one of `CLASS_PRIORS`.
         classes: pseudo-count of each class, where the class prior is estimated.
     """
 
@@ -96,10 +94,7 @@ def update(counts: Answers, priors: Priors) -> Cells:
     nothing = total <= 0
     skill = np.divide(right, total, out=np.full_like(right, 1 / num_classes), where=~nothing)
     slip = np.divide(wrong, total, out=np.full_like(right, 1 - 1 / num_classes), where=~nothing)
-    classes = counts.classes + priors.classes
-    if priors.class_prior == "uniform" or classes.sum() <= 0:
-        classes = np.ones(num_classes)
-    return params_of(skill, slip, classes / classes.sum())
+    return params_of(skill, slip, class_prior_of(counts.classes, priors.class_prior, priors.classes))
 
 
 def params_of(skill: NDArray[np.float64], slip: NDArray[np.float64], class_prior: NDArray[np.float64]) -> Cells:
@@ -137,8 +132,7 @@ def objective(counts: Answers, params: Cells, priors: Priors) -> float:
         penalty += priors.right * params.right.sum()
     if priors.wrong:
         penalty += priors.wrong * params.wrong.sum()
-    if priors.classes and priors.class_prior == "estimated":
-        penalty += priors.classes * np.log(params.class_prior).sum()
+    penalty += log_class_density(counts.classes, np.log(params.class_prior), priors.class_prior, priors.classes)
     return counts.log_likelihood + float(penalty)
 
 
@@ -161,7 +155,8 @@ class OneCoinDawidSkene:
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
         right: pseudo-count of right annotations of each annotator.
         wrong: pseudo-count of wrong annotations of each annotator. With `right=0, wrong=0`: maximum likelihood.
-        class_prior: "estimated" from the posteriors, or "uniform".
+        class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
+            "uniform".
         class_count: pseudo-count of each class, where the class prior is estimated.
         seed: of drawn ties.
 
@@ -173,18 +168,22 @@ class OneCoinDawidSkene:
     tol: float = 1e-5
     right: float = 2.0
     wrong: float = 1.0
-    class_prior: str = "uniform"
+    class_prior: str = "smoothed"
     class_count: float = 0.01
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "right": PRIOR,
+        "wrong": PRIOR,
+        "class_prior": Choice(CLASS_PRIORS),
+        "class_count": PRIOR,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("right", self.right, 0)
-        check_number("wrong", self.wrong, 0)
-        check_choice("class_prior", self.class_prior, CLASS_PRIORS)
-        check_number("class_count", self.class_count, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     @property
     def priors(self) -> Priors:

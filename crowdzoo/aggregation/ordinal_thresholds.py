@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Aggregation, check_classification, check_number, warn_not_converged
+from crowdzoo.aggregation.base import Aggregation, check_classification, warn_not_converged
 from crowdzoo.aggregation.params import Params
 from crowdzoo.aggregation.rating_aggregation import RatingAggregation, check_ratings
+from crowdzoo.aggregation.settings import END, MAX_ITER, TOL, Number, Rule, check_settings
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -80,11 +81,17 @@ class OrdinalThresholds:
     max_iter: int = 500
     tol: float = 1e-6
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "bias_deviation": Number(1e-3, 1e3),
+        "sharpness_deviation": Number(1e-3, 1e3),
+        "low": END,
+        "high": END,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+    }
+
     def __post_init__(self) -> None:
-        check_number("bias_deviation", self.bias_deviation, 1e-3)
-        check_number("sharpness_deviation", self.sharpness_deviation, 1e-3)
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> Aggregation | RatingAggregation:
         """Runs the EM.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_number, warn_not_converged
+from crowdzoo.aggregation.base import warn_not_converged
 from crowdzoo.aggregation.dirichlet import digamma, log_gamma
 from crowdzoo.aggregation.rating_aggregation import RatingAggregation, check_ratings
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.aggregation.settings import END, MAX_ITER, TOL, Flag, Number, Rule, check_settings
+from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -109,16 +110,18 @@ class RatingEM:
     max_iter: int = 1000
     tol: float = 1e-6
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "bias": Flag(),
+        "precision": Flag(),
+        "shape": Number(*SHAPES, optional=True),
+        "low": END,
+        "high": END,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+    }
+
     def __post_init__(self) -> None:
-        for name in ("bias", "precision"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} is true or false. Received: {name}={getattr(self, name)!r}.")
-        if self.shape is not None:
-            check_number("shape", self.shape, SHAPES[0])
-            if self.shape > SHAPES[1]:
-                raise ConfigError(f"shape is at most {SHAPES[1]:g}. Received: shape={self.shape!r}.")
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Runs the EM.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_number
 from crowdzoo.aggregation.rating_aggregation import RatingAggregation, agreement, check_ratings
-from crowdzoo.errors import ConfigError
+from crowdzoo.aggregation.settings import END, Number, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -36,10 +35,14 @@ class RatingMean:
     low: float | None = None
     high: float | None = None
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "trim": Number(0, 0.5, below=True),
+        "low": END,
+        "high": END,
+    }
+
     def __post_init__(self) -> None:
-        check_number("trim", self.trim, 0)
-        if self.trim >= 0.5:
-            raise ConfigError(f"trim is below 0.5. Received: trim={self.trim!r}.")
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Takes the means.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from crowdzoo.aggregation.rating_aggregation import RatingAggregation, check_ratings
 from crowdzoo.aggregation.rating_mean import by_rank, finished
+from crowdzoo.aggregation.settings import END, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -27,6 +28,14 @@ class RatingMedian:
 
     low: float | None = None
     high: float | None = None
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "low": END,
+        "high": END,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Takes the medians.

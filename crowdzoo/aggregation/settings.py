@@ -106,7 +106,7 @@ def _refusal(where: str, name: str, rule: Rule, value: object) -> str:
 
 COUNT = Number(1, 10_000, whole=True)  # of starts and the like, each of which costs a fit
 MAX_ITER = Number(1, 1_000_000, whole=True)
-TOL = Number(0, 1e6)
+TOL = Number(0, 1e12)
 PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
 END = Number(-1e300, 1e300, optional=True)  # of a scale
 SEED = Number(0, 2**63 - 1, whole=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_number
 from crowdzoo.aggregation.majority_vote import MajorityVote
 from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation, SequenceTable
-from crowdzoo.errors import ConfigError
-from crowdzoo.sequences.tags import SpanTable, check_scheme
+from crowdzoo.aggregation.settings import Choice, Number, Rule, check_settings
+from crowdzoo.sequences.tags import SCHEMES, SpanTable
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -41,11 +40,13 @@ class SpanMajorityVote:
     share: float = 0.5
     scheme: str = "BIO"
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "share": Number(0, 1, below=True),
+        "scheme": Choice(tuple(SCHEMES)),
+    }
+
     def __post_init__(self) -> None:
-        check_number("share", self.share, 0)
-        if self.share >= 1:
-            raise ConfigError(f"share is below 1: nothing has more than all votes. Received: share={self.share!r}.")
-        check_scheme(self.scheme)
+        check_settings(self, self.rules)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Counts the votes.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_choice
 from crowdzoo.aggregation.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.params import TINY
 from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation, SequenceTable
-from crowdzoo.sequences.tags import TagSet, check_scheme
+from crowdzoo.aggregation.settings import Choice, Rule, check_settings
+from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.sequences.tags import SCHEMES, TagSet
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -45,11 +46,17 @@ class TokenAggregation:
     scheme: str = "BIO"
     settings: dict[str, Any] = field(default_factory=dict)
 
+    rules: ClassVar[dict[str, Rule]] = {"decoding": Choice(DECODING), "scheme": Choice(tuple(SCHEMES))}
+
     def __post_init__(self) -> None:
         from crowdzoo.aggregation import create
 
-        check_choice("decoding", self.decoding, DECODING)
-        check_scheme(self.scheme)
+        check_settings(self, self.rules)
+        if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
+            raise ConfigError(
+                "TokenAggregation: settings is a dictionary of the method's settings. "
+                f"Received: settings={short_repr(self.settings)}."
+            )
         create(self.method, **self.settings)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Aggregation, check_choice, check_classification, check_number, check_seed
+from crowdzoo.aggregation.base import Aggregation, check_classification
 from crowdzoo.aggregation.block import Block, whole_block
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.labels import choose_labels, tied_classes
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, Choice, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -93,10 +94,14 @@ class Wawa:
     weights: str = "agreement"
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "num_rounds": MAX_ITER,
+        "weights": Choice(WEIGHTS),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("num_rounds", self.num_rounds, 1, whole=True)
-        check_choice("weights", self.weights, WEIGHTS)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

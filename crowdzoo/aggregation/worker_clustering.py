@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import Block, blocks_of
@@ -25,6 +23,7 @@ from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.majority_vote import vote_shares
 from crowdzoo.aggregation.params import TINY, Params
 from crowdzoo.aggregation.run import Run, advance
+from crowdzoo.aggregation.settings import COUNT, MAX_ITER, PRIOR, SEED, TOL, Rule, check_settings
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -166,13 +165,17 @@ class WorkerClustering:
     diagonal: float = 0.0
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "num_clusters": COUNT,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": PRIOR,
+        "diagonal": PRIOR,
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("num_clusters", self.num_clusters, 1, whole=True)
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("prior", self.prior, 0)
-        check_number("diagonal", self.diagonal, 0)
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 from crowdzoo.aggregation.base import (
     Aggregation,
     check_classification,
-    check_number,
-    check_seed,
     warn_not_converged,
 )
 from crowdzoo.aggregation.block import whole_block
 from crowdzoo.aggregation.initial import initial_posteriors
 from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.settings import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 from crowdzoo.aggregation.wawa import agreement, weighted_shares, winners
-from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
     from crowdzoo.annotations import Annotations
@@ -59,16 +57,17 @@ class ZeroBasedSkill:
     step_factor: float = 0.5
     seed: int = 0
 
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "step": Number(0, 1, above=True),
+        "step_every": MAX_ITER,
+        "step_factor": Number(0, 1, above=True),
+        "seed": SEED,
+    }
+
     def __post_init__(self) -> None:
-        check_number("max_iter", self.max_iter, 1, whole=True)
-        check_number("tol", self.tol, 0)
-        check_number("step_every", self.step_every, 1, whole=True)
-        for name in ("step", "step_factor"):
-            value = getattr(self, name)
-            check_number(name, value, 0)
-            if not 0 < value <= 1:
-                raise ConfigError(f"{name} is more than 0 and at most 1. Received: {name}={value!r}.")
-        check_seed(self.seed)
+        check_settings(self, self.rules)
 
     def fit(
         self,

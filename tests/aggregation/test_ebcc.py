@@ -93,7 +93,7 @@ def test_one_subtype_is_ibcc(known):
     annotations, truth = simulated_crowd()
     gold = np.where(np.arange(60) < 10, truth, -1) if known else None
     ours = EBCC(subtypes=1, num_starts=2, class_prior=1.0).fit(annotations, gold=gold)
-    theirs = IBCC().fit(annotations, gold=gold)
+    theirs = IBCC(prior=1.0, diagonal=3.0).fit(annotations, gold=gold)
     np.testing.assert_allclose(ours.posteriors, theirs.posteriors, atol=1e-10)
     np.testing.assert_allclose(ours.confusions, theirs.confusions, atol=1e-10)
     np.testing.assert_allclose(ours.history, theirs.history, rtol=1e-12)

@@ -312,7 +312,7 @@ def test_not_converged_is_said_with_advice():
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": -1}, "tol=-1"),
         ({"alpha_mean": float("inf")}, "alpha_mean=inf"),
-        ({"alpha_variance": 0}, "alpha_variance is a number above 0"),
+        ({"alpha_variance": 0}, "alpha_variance is a number from 1e-09"),
         ({"b_mean": 31}, "b_mean=31"),
         ({"b_mean": "1"}, "b_mean='1'"),
         ({"b_variance": -1}, "b_variance=-1"),

@@ -183,7 +183,7 @@ BROKEN = {
     ),
     "aggregation argument out of range": (
         "name: x\n" + DATA + "aggregation: {max_iter: -3}\n",
-        ", aggregation: max_iter is an integer of at least 1. Received: max_iter=-3.",
+        ", aggregation: DawidSkene: max_iter is an integer from 1 to 1,000,000. Received: max_iter=-3.",
     ),
     "name with a space": (
         "name: my run\n" + DATA,

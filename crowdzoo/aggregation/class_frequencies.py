@@ -1,0 +1,48 @@
+"""How often each class is the truth: learnt, learnt and drawn to equal frequencies, or taken as equal."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CLASS_PRIORS", "class_prior_of", "log_class_density"]
+
+CLASS_PRIORS = ("smoothed", "estimated", "uniform")
+
+
+def _pseudo_counts(counts: NDArray[np.float64], kind: str, pseudo_count: float) -> float:
+    """What is added to each class: as many as there are tasks, shared by the classes, or a fixed number."""
+    return float(counts.sum()) / len(counts) if kind == "smoothed" else pseudo_count
+
+
+def class_prior_of(counts: NDArray[np.float64], kind: str, pseudo_count: float) -> NDArray[np.float64]:
+    """The most probable class probabilities.
+
+    With "smoothed" the prior is Dirichlet, with as many pseudo-counts as there are tasks, shared equally: the result
+    is half way between the shares and equal frequencies. A class that is frequent among the posteriors draws doubtful
+    tasks, and more so in the next iteration; half the way is what keeps that from running to one class.
+
+    Args:
+        counts: expected number of tasks of each class, [K].
+        kind: one of `CLASS_PRIORS`.
+        pseudo_count: of each class, with "estimated".
+    """
+    classes = counts + _pseudo_counts(counts, kind, pseudo_count)
+    if kind == "uniform" or classes.sum() <= 0:
+        classes = np.ones(len(counts))
+    return classes / classes.sum()
+
+
+def log_class_density(
+    counts: NDArray[np.float64], log_prior: NDArray[np.float64], kind: str, pseudo_count: float
+) -> float:
+    """Log density of the prior that `class_prior_of` goes with, up to a constant, nats.
+
+    Args:
+        counts: of this iteration, [K]; only their sum matters, which no iteration changes.
+        log_prior: log class probabilities, [K].
+        kind: as there.
+        pseudo_count: as there.
+    """
+    pseudo_counts = 0.0 if kind == "uniform" else _pseudo_counts(counts, kind, pseudo_count)
+    return pseudo_counts * float(log_prior.sum()) if pseudo_counts else 0.0

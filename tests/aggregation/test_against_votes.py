@@ -1,0 +1,76 @@
+"""Results far from the votes say so, and how far."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, VotesWarning
+from crowdzoo.aggregation.against_votes import notes_against_votes
+from crowdzoo.testing.aggregators import simulated_crowd
+
+
+def ten_tasks():
+    """Tasks 0 to 9 by annotators 0 to 2, who all say class 1 of tasks 7 to 9 and 0 of the others."""
+    task_ids, annotator_ids = (column.ravel() for column in np.indices((10, 3)))
+    return Annotations.from_arrays(task_ids, annotator_ids, np.where(task_ids < 7, "cat", "dog"))
+
+
+def test_no_note_up_to_a_fifth_of_the_tasks():
+    annotations = ten_tasks()
+    votes = np.repeat([0, 1], [7, 3])
+    assert notes_against_votes(annotations, votes) == ()
+    two_others = votes.copy()
+    two_others[:2] = 1
+    assert notes_against_votes(annotations, two_others) == ()
+    two_others[2] = 1
+    (note,) = notes_against_votes(annotations, two_others)
+    assert "on 30% of the annotated tasks (3 of 10)" in note
+
+
+def test_a_class_that_votes_name_and_no_task_has():
+    notes = notes_against_votes(ten_tasks(), np.zeros(10, np.int64))
+    assert len(notes) == 2
+    assert notes[1] == "Class 'dog' is the label of no task, although 30.0% of the annotations name it."
+
+
+def test_a_rare_class_may_be_empty():
+    labels = np.zeros(300, np.int64)
+    labels[:2] = 1  # 0.7 % of the annotations
+    annotations = Annotations.from_arrays(np.repeat(np.arange(100), 3), np.tile(np.arange(3), 100), labels)
+    assert notes_against_votes(annotations, np.zeros(100, np.int64)) == ()
+    labels[3] = 1  # 1 %: two of three of task 0, and one of task 1
+    annotations = Annotations.from_arrays(np.repeat(np.arange(100), 3), np.tile(np.arange(3), 100), labels)
+    (note,) = notes_against_votes(annotations, np.zeros(100, np.int64))
+    assert "1.0%" in note
+
+
+def test_tied_votes_and_tasks_without_votes_are_no_difference():
+    annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, 0], tasks=np.arange(9))
+    for labels in ([0, 0], [1, 0]):
+        assert not notes_against_votes(annotations, np.array([*labels, *[1] * 7]))
+
+
+def test_parts_of_the_tasks_are_counted_as_all_at_once(monkeypatch):
+    annotations, _ = simulated_crowd(60)
+    labels = (MajorityVote().fit(annotations).labels + 1) % 3
+    whole = notes_against_votes(annotations, labels)
+    assert whole
+    monkeypatch.setattr("crowdzoo.aggregation.against_votes.CELLS", 7)
+    assert notes_against_votes(annotations, labels) == whole
+
+
+def test_the_result_warns_keeps_and_stores_its_notes(tmp_path):
+    annotations, _ = simulated_crowd(60, seed=1)
+    labels = (MajorityVote().fit(annotations).labels + 1) % 3
+    with pytest.warns(VotesWarning, match=r"on \d+% of the annotated tasks"):
+        result = Aggregation.of("dawid-skene", annotations, np.eye(3)[labels], labels)
+    assert len(result.notes) == 1
+    assert Aggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
+
+
+def test_usual_results_have_no_notes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VotesWarning)
+        assert DawidSkene().fit(simulated_crowd()[0]).notes == ()

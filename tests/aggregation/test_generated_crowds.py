@@ -1,0 +1,93 @@
+"""Crowds on which fixed priors, or classes taken as equally frequent, once lost to the plain vote."""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import IBCC, MACE, MMCE, DawidSkene, MajorityVote, OneCoinDawidSkene, VotesWarning, create
+
+
+@functools.cache
+def crowd(num_tasks, num_annotators, frequencies, redundancy, accuracy, tail, seed):
+    """Annotators of whom a few do most of the tasks, each right with a probability of its own, and true classes.
+
+    Args:
+        num_tasks: N.
+        num_annotators: of whom to draw.
+        frequencies: of the classes.
+        redundancy: annotations a task.
+        accuracy: parameters of the Beta distribution of being right.
+        tail: annotator r is drawn with a weight of 1 / (r + 1)**tail.
+        seed: of all draws.
+    """
+    rng = np.random.default_rng(seed)
+    num_classes = len(frequencies)
+    truth = rng.choice(num_classes, num_tasks, p=np.array(frequencies) / sum(frequencies))
+    weights = (1.0 + np.arange(num_annotators)) ** -tail
+    chosen = [rng.choice(num_annotators, redundancy, False, weights / weights.sum()) for _ in range(num_tasks)]
+    annotators, tasks = np.concatenate(chosen), np.repeat(np.arange(num_tasks), redundancy)
+    right = rng.random(len(tasks)) < rng.beta(*accuracy, num_annotators)[annotators]
+    slips = (truth[tasks] + rng.integers(1, num_classes, len(tasks))) % num_classes
+    return Annotations.from_arrays(tasks, annotators, np.where(right, truth[tasks], slips)), truth
+
+
+def many_classes(seed=0):
+    """15 classes, the first 15 times as frequent as the last; half the annotators have three annotations or fewer."""
+    return crowd(1500, 1200, tuple(1 / (1 + np.arange(15))), 3, (4, 4), 0.5, seed)
+
+
+def rare_class(seed=0):
+    """12 % are of the second class, and annotators err on both classes alike."""
+    return crowd(2000, 150, (0.88, 0.12), 5, (6, 2), 1.0, seed)
+
+
+def fitted(aggregator, annotations):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return aggregator.fit(annotations)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("method", ["dawid-skene", "ibcc", "one-coin", "mace"])
+def test_many_classes_and_few_annotations_by_each_annotator_are_no_worse_than_the_vote(method, seed):
+    annotations, truth = many_classes(seed)
+    result = fitted(create(method), annotations)
+    assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth)
+    assert result.notes == ()
+
+
+@pytest.mark.parametrize("aggregator", [IBCC(prior=1.0, diagonal=3.0), DawidSkene(diagonal=0.0)], ids=repr)
+def test_priors_that_do_not_follow_the_number_of_classes_collapse_there_and_say_so(aggregator):
+    annotations, truth = many_classes()
+    with pytest.warns(VotesWarning, match="differ from the plurality"):
+        result = aggregator.fit(annotations)
+    assert result.expected_accuracy(truth) < MajorityVote().fit(annotations).expected_accuracy(truth) - 0.05
+
+
+@pytest.mark.parametrize("kind", [MACE, OneCoinDawidSkene, functools.partial(MMCE, gamma=2.0**-4)], ids=str)
+def test_a_rare_class_is_found_where_frequencies_are_learnt(kind):
+    annotations, truth = rare_class()
+    vote = MajorityVote().fit(annotations).expected_accuracy(truth)
+    learnt, equal = (fitted(kind(**given), annotations) for given in ({}, {"class_prior": "uniform"}))
+    assert learnt.expected_accuracy(truth) > vote
+    assert learnt.expected_accuracy(truth) > equal.expected_accuracy(truth)
+    assert abs(learnt.class_prior[1] - 0.12) < abs(equal.class_prior[1] - 0.12) / 2 + 0.01
+    assert (np.diff(learnt.history) >= -1e-9 * abs(learnt.history[0])).all()
+
+
+def test_half_way_between_shares_and_equal_frequencies():
+    annotations, _ = rare_class()
+    result = fitted(OneCoinDawidSkene(tol=1e-12, max_iter=1000), annotations)
+    np.testing.assert_allclose(result.class_prior, (result.posteriors.mean(axis=0) + 0.5) / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("num_classes", [1, 2, 3, 40])
+def test_the_prior_of_ibcc_expects_four_right_answers_of_five(num_classes):
+    priors = IBCC().priors(num_classes)
+    row = np.full(num_classes, priors.cell)
+    row[0] += priors.diagonal
+    assert row[0] == pytest.approx(4.0)
+    assert row[1:].sum() == pytest.approx(1.0 if num_classes > 1 else 0.0)

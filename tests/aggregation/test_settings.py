@@ -1,0 +1,77 @@
+"""Settings of all aggregators: each has a range, and what is out of it is refused in one sentence."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from crowdzoo import ConfigError
+from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS, OneCoinDawidSkene, create
+from crowdzoo.aggregation.settings import Flag, Number
+from crowdzoo.testing.aggregators import simulated_crowd
+
+CLASSES = {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values()}
+SETTINGS = sorted(((cls, name) for cls in CLASSES for name in inspect.signature(cls).parameters), key=str)
+IDS = [f"{cls.__name__}-{name}" for cls, name in SETTINGS]
+
+NONSENSE = (
+    *(float("nan"), float("inf"), -float("inf"), -1, -1e-300, 1e300, 10**9 + 10**17, 10**5000, -(10**5000), 1j),
+    *("", "1", "nonsense", "x" * 100_000, b"1", [], {}, object(), [[1]], np.zeros(3), {"a": 1}, np.datetime64("NaT")),
+)
+HARMLESS = {
+    "dependencies": ([],),
+    "settings": ({}, {"a": 1}),
+    "seed": (10**9 + 10**17,),
+    **dict.fromkeys(("low", "high"), (-1, -1e-300, 1e300, 10**9 + 10**17)),
+    **dict.fromkeys(("alpha_mean", "b_mean"), (-1, -1e-300)),
+}
+
+
+@pytest.mark.parametrize(("cls", "name"), SETTINGS, ids=IDS)
+def test_nonsense_is_refused_by_method_setting_range_and_value(cls, name):
+    for value in NONSENSE:
+        if any(type(value) is type(harmless) and value == harmless for harmless in HARMLESS.get(name, ())):
+            continue
+        with pytest.raises(ConfigError) as refused:
+            cls(**{name: value})
+        text = str(refused.value)
+        if name != "method":
+            assert name in text
+            assert cls.__name__ in text
+        assert len(text) < 700
+        assert "np." not in text
+
+
+@pytest.mark.parametrize("cls", sorted(CLASSES, key=str))
+def test_numpy_numbers_become_python_numbers(cls):
+    rules = getattr(cls, "rules", {})
+    for name, rule in rules.items():
+        if isinstance(rule, Number) and rule.whole:
+            found = getattr(cls(**{name: np.uint8(2)}), name)
+            assert type(found) is int
+        elif isinstance(rule, Number):
+            value = np.float32(0.25)
+            assert type(getattr(cls(**{name: value}), name)) is float
+        elif isinstance(rule, Flag):
+            assert getattr(cls(**{name: np.True_}), name) is True
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_small_integer_types_do_not_overflow(method):
+    """np.uint8(255) + 1 is an error, or 0, on NumPy 2."""
+    annotations, _ = simulated_crowd(20, 5, 2)
+    rules = METHODS[method].rules
+    whole = {name: np.uint8(1 if name == "num_starts" else 255) for name in ("max_iter", "num_starts", "seed")}
+    settings = {name: value for name, value in whole.items() if name in rules}
+    few = {"gamma": 1.0} if method == "mmce" else {"num_starts": np.uint8(1)} if method == "ebcc" else {}
+    create(method, **{**settings, **few}).fit(annotations)
+
+
+def test_messages_show_python_values():
+    with pytest.raises(ConfigError) as refused:
+        OneCoinDawidSkene(max_iter=np.int64(0))
+    assert str(refused.value) == (
+        "OneCoinDawidSkene: max_iter is an integer from 1 to 1,000,000. Received: max_iter=0."
+    )
+    with pytest.raises(ConfigError, match="Received: tol=nan"):
+        OneCoinDawidSkene(tol=np.float64("nan"))
