@@ -71,15 +71,18 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
         finally:
             _current.stop = None
 
-    futures: list[Future[T]] = []
+    pool, futures = _pool(os.getpid(), len(parts)), list[Future[T]]()
     try:
         for part in parts:
-            futures.append(_pool(os.getpid(), len(parts)).submit(work, part))
+            futures.append(pool.submit(work, part))
         return [future.result() for future in futures]
-    except BaseException:
+    except BaseException as error:
         stop.set()
         for future in futures:
             future.cancel()
+        if isinstance(error, KeyboardInterrupt):  # a thread that was just starting is not known to the pool's exit
+            pool.shutdown(wait=False)
+            _pool.cache_clear()
         raise
 
 
