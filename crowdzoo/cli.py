@@ -536,15 +536,12 @@ def _describe_export(command: argparse.ArgumentParser) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
-    import keras
-
-    import crowdzoo.models.tagger_training
-    import crowdzoo.models.text_training
-    import crowdzoo.models.training  # noqa: F401  registers every class that `crowdzoo train` saves
     from crowdzoo.cli_sequences import encoder_of, read_texts
     from crowdzoo.components.serving_folder import version_number
     from crowdzoo.export import WARMUP_INSTANCES, export_model
+    from crowdzoo.files.model_files import read_model_names
     from crowdzoo.instances import read_instances
+    from crowdzoo.saving import load_model
 
     if not arguments.model.is_file():
         raise DataError(
@@ -556,16 +553,13 @@ def _export(arguments: argparse.Namespace) -> None:
     names_path = cli_outputs.names_path(arguments.model)
     if not names_path.is_file():
         raise DataError(f"{names_path}: is missing; it holds the class names and was written beside {arguments.model}.")
-    names = json.loads(names_path.read_text())
-    encoder = encoder_of(names)
+    names = read_model_names(names_path)
+    encoder = encoder_of(names, names_path)
     warmup = None
     if arguments.warmup:
         found = read_instances(arguments.warmup).features if encoder is None else read_texts(arguments.warmup)[1]
         warmup = found[:WARMUP_INSTANCES]
-    try:
-        model = keras.saving.load_model(arguments.model)
-    except (ValueError, OSError) as error:
-        raise DataError(f"{arguments.model}: is not a model that `crowdzoo train` saved ({error}).") from error
+    model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
     export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup)
     print(target)
@@ -630,9 +624,10 @@ def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
                 return client.predict(instances, signature="spans", batch_size=256)
             return client.predict(instances)
     from crowdzoo.export import MODEL_CARD_FILE, load_and_predict, newest_version
+    from crowdzoo.files.model_files import read_model_card
 
     card = newest_version(arguments.model) / MODEL_CARD_FILE
-    spans = card.is_file() and "spans" in json.loads(card.read_text(encoding="utf-8"))["signatures"]
+    spans = card.is_file() and "spans" in (read_model_card(card).get("signatures") or ())
     return load_and_predict(arguments.model, instances, signature="spans" if spans else "serving_default")
 
 

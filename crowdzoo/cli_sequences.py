@@ -156,14 +156,23 @@ def span_lines(tasks: Iterable[str], outputs: dict[str, np.ndarray], quoted: Cal
     return lines
 
 
-def encoder_of(names: dict[str, Any]) -> Any:
-    """What turns text into the input of a tagger or of a regressor of texts, saved beside it; None for other models."""
-    if "text_ids" in names:
-        from crowdzoo.models.text_ids import TextIds
+def encoder_of(names: dict[str, Any], path: Path) -> Any:
+    """What turns text into the input of a tagger or of a regressor of texts, saved beside it; None for other models.
 
-        return TextIds(**names["text_ids"])
-    if "encoder" not in names:
-        return None
+    Args:
+        names: what `crowdzoo.files.model_files.read_model_names` found.
+        path: the file, for messages.
+
+    Raises:
+        DataError: settings that make no encoder.
+    """
+    from crowdzoo.models.text_ids import TextIds
     from crowdzoo.models.token_encoder import TokenEncoder
 
-    return TokenEncoder(**names["encoder"])
+    for key, kind in (("text_ids", TextIds), ("encoder", TokenEncoder)):
+        if key in names:
+            try:
+                return kind(**names[key])
+            except Exception as error:  # arguments of any kind stand in a file that was changed
+                raise DataError(f"{path}: {key!r} makes no {kind.__name__}: {error}. Train the model again.") from error
+    return None

@@ -160,8 +160,11 @@ def load_and_predict(
     folder = newest_version(path)
     try:
         loaded = load_saved_model(folder)  # kept in a name: the variables live as long as it does
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise ServingError(f"{folder}: this model cannot be loaded: {error}") from error
+    except Exception as error:  # TensorFlow raises a dozen kinds for files that are damaged
+        reason = str(error).strip() or type(error).__name__
+        raise ServingError(
+            f"{folder}: this model cannot be loaded: {reason[:1000]}. Export it again, or copy the whole folder again."
+        ) from error
     if signature not in loaded.signatures:
         raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
     function = loaded.signatures[signature]

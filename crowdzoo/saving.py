@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import DataError
+from crowdzoo.files.model_files import check_keras_file
+from crowdzoo.files.regular import check_regular
 
 __all__ = ["load_model", "register_with_keras"]
 
@@ -69,7 +71,8 @@ def load_model(
         The model: a `CrowdModel`, or whatever was saved.
 
     Raises:
-        DataError: there is no such file, or it is not a model that can be loaded.
+        DataError: there is no such file, it is damaged or would unpack to far more than its size, or it is not a model
+            that can be loaded.
     """
     path = Path(path)
     if path.is_dir():
@@ -77,17 +80,18 @@ def load_model(
             f"{path}: is a folder. A model that was exported for serving cannot be trained on; load the .keras file "
             "that model.save wrote."
         )
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file.")
+    check_regular(path)
     if path.suffix != ".keras":
         raise DataError(f"{path}: the name of a model's file ends in .keras.")
+    check_keras_file(path)
     import keras
 
     given = None if custom_objects is None else dict(custom_objects)
     try:
         return keras.saving.load_model(path, custom_objects=given, compile=compile, safe_mode=safe_mode)
-    except (ValueError, TypeError, OSError) as error:
-        raise DataError(f"{path}: cannot be loaded as a Keras model: {error}") from error
+    except Exception as error:  # Keras raises whatever its parts do for a configuration that was changed
+        reason = str(error).strip() or type(error).__name__
+        raise DataError(f"{path}: cannot be loaded as a Keras model: {reason[:1000]}") from error
 
 
 def register_with_keras() -> None:

@@ -136,10 +136,10 @@ def test_the_hook_waits_for_the_import_itself(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("missing.keras", "missing.keras: there is no such file"),
+        ("missing.keras", "missing.keras does not exist"),
         (".", "is a folder. A model that was exported for serving cannot be trained on"),
         ("weights.h5", "the name of a model's file ends in .keras"),
-        ("broken.keras", "broken.keras: cannot be loaded as a Keras model"),
+        ("broken.keras", "broken.keras: is no sound model file"),
     ],
 )
 def test_what_is_no_model_is_refused(name, message, tmp_path):

@@ -1,0 +1,133 @@
+"""A saved model and the files beside it, checked before Keras or TensorFlow read them."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.json import read_json
+from crowdzoo.files.regular import check_regular
+
+__all__ = ["check_keras_file", "read_model_card", "read_model_names"]
+
+WEIGHTS = "model.weights.h5"
+NEEDED = ("metadata.json", "config.json", WEIGHTS)
+LARGEST_JSON = 64 << 20  # bytes of metadata.json and config.json each
+MOST_GROWTH, FREE_BYTES = 20, 64 << 20  # an archive may unpack to this many times its size, and so many bytes more
+_AGAIN = "Save the model again, or copy the file again."
+
+
+def check_keras_file(path: str | os.PathLike[str]) -> None:
+    """Checks that a file is an archive as Keras writes them, before anything is unpacked.
+
+    Raises:
+        DataError: not a regular file, not a zip archive or a damaged one, parts missing, parts that unpack to far more
+            than the file's size, names or HDF5 links that lead out of the file.
+    """
+    check_regular(path)
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_members(name, archive, os.path.getsize(path))
+            with archive.open(WEIGHTS) as weights:
+                _check_weights(name, weights, archive.getinfo(WEIGHTS).file_size)
+    except DataError:
+        raise
+    except Exception as error:  # zipfile and h5py raise a dozen kinds for damaged files
+        raise DataError(f"{name}: is no sound model file ({_first_line(error)}). {_AGAIN}") from error
+
+
+def _check_members(name: str, archive: zipfile.ZipFile, size: int) -> None:
+    members = archive.infolist()
+    missing = [part for part in NEEDED if part not in archive.namelist()]
+    if missing:
+        raise DataError(f"{name}: is no Keras model: the archive has no {missing[0]!r}. Give a file of model.save.")
+    for member in members:
+        place = PurePosixPath(member.filename.replace("\\", "/"))
+        if place.is_absolute() or ".." in place.parts:
+            raise DataError(f"{name}: holds a part {member.filename!r} that leads out of the archive. {_AGAIN}")
+        if member.filename in NEEDED[:2] and member.file_size > LARGEST_JSON:
+            raise DataError(
+                f"{name}: {member.filename!r} unpacks to {member.file_size:,} bytes, more than {LARGEST_JSON:,}. "
+                f"{_AGAIN}"
+            )
+    total, most = sum(member.file_size for member in members), MOST_GROWTH * size + FREE_BYTES
+    if total > most:
+        raise DataError(f"{name}: unpacks to {total:,} bytes out of {size:,}; at most {most:,} are read. {_AGAIN}")
+
+
+def _check_weights(name: str, weights: Any, size: int) -> None:
+    """Looks through the HDF5 file without reading its numbers."""
+    import h5py
+
+    total = 0
+
+    def look(group: Any) -> None:
+        nonlocal total
+        for key in group:
+            link = group.get(key, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                raise DataError(f"{name}: weight {key!r} is a link to elsewhere. {_AGAIN}")
+            part = group[key]
+            if isinstance(part, h5py.Group):
+                look(part)
+                continue
+            if part.external or part.is_virtual:
+                raise DataError(f"{name}: the numbers of weight {part.name!r} are in another file. {_AGAIN}")
+            total += int(part.size or 0) * part.dtype.itemsize
+
+    with h5py.File(weights, "r") as file:
+        look(file)
+    if total > MOST_GROWTH * size + FREE_BYTES:
+        raise DataError(f"{name}: the weights unpack to {total:,} bytes out of {size:,}. {_AGAIN}")
+
+
+def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the file beside a model that `crowdzoo train` saved.
+
+    Returns:
+        `classes` (list of str, or None for ratings), `annotators` (list of str), and the settings `encoder` or
+        `text_ids` where the model reads text.
+
+    Raises:
+        DataError: not a regular file, not JSON, or something else in it.
+    """
+    names = read_json(path)
+    file = os.fspath(path)
+    if not isinstance(names, dict):
+        raise DataError(f"{file}: holds no JSON object. Train the model again, or copy the file again.")
+    for key, optional in (("classes", True), ("annotators", False)):
+        values = names.get(key)
+        if key not in names or not (
+            (values is None and optional)
+            or (isinstance(values, list) and all(isinstance(each, str) for each in values))
+        ):
+            raise DataError(
+                f"{file}: {key!r} should be a list of names. Train the model again, or copy the file again."
+            )
+    for key in ("encoder", "text_ids"):
+        if not isinstance(names.get(key, {}), dict):
+            raise DataError(f"{file}: {key!r} should be a JSON object. Train the model again, or copy the file again.")
+    return names
+
+
+def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the card beside an exported model.
+
+    Returns:
+        What it says; `classes` is a list, or None for ratings.
+
+    Raises:
+        DataError: not a regular file, not JSON, or not a card.
+    """
+    card = read_json(path)
+    if not isinstance(card, dict) or not isinstance(card.get("classes"), list | None):
+        raise DataError(f"{Path(path)}: is no model card as crowdzoo writes it. Export the model again.")
+    return card
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,130 @@
+"""Fuzzing of model files: a small saved model and the file of names beside it, and what can be done to them."""
+
+import contextlib
+import functools
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+from hypothesis import strategies as st
+from target import Target
+
+from crowdzoo.errors import CrowdzooError
+from crowdzoo.files.model_files import read_model_card, read_model_names
+
+NAMES = {
+    "classes": ["O", "B-X"], "annotators": ["a", "b"],
+    "encoder": {"words": ["x", "y"], "characters": None}, "text_ids": {"words": ["x", "y"], "max_length": 3},
+}  # fmt: skip
+CARD = {"name": "m", "classes": ["a"], "annotators": [], "signatures": {"serving_default": {"inputs": {}}}}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 5) | st.floats() | st.text(max_size=4) | st.just("Dense"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@functools.cache
+def saved_parts():
+    """The parts of a small model's file, by name."""
+    import keras
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.keras")
+        keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="d")]).save(path)
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+
+
+@st.composite
+def damaged(draw, contents):
+    """Bytes with up to three places cut out, doubled or replaced."""
+    content = draw(contents)
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(content)))
+        end = min(len(content), start + draw(st.sampled_from([0, 1, 2, 8, 1000])))
+        content = content[:start] + draw(st.binary(max_size=4)) + content[end:]
+    return content
+
+
+@st.composite
+def changed(draw, value):
+    """A JSON value with one value in it, at any depth, replaced or left out."""
+    if isinstance(value, dict | list) and value and draw(st.integers(0, 4)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = draw(st.sampled_from(list(keys)))
+        copy = value.copy()
+        if draw(st.integers(0, 6)) == 0:
+            del copy[key]
+        else:
+            copy[key] = draw(changed(value[key]))
+        return copy
+    return draw(VALUES)
+
+
+@st.composite
+def model_files(draw):
+    """Bytes of a `.keras` file: one part changed, or the whole archive damaged."""
+    parts = dict(saved_parts())
+    name = draw(st.sampled_from([*sorted(parts), "archive", "archive"]))
+    if name == "config.json":
+        parts[name] = json.dumps(draw(changed(json.loads(parts[name])))).encode()
+    elif name != "archive":
+        parts[name] = draw(damaged(st.just(parts[name])))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))) as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    return draw(damaged(st.just(file.getvalue()))) if name == "archive" else file.getvalue()
+
+
+@contextlib.contextmanager
+def written(content, name):
+    """A path of a file with the content."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(content)
+        yield path
+
+
+def check_model(content):
+    """Loads the model, or says in crowdzoo's words why not."""
+    import crowdzoo
+
+    with (
+        written(content, "m.keras") as path,
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stderr(nowhere),
+        contextlib.suppress(CrowdzooError),
+    ):
+        crowdzoo.load_model(path)
+
+
+def check_names(content):
+    """Reads the names and makes the encoder of them."""
+    from crowdzoo.cli_sequences import encoder_of
+
+    with written(content, "m.names.json") as path, contextlib.suppress(CrowdzooError):
+        encoder_of(read_model_names(path), path)
+
+
+def check_card(content):
+    """Reads the card."""
+    with written(content, "model_card.json") as path, contextlib.suppress(CrowdzooError):
+        read_model_card(path)
+
+
+def texts(value):
+    """JSON of a value with changes, or damaged bytes of it."""
+    sound = json.dumps(value).encode()
+    return changed(value).map(lambda found: json.dumps(found).encode()) | damaged(st.just(sound))
+
+
+TARGETS = {
+    "model file": Target(model_files(), check_model, examples=10),
+    "names": Target(texts(NAMES), check_names, examples=50),
+    "card": Target(texts(CARD), check_card, examples=50),
+}
