@@ -1,5 +1,8 @@
 """Deep EM whose E-step hears only networks that have not seen the task."""
 
+import inspect
+import tempfile
+import warnings
 from typing import Any, ClassVar
 
 import keras
@@ -138,20 +141,57 @@ class CrossFittedEM(DeepEM):
 
 
 def _copies_of(base: Any, number: int) -> list[Any]:
-    """Models like the base, with weights of their own."""
+    """Models like the base, with weights of their own and its vocabularies.
+
+    Raises:
+        ValueError: a class of the base says too little of itself to be made again.
+    """
+    layers = base._flatten_layers()
+    # classes that are not registered are known all the same: nothing leaves the process, which is also why it is safe
+    classes = {keras.saving.get_registered_name(type(layer)): type(layer) for layer in layers}
     copies = []
-    try:
-        settings = keras.saving.serialize_keras_object(base)
-        for copy in range(number):
-            # a scope each: Keras on PyTorch knows a model's weights by their paths
-            with keras.name_scope(f"copy_{copy}"):
-                copies.append(keras.saving.deserialize_keras_object(settings))
-    except (TypeError, ValueError, NotImplementedError) as error:
-        raise ValueError(
-            "CrossFittedEM copies the base, and this one cannot be made again from its configuration: give its class "
-            f"get_config and register it with keras.saving.register_keras_serializable, or use DeepEM. {error}"
-        ) from error
+    for copy in range(number):
+        # a scope each: Keras on PyTorch knows a model's weights by their paths
+        with keras.name_scope(f"copy_{copy}"):
+            try:
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
+                    settings = keras.saving.serialize_keras_object(base)  # anew: making a functional model empties it
+                settings.pop("compile_config", None)
+                made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
+            except (TypeError, ValueError, NotImplementedError) as error:
+                raise ValueError(_how_to_be_copied(base)) from error
+        for layer, same in zip(layers, made._flatten_layers(), strict=True):
+            if hasattr(layer, "get_vocabulary"):
+                with tempfile.TemporaryDirectory() as folder:
+                    layer.save_assets(folder)
+                    same.load_assets(folder)
+        copies.append(made)
     return copies
+
+
+def _how_to_be_copied(base: Any) -> str:
+    """What to add to the class that cannot be made again: a part of the base that has no configuration, or the base."""
+
+    def is_silent(layer: Any) -> bool:
+        try:
+            layer.get_config()
+        except NotImplementedError:
+            return True
+        return False
+
+    layers = [layer for layer in base._flatten_layers() if layer is not base]
+    kind = type(next((layer for layer in layers if is_silent(layer)), base))
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    lines = ", ".join(["**super().get_config()", *(f'"{name}": self.{name}' for name in names)])
+    return (
+        f"CrossFittedEM makes copies of the base, and {kind.__name__} cannot be made again from its configuration. Its "
+        "__init__ must accept **kwargs and pass them to super().__init__, and the class needs the method\n\n"
+        f"    def get_config(self):\n        return {{{lines}}}\n\n"
+        "Arguments that are layers or models are returned through keras.saving.serialize_keras_object, and read by "
+        "from_config through keras.saving.deserialize_keras_object. DeepEM needs no copies."
+    )
 
 
 class _Copies(keras.Model):

@@ -1,12 +1,16 @@
 """CrossFittedEM against its equations, written out in NumPy with loops and float64."""
 
+import warnings
+
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
+from crowdzoo.layers.cross_fitted_em import _copies_of
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
@@ -39,6 +43,121 @@ def test_fewer_tasks_than_folds_are_refused():
     annotations = Annotations.from_dense(DENSE[:4], classes=np.arange(K))
     with pytest.raises(DataError, match="5 folds need as many tasks, there are 4; set folds lower, or use DeepEM"):
         model.fit(np.zeros((4, D), "float32"), annotations, verbose=0)
+
+
+# === The copies ===
+
+
+class Doubling(keras.layers.Layer):
+    """Not registered with Keras."""
+
+    def call(self, inputs):
+        return 2.0 * inputs
+
+
+class OwnBase(keras.Model):
+    """Not registered with Keras either; units are an argument to be remembered."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.dense = keras.layers.Dense(units, activation="softmax")
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+class SilentBase(OwnBase):
+    """Says nothing of the layer that it is made from."""
+
+    def __init__(self, dense):
+        super().__init__(K)
+        self.dense = dense
+
+    get_config = keras.Model.get_config
+
+
+def functional(shape=(D,)):
+    inputs = keras.Input(shape)
+    hidden = keras.layers.Dense(D, activation="relu")
+    return keras.Model(inputs, keras.layers.Dense(K, activation="softmax")(hidden(hidden(Doubling()(inputs)))))
+
+
+def two_inputs(form):
+    inputs = [keras.Input((D // 2,), name=name) for name in ("left", "right")]
+    outputs = keras.layers.Dense(K, activation="softmax")(keras.layers.Concatenate()(inputs))
+    return keras.Model(dict(zip(("left", "right"), inputs, strict=True)) if form == "dict" else inputs, outputs)
+
+
+def nested():
+    inputs = keras.Input((D,))
+    return keras.Model(inputs, functional()(keras.layers.Lambda(lambda x: x + 1)(inputs)))
+
+
+X = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+BASES = {
+    "sequential": (lambda: keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")]), X),
+    "functional": (functional, X),
+    "nested, with a lambda": (nested, X),
+    "two inputs in a list": (lambda: two_inputs("list"), [X[:, : D // 2], X[:, D // 2 :]]),
+    "two inputs in a dictionary": (lambda: two_inputs("dict"), {"left": X[:, : D // 2], "right": X[:, D // 2 :]}),
+    "subclassed": (lambda: OwnBase(K), X),
+}
+
+
+def test_bases_of_every_kind_are_copied():
+    for kind, (make, x) in BASES.items():
+        base = make()
+        expected = ops.convert_to_numpy(base(x))
+        base.compile("sgd", loss=lambda y, p: p)  # a loss that no file could hold
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            copies = _copies_of(base, 2)
+        for copy in copies:
+            copy(x)
+            copy.set_weights(base.get_weights())
+        copies[1].set_weights([weight + 1 for weight in base.get_weights()])
+        np.testing.assert_allclose(ops.convert_to_numpy(copies[0](x)), expected, rtol=1e-6, err_msg=kind)
+        np.testing.assert_allclose(ops.convert_to_numpy(base(x)), expected, rtol=1e-6, err_msg=kind)
+
+
+@pytest.mark.parametrize("kind", ["functional", "two inputs in a list"])
+def test_a_base_is_trained_as_without_copies_where_no_posterior_changes(kind):
+    """In a single round the base does not depend on its copies."""
+    make, x = BASES[kind]
+    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    models = []
+    for layer in (CrossFittedEM(R, folds=2, epochs_per_round=2), DeepEM(R, epochs_per_round=2)):
+        keras.utils.set_random_seed(0)
+        models.append(CrowdModel(make(), layer))
+        models[-1].fit(x, annotations, epochs=2, batch_size=8, verbose=0)
+    for one, other in zip(models[0].base.get_weights(), models[1].base.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+    assert np.isfinite(models[0].crowd.task_posteriors).all()
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="text is TensorFlow's")
+def test_copies_have_the_bases_vocabulary():
+    texts = np.array(["red", "green blue", "red blue"])
+    words = keras.layers.TextVectorization(output_mode="multi_hot")
+    words.adapt(texts)
+    base = keras.Sequential([keras.Input((), dtype="string"), words])
+    np.testing.assert_array_equal(_copies_of(base, 1)[0](texts), base(texts))
+
+
+def test_a_base_without_a_configuration_is_refused_with_the_lines_to_write():
+    inputs = keras.Input((D,))
+    base = SilentBase(keras.layers.Dense(K, activation="softmax"))
+    outputs = base(inputs)
+    for silent in (base, keras.Model(inputs, outputs)):
+        with pytest.raises(ValueError, match="SilentBase cannot be made again from its configuration") as caught:
+            _copies_of(silent, 2)
+        assert 'def get_config(self):\n        return {**super().get_config(), "dense": self.dense}' in str(
+            caught.value
+        )
 
 
 # === The equations ===
