@@ -138,6 +138,6 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
 
 def _check_known(what: str, name: str, known: list[str]) -> None:
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         hint = did_you_mean(name, known) if isinstance(name, str) else ""
         raise ConfigError(f"{short_repr(name)} is no {what}; there are {', '.join(map(repr, known))}.{hint}")

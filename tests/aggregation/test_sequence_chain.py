@@ -464,7 +464,7 @@ def test_bsc_seq_explains_annotators_who_err_in_whole_spans_better():
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"max_iter": 0}, "max_iter is an integer of at least 1"),
+        ({"max_iter": 0}, "max_iter is an integer from 1"),
         ({"tol": -1}, "tol is a number"),
         ({"prior": 0}, "prior is a number"),
         ({"diagonal": float("nan")}, "diagonal is a number"),
