@@ -123,8 +123,8 @@ def test_what_the_guide_recommends_is_what_was_measured():
         assert rows["span-majority-vote"]["precision"] == max(row["precision"] for row in rows.values())
         assert rows["span-majority-vote"]["recall"] < rows["span-majority-vote, share 0.3"]["recall"]
     ner = RESULTS["sets"]["ner"]["rows"]
-    assert 1 <= ner["bsc-seq"]["f1"] - ner["ibcc, valid"]["f1"] <= 2
-    assert 1 <= ner["bsc-seq"]["f1"] - ner["dawid-skene, valid"]["f1"] <= 2.1
+    assert 0.5 <= ner["bsc-seq"]["f1"] - ner["ibcc, valid"]["f1"] <= 1
+    assert 1 <= ner["bsc-seq"]["f1"] - ner["dawid-skene, valid"]["f1"] <= 2
 
 
 def test_every_method_of_the_guide_exists():
