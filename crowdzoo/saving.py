@@ -44,6 +44,7 @@ _CLASSES = {
     "crowdzoo.layers.union_net": ("MaskedNegativeLogLikelihood", "UnionNet"),
     "crowdzoo.layers.waum": ("VotesCrossentropy", "WAUM"),
     "crowdzoo.losses": ("MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"),
+    "crowdzoo.models.crowd_accuracy": ("CrowdAccuracy",),
     "crowdzoo.models.crowd_model": ("CrowdModel",),
     "crowdzoo.models.feature_classifier": ("FeatureClassifier",),
     "crowdzoo.models.feature_regressor": ("FeatureRegressor",),

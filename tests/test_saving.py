@@ -53,6 +53,7 @@ def models():
     from crowdzoo.layers.masked_convolution import MaskedConvolution
     from crowdzoo.layers.tf_idf import TfIdf
     from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor, SequenceTagger, TextRegressor
+    from crowdzoo.models.crowd_accuracy import CrowdAccuracy
     from crowdzoo.optimizers import LazyAdam
 
     x = np.random.default_rng(0).normal(size=(4, D)).astype("float32")
@@ -83,7 +84,7 @@ def models():
         rating_doctor_net.MeanRatingError(), rating_squared_error.RatingSquaredError(2.0),
     ):  # fmt: skip
         model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K)])
-        yield type(loss).__name__, compiled(model, loss=loss), x
+        yield type(loss).__name__, compiled(model, loss=loss, metrics=[CrowdAccuracy()]), x
 
 
 def test_every_registered_class_has_its_place_in_the_table():
