@@ -127,8 +127,7 @@ class CoNAL(CrowdLayer):
             features_shape: shape of the features; its last axis (D) must be known.
         """
         self._check_shape(inputs_shape)
-        if features_shape is None or len(features_shape) != 2 or features_shape[-1] is None:
-            raise ValueError(f"CoNAL: the features must have shape [batch, features], got {features_shape}")
+        self._check_features(features_shape)
         classes = self._num_classes = int(inputs_shape[-1] or 0)
         size = self.embedding_size
         # === Confusions ===
@@ -194,8 +193,7 @@ class CoNAL(CrowdLayer):
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
         self._check_shape(inputs.shape)
-        if features is None:
-            raise ValueError("CoNAL: needs the features of the instances (call argument features)")
+        self._check_features(getattr(features, "shape", None))
         dtype = self._computing_dtype()
         p, common = ops.cast(inputs, dtype), ops.cast(self.common, dtype)
         if annotators is None:

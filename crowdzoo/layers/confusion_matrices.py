@@ -85,8 +85,9 @@ class ConfusionMatrices(CrowdLayer):
         self._check_built()
         return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         p = ops.cast(inputs, self._computing_dtype())
         tokens = "bt" if self.task == "sequence" else "b"

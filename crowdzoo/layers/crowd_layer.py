@@ -1,5 +1,7 @@
 """What all crowd layers share: who is asked, what a label says about the truth, and how a model is trained."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import keras
@@ -47,6 +49,9 @@ class CrowdLayer(keras.layers.Layer):
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
+    # what `fit` does that gradient descent on the layer's answers does not, as a clause; None: nothing that matters
+    beyond_descent: ClassVar[str | None] = None
+
     # kinds of labels that the layer knows; which one it has is `task`
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
     task = "classification"
@@ -56,6 +61,7 @@ class CrowdLayer(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.num_annotators = ANNOTATORS.checked(type(self).__name__, "num_annotators", num_annotators)
         self._num_classes: int | None = None
+        self._is_fitted_now = False
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
         self.supports_masking = True
 
@@ -157,6 +163,31 @@ class CrowdLayer(keras.layers.Layer):
         """
         return model.fit_batches(data.batches(batch_size, seed, shuffle=shuffle), **kwargs)
 
+    @contextmanager
+    def being_fitted(self) -> Iterator[None]:
+        """While `fit` runs; outside of it, layers whose `fit` does more than gradient descent refuse to be trained."""
+        self._is_fitted_now = True
+        try:
+            yield
+        finally:
+            self._is_fitted_now = False
+
+    def check_training(self, training: Any = True) -> None:
+        """Refuses training outside of `fit` where that would leave out what the method does.
+
+        Args:
+            training: whether the layer is called in training.
+
+        Raises:
+            ValueError: the layer would be trained by gradient descent alone.
+        """
+        if training and self.trainable and not self._is_fitted_now and self.beyond_descent is not None:
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}: {self.beyond_descent}, which gradient descent alone does not do. Train it with "
+                f"crowdzoo.CrowdModel(base, {name}(...)).fit(x, annotations), where base is the model below this layer"
+            )
+
     # === For the layers themselves ===
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
@@ -170,7 +201,9 @@ class CrowdLayer(keras.layers.Layer):
         answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
         return (*inputs_shape[:-1], answers, self._num_classes or inputs_shape[-1])
 
-    def compute_output_spec(self, inputs: Any, annotators: Any = None, features: Any = None) -> Any:
+    def compute_output_spec(
+        self, inputs: Any, annotators: Any = None, features: Any = None, training: Any = None
+    ) -> Any:
         """Symbolic answers: shape of `compute_output_shape`, dtype float32 or wider."""
         shape = self.compute_output_shape(inputs.shape, None if annotators is None else annotators.shape)
         return keras.KerasTensor(shape, dtype=self._computing_dtype())
@@ -214,6 +247,14 @@ class CrowdLayer(keras.layers.Layer):
         if self.built and self._num_classes is not None and shape[-1] != self._num_classes:
             raise ValueError(
                 f"{name}: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
+            )
+
+    def _check_features(self, shape: tuple[int | None, ...] | None) -> None:
+        """Shape of the features, for layers that look at them."""
+        if shape is None or len(shape) != 2 or shape[-1] is None:
+            raise ValueError(
+                f"{type(self).__name__}: the features must have shape [batch, number of features], got {shape}. Call "
+                "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
             )
 
     def _check_built(self) -> None:

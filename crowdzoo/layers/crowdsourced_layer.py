@@ -163,8 +163,9 @@ class CrowdsourcedLayer(CrowdLayer):
             self.shift = self.add_weight(shape=(), initializer="zeros", name="shift", trainable=False, autocast=False)
         super().build(inputs_shape)
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Answers of all annotators, or of the given ones; see the class for shapes."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         dtype = self._computing_dtype()
         p = ops.cast(inputs, dtype)
@@ -315,9 +316,7 @@ class CrowdsourcedLayer(CrowdLayer):
         See `CrowdLayer.fit`.
         """
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        epochs = self.majority_epochs
-        if epochs is None:
-            epochs = SEQUENCE_MAJORITY_EPOCHS if self.task == "sequence" else 0
+        epochs = self._majority_epochs
         if epochs and self._at_start():
             tasks, _, labels = annotation_columns(data)
             shape = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
@@ -341,6 +340,24 @@ class CrowdsourcedLayer(CrowdLayer):
         common = bias[annotators].mean()
         self.bias.assign(bias - common)
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
+
+    @property
+    def _majority_epochs(self) -> int:
+        if self.majority_epochs is None:
+            return SEQUENCE_MAJORITY_EPOCHS if self.task == "sequence" else 0
+        return self.majority_epochs
+
+    @property
+    def beyond_descent(self) -> str | None:  # type: ignore[override]
+        """See `CrowdLayer`."""
+        if self.anchor:
+            return "the annotators' biases are anchored when fit ends (anchor=True)"
+        if self._majority_epochs:
+            return (
+                f"the base is first trained on the majority's labels for {self._majority_epochs} epochs "
+                "(majority_epochs=0 leaves them out)"
+            )
+        return None
 
     def _at_start(self) -> bool:
         """Whether every annotator's weights are what they were made as."""

@@ -1,6 +1,6 @@
 """EM with a network inside (DL-EM, AggNet): soft targets for the base, confusion matrices in closed form."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -56,6 +56,8 @@ class DeepEM(ConfusionMatrices):
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (equations, not the authors' code,
         whose posteriors are not normalised). The same EM is AggNet's: S. Albarqouni et al.: AggNet. IEEE TMI 2016.
     """
+
+    beyond_descent: ClassVar[str | None] = "EM estimates the truth and the confusion matrices between the epochs"
 
     def __init__(
         self,

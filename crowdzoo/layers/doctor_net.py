@@ -110,6 +110,10 @@ class DoctorNet(CrowdLayer):
     stands_on_hidden_layer = True
     tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
 
+    beyond_descent: ClassVar[str | None] = (
+        "fit notes who gave labels, whose heads are the truth, and trains the weights in a second phase"
+    )
+
     def __init__(
         self,
         num_annotators: int,
@@ -163,8 +167,9 @@ class DoctorNet(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Logits of the labels; see the class."""
+        self.check_training(training)
         self._check_hidden(inputs.shape)
         hidden = ops.cast(inputs, self._computing_dtype())
         if annotators is None:

@@ -91,6 +91,8 @@ class LIA(CrowdLayer):
 
     uses_features: ClassVar[bool] = True
 
+    beyond_descent: ClassVar[str | None] = "EM estimates the truth between the epochs"
+
     def __init__(
         self,
         num_annotators: int,
@@ -128,7 +130,7 @@ class LIA(CrowdLayer):
         self.competence_penalty: Any = None
         self.difficulty_penalty: Any = None
 
-    def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...]) -> None:
+    def build(self, inputs_shape: tuple[int | None, ...], features_shape: tuple[int | None, ...] | None = None) -> None:
         """Makes the networks.
 
         Args:
@@ -136,8 +138,7 @@ class LIA(CrowdLayer):
             features_shape: shape of the features `[B, D]`; D must be known.
         """
         self._check_shape(inputs_shape)
-        if len(features_shape) != 2 or features_shape[-1] is None:
-            raise ValueError(f"LIA: features must have shape [batch, number of features], got {tuple(features_shape)}")
+        self._check_features(features_shape)
         classes = self._num_classes = int(inputs_shape[-1] or 0)
         self._tensor = (classes, classes, self.latent)
         cells = int(np.prod(self._tensor))
@@ -175,8 +176,10 @@ class LIA(CrowdLayer):
 
     # === What the layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None, features: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
+        self.check_training(training)
+        self._check_features(getattr(features, "shape", None))
         self._check_shape(inputs.shape)
         if annotators is None:
             annotators = self._everybody(inputs)

@@ -99,6 +99,10 @@ class MaxMIG(ConfusionMatrices):
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
+    beyond_descent: ClassVar[str | None] = (
+        "the matrices start from the votes, and the loss compares two views of the truth"
+    )
+
     def __init__(self, num_annotators: int, smoothing: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
         self.diagonal = DIAGONAL.checked("MaxMIG", "diagonal", diagonal)

@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -110,6 +110,10 @@ class RatingDoctorNet(CrowdLayer):
     task = "regression"
     stands_on_hidden_layer = True
 
+    beyond_descent: ClassVar[str | None] = (
+        "fit notes who gave ratings, whose heads are the truth, and trains the weights in a second phase"
+    )
+
     def __init__(
         self,
         num_annotators: int,
@@ -159,8 +163,9 @@ class RatingDoctorNet(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Ratings of the heads; see the class."""
+        self.check_training(training)
         self._check_hidden(inputs.shape)
         hidden = ops.cast(inputs, self._computing_dtype())
         if annotators is None:

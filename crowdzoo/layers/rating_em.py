@@ -1,6 +1,6 @@
 """Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -68,6 +68,8 @@ class RatingEM(CrowdLayer):
 
     task = "regression"
 
+    beyond_descent: ClassVar[str | None] = "EM estimates the truth, biases and precisions between the epochs"
+
     def __init__(
         self,
         num_annotators: int,
@@ -110,8 +112,9 @@ class RatingEM(CrowdLayer):
 
     # === What a layer says ===
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Expected ratings; see the class."""
+        self.check_training(training)
         self._check_shape(inputs.shape)
         estimates = ops.cast(inputs, self._computing_dtype())
         bias = ops.cast(self.bias, estimates.dtype) if annotators is None else self._of(self.bias, annotators)

@@ -95,6 +95,8 @@ class WAUM(ConfusionMatrices):
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
+    beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"
+
     def __init__(
         self,
         num_annotators: int,

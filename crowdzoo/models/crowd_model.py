@@ -335,7 +335,10 @@ class CrowdModel(keras.Model):
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
         if self.crowd is not None and isinstance(data, TrainingData):
-            return self.crowd.fit(self, data, **order, **arguments)
+            with self.crowd.being_fitted():
+                return self.crowd.fit(self, data, **order, **arguments)
+        if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
+            self.crowd.check_training()
         batches = _target_batches(data, **order) if isinstance(data, tuple) else data
         return self.fit_batches(batches, class_weight=class_weight, **arguments)
 

@@ -265,7 +265,8 @@ def one_line_model(connection="MW", task="classification", annotators=R, **compi
     else:
         base = [keras.Input((6,)), keras.layers.Dense(1)]
     model = keras.Sequential(base)
-    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, task=task))
+    epochs = 0 if task == "sequence" else None  # what only CrowdModel.fit does
+    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, task=task, majority_epochs=epochs))
     model.compile("adam", loss=loss_of(task), **compiled)
     return model
 

@@ -1,0 +1,90 @@
+"""Crowd layers in a plain Keras model: trained as they should be, or refused with the line to write."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.layers import LIA, CoNAL, CrowdsourcedLayer
+from crowdzoo.models import METHODS, RATING_METHODS, SEQUENCE_METHODS, CrowdModel
+from crowdzoo.models.methods import create_crowd_layer
+
+B, T, K, R = 4, 3, 2, 3
+P = np.full((B, K), 1 / K, "float32")
+INPUTS = {"classification": P, "regression": P[:, :1], "sequence": np.repeat(P[:, None], T, axis=1)}
+# trained by gradient descent on their answers, whoever trains them
+DESCENT = {
+    "classification": {
+        "crowdsourced-layer", "ccem", "geo-crowd-net", "trace-regularization", "pooled-confusions", "union-net"
+    },
+    "regression": {"crowdsourced-layer"},
+    "sequence": {"ccem"},
+}  # fmt: skip
+METHODS_OF = {"classification": METHODS, "regression": RATING_METHODS, "sequence": SEQUENCE_METHODS}
+
+
+def train_plainly(layer, x):
+    model = keras.Sequential([keras.Input(x.shape[1:]), layer])
+    model.compile("sgd", loss=layer.default_loss(), run_eagerly=keras.backend.backend() != "jax")
+    model.predict_on_batch(x)
+    return model.train_on_batch(x, np.zeros((B, *x.shape[1:-1], R), "float32"))
+
+
+@pytest.mark.parametrize("task", METHODS_OF)
+def test_a_method_that_is_more_than_gradient_descent_refuses_to_be_trained_without_fit(task):
+    features_first = {"conal", "lia"} if task == "classification" else set()
+    for method in {*METHODS_OF[task]} - {"aggregated"} - features_first:
+        layer = create_crowd_layer(method, R, K, task=task)
+        name = type(layer).__name__
+        if method in DESCENT[task]:
+            assert np.isfinite(train_plainly(layer, INPUTS[task])), method
+            continue
+        line = rf"{name}: .*crowdzoo\.CrowdModel\(base, {name}\(\.\.\.\)\)\.fit\(x, annotations\)"
+        with pytest.raises(ValueError, match=line):
+            train_plainly(layer, INPUTS[task])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"majority_epochs": 2}, "majority's labels for 2 epochs"),
+        ({"task": "sequence"}, r"5 epochs \(majority_epochs=0 leaves them out\)"),
+        ({"task": "regression", "connection": "B", "anchor": True}, "anchored when fit ends"),
+    ],
+)
+def test_what_fit_does_for_the_crowd_layer_is_not_left_out_silently(arguments, message):
+    x = INPUTS[arguments.get("task", "classification")]
+    with pytest.raises(ValueError, match=message):
+        train_plainly(CrowdsourcedLayer(R, **arguments), x)
+    if "anchor" not in arguments:
+        assert np.isfinite(train_plainly(CrowdsourcedLayer(R, **{**arguments, "majority_epochs": 0}), x))
+
+
+def test_a_layer_that_is_not_trained_any_more_may_stand_anywhere():
+    layer = create_crowd_layer("deep-em", R, K)
+    layer.trainable = False
+    base = keras.layers.Dense(K, activation="softmax")
+    model = keras.Sequential([keras.Input((K,)), base, layer])
+    model.compile("sgd", loss=layer.default_loss())
+    assert np.isfinite(model.train_on_batch(P, np.zeros((B, R), "int32")))
+
+
+def test_batches_of_ones_own_are_refused_where_they_would_be_trained_on_as_they_come():
+    base = keras.Sequential([keras.Input((K,)), keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, create_crowd_layer("deep-em", R, K))
+    batches = [({"instances": P, "annotators": np.zeros((B, 1), "int32")}, np.zeros((B, 1), "int32"))]
+    with pytest.raises(ValueError, match=r"DeepEM\(\.\.\.\)\)\.fit\(x, annotations\)"):
+        model.fit(iter(batches), verbose=0)
+
+
+@pytest.mark.parametrize("layer", [LIA, CoNAL])
+def test_missing_features_are_named(layer):
+    ids = np.zeros((B, 1), "int32")
+    message = rf"{layer.__name__}: the features must have shape .*annotators=ids, features=h"
+    with pytest.raises(ValueError, match=message):
+        layer(R)(P, annotators=ids)
+    with pytest.raises(ValueError, match=message):
+        keras.Sequential([keras.Input((K,)), layer(R)])
+    built = layer(R)
+    built(P, annotators=ids, features=P)
+    with pytest.raises(ValueError, match=message):
+        built(P, annotators=ids)
