@@ -253,7 +253,7 @@ class CrowdLayer(keras.layers.Layer):
         """Shape of the features, for layers that look at them."""
         if shape is None or len(shape) != 2 or shape[-1] is None:
             raise ValueError(
-                f"{type(self).__name__}: the features must have shape [batch, number of features], got {shape}. Call "
+                f"{type(self).__name__}: the features must have shape [batch, features], got {shape}. Call "
                 "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
             )
 

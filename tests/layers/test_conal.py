@@ -482,7 +482,7 @@ def test_features_are_needed():
     with pytest.raises(ValueError, match=r"features must have shape \[batch, features\], got None"):
         CoNAL(R)(p, annotators=IDS)
     layer = made()
-    with pytest.raises(ValueError, match="CoNAL: the features must have shape .*features=h"):
+    with pytest.raises(ValueError, match=r"CoNAL: the features must have shape .*features=h"):
         layer(p, annotators=IDS)
     with pytest.raises(ValueError, match=r"must have shape \[batch, features\]"):
         CoNAL(R)(p, annotators=IDS, features=x[:, None])

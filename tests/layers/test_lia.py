@@ -198,7 +198,7 @@ def test_a_wrong_argument_is_refused(arguments, message):
 def test_what_is_missing_is_said():
     with pytest.raises(ValueError, match="no weights yet"):
         LIA(R).annotator_confusions()
-    with pytest.raises(ValueError, match="features are needed"):
+    with pytest.raises(ValueError, match="features must have shape"):
         made()(bottleneck(), annotators=IDS)
     with pytest.raises(ValueError, match="features must have shape"):
         LIA(R).build((None, K), (None, None))
