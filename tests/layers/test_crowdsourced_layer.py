@@ -316,7 +316,8 @@ def test_xla_gives_the_same_training(task, connection, form, xla):
         inputs, ids = keras.Input(x.shape[1:]), keras.Input((3,), dtype="int32")
         p = keras.layers.Dense(1)(inputs) if task == "regression" else None
         p = keras.layers.Dense(K, activation="softmax")(inputs) if p is None else p
-        model = keras.Model([inputs, ids], CrowdsourcedLayer(R, connection, task)(p, annotators=ids))
+        layer = CrowdsourcedLayer(R, connection, task, majority_epochs=0 if task == "sequence" else None)
+        model = keras.Model([inputs, ids], layer(p, annotators=ids))
         model.compile("adam", loss=loss_of(task), jit_compile=jit_compile)
         return model.fit([x, IDS.astype("int32")], y, epochs=3, verbose=0).history
 
