@@ -127,7 +127,7 @@ class CoNAL(CrowdLayer):
             features_shape: shape of the features; its last axis (D) must be known.
         """
         self._check_shape(inputs_shape)
-        self._check_features(features_shape)
+        features_shape = self._check_features(features_shape)
         classes = self._num_classes = int(inputs_shape[-1] or 0)
         size = self.embedding_size
         # === Confusions ===

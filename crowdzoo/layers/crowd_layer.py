@@ -249,13 +249,14 @@ class CrowdLayer(keras.layers.Layer):
                 f"{name}: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
             )
 
-    def _check_features(self, shape: tuple[int | None, ...] | None) -> None:
-        """Shape of the features, for layers that look at them."""
+    def _check_features(self, shape: tuple[int | None, ...] | None) -> tuple[int | None, ...]:
+        """The shape of the features `[B, D]`, for layers that look at them."""
         if shape is None or len(shape) != 2 or shape[-1] is None:
             raise ValueError(
                 f"{type(self).__name__}: the features must have shape [batch, features], got {shape}. Call "
                 "layer(probabilities, annotators=ids, features=h); CrowdModel(base, layer) does so by itself"
             )
+        return shape
 
     def _check_built(self) -> None:
         if not self.built:

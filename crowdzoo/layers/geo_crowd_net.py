@@ -77,9 +77,9 @@ class GeoCrowdNet(ConfusionMatrices):
         self.regularization = regularization
         self.strength = STRENGTH.checked("GeoCrowdNet", "strength", strength)
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        answers = super().call(inputs, annotators)
+        answers = super().call(inputs, annotators, training)
         if self.regularization is not None and self.strength > 0:
             self.add_loss(self.strength * self._penalty(inputs, annotators))
         return answers

@@ -138,7 +138,7 @@ class LIA(CrowdLayer):
             features_shape: shape of the features `[B, D]`; D must be known.
         """
         self._check_shape(inputs_shape)
-        self._check_features(features_shape)
+        features_shape = self._check_features(features_shape)
         classes = self._num_classes = int(inputs_shape[-1] or 0)
         self._tensor = (classes, classes, self.latent)
         cells = int(np.prod(self._tensor))

@@ -51,9 +51,9 @@ class TraceRegularization(ConfusionMatrices):
         super().__init__(num_annotators, diagonal, **kwargs)
         self.strength = STRENGTH.checked("TraceRegularization", "strength", strength)
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
-        answers = super().call(inputs, annotators)
+        answers = super().call(inputs, annotators, training)
         if self.strength > 0:
             self.add_loss(self.strength * self._mean_trace(annotators))
         return answers

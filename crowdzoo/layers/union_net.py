@@ -81,7 +81,7 @@ class UnionNet(ConfusionMatrices):
 
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
-    def call(self, inputs: Any, annotators: Any = None) -> Any:
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of annotators and labels; see the class for shapes."""
         self._check_shape(inputs.shape)
         dtype = self._computing_dtype()
