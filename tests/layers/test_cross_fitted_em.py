@@ -114,7 +114,7 @@ def test_bases_of_every_kind_are_copied():
         expected = ops.convert_to_numpy(base(x))
         base.compile("sgd", loss=lambda y, p: p)  # a loss that no file could hold
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("error", UserWarning)
             copies = _copies_of(base, 2)
         for copy in copies:
             copy(x)
