@@ -139,7 +139,7 @@ class WAUM(ConfusionMatrices):
             model, data, batch_size=batch_size, seed=seed, shuffle=shuffle, verbose=kwargs.get("verbose", "auto")
         )
         rest = self._without(self.scores)
-        confusions: Any = DawidSkene(prior=self.smoothing).fit(rest).confusions
+        confusions: Any = DawidSkene(prior=self.smoothing, diagonal=0.0).fit(rest).confusions
         self.set_confusions(confusions)
         soft = trusted_votes(confusions, rest.task_ids, rest.annotator_ids, rest.labels, data.num_tasks)
         start.restore()
@@ -164,7 +164,7 @@ class WAUM(ConfusionMatrices):
             The measures, with annotations in the order of `annotation_columns`; and Keras' `History`.
         """
         annotations = self._annotations(data)
-        confusions: Any = DawidSkene(prior=self.smoothing).fit(annotations).confusions
+        confusions: Any = DawidSkene(prior=self.smoothing, diagonal=0.0).fit(annotations).confusions
         recorder = record_margins(
             model, data, annotations, self.margin,
             epochs=self.margin_epochs, batch_size=batch_size, seed=seed, shuffle=shuffle, verbose=verbose,

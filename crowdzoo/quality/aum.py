@@ -346,7 +346,7 @@ def waum(
     check_choice("margin", margin, MARGINS)
     check_choice("denominator", denominator, DENOMINATORS)
     x, annotations = pair_rows(x, annotations, tasks, line="waum(make_base, x, annotations, tasks={})")
-    confusions: Any = DawidSkene(prior=smoothing).fit(annotations).confusions
+    confusions: Any = DawidSkene(prior=smoothing, diagonal=0.0).fit(annotations).confusions
     keras.utils.set_random_seed(seed)
     crowd = WAUM(annotations.num_annotators)
     model = CrowdModel(make_base(), crowd)

@@ -193,7 +193,7 @@ def test_a_network_that_does_not_learn_gives_the_equations_of_its_probabilities_
     x, annotations = points(), crowd()
     keras.utils.set_random_seed(3)
     scores = a_base().predict(x, verbose=0).astype("float64")  # dropout is off
-    confusions = DawidSkene(prior=0.02).fit(annotations).confusions
+    confusions = DawidSkene(prior=0.02, diagonal=0.0).fit(annotations).confusions
     for denominator in ("trust", "redundancy"):
         found = waum(
             a_base, x, annotations, epochs=3, optimizer=keras.optimizers.SGD(0.0), denominator=denominator,
