@@ -48,6 +48,8 @@ def test_a_failure_in_a_part_is_raised_and_the_threads_work_on():
 
 
 INTERRUPTED = """
+import signal
+
 from crowdzoo.aggregation.threads import in_threads
 
 def endless(part):
@@ -55,6 +57,8 @@ def endless(part):
     while True:
         in_threads(len, range(4), 2)
 
+# a shell starts its background jobs with SIGINT ignored, and `make test` is one of them
+signal.signal(signal.SIGINT, signal.default_int_handler)
 in_threads(endless, range(2), 2)
 """
 
