@@ -27,8 +27,8 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
     """Sentences on what a reader should check before using a result; empty as a rule.
 
     There is one where the labels of more than a fifth of the annotated tasks are not among the classes with the most
-    votes, and one where a class that has at least a hundredth of the annotations is the label of no task. Both may be
-    right: annotators who err alike are outvoted by better ones. More often the method collapsed.
+    votes, and one where a class that has two annotations or more, and at least a hundredth of all, is the label of no
+    task. Both may be right: annotators who err alike are outvoted by better ones. More often the method collapsed.
 
     Args:
         annotations: N tasks, K classes.
@@ -44,7 +44,7 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
         )
     named = np.bincount(annotations.labels, minlength=annotations.num_classes)
     given = np.bincount(labels, minlength=annotations.num_classes)
-    empty = np.flatnonzero((given == 0) & (named > 0) & (named >= LEAST_NAMED * len(annotations)))
+    empty = np.flatnonzero((given == 0) & (named > 1) & (named >= LEAST_NAMED * len(annotations)))
     if empty.size:
         code = empty[named[empty].argmax()]
         others = f", as {empty.size - 1} more such classes" if empty.size > 1 else ""

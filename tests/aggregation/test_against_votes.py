@@ -46,6 +46,11 @@ def test_a_rare_class_may_be_empty():
     assert "1.0%" in note
 
 
+def test_a_single_annotation_makes_no_class():
+    annotations = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])
+    assert notes_against_votes(annotations, np.array([1, 1])) == ()
+
+
 def test_tied_votes_and_tasks_without_votes_are_no_difference():
     annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, 0], tasks=np.arange(9))
     for labels in ([0, 0], [1, 0]):

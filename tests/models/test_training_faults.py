@@ -24,19 +24,25 @@ def test_regressors_that_know_one_value_say_so():
     annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
     with pytest.warns(NotLearnedWarning, match="nearly one value"):
         train(TrainingSettings(task="regression", hidden=(2,), **QUICK), X, annotations=annotations)
+
+
+def test_a_text_regressor_that_knows_one_value_says_so():
+    pytest.importorskip("tensorflow")
+    annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
     with pytest.warns(NotLearnedWarning, match="nearly one value"):
         train_text_regressor(TextSettings(form="bag-of-words", hidden=2, **QUICK), TEXTS, annotations=annotations)
 
 
 def test_a_tagger_that_knows_one_tag_says_so():
+    pytest.importorskip("tensorflow")
     tags = Annotations(
-        "sequence", np.repeat(np.arange(4), 2), np.zeros(8, int), np.array([0, 1] * 4), np.arange(4), np.arange(1),
-        np.array(["O", "B-PER"]), positions=np.array([0, 1] * 4),
+        "sequence", np.arange(8), np.zeros(8, int), np.array([0, 1] * 4), np.arange(8), np.arange(1),
+        np.array(["O", "B-PER"]), positions=np.zeros(8, int),
     )  # fmt: skip
     settings = TaggerSettings("aggregated", embedding=2, filters=2, units=2, **QUICK)
-    shares = [np.array([[1.0, 0], [1, 0]])] * 4
+    shares = [np.array([[1.0, 0]]), np.array([[0.0, 1]])] * 4  # sentences of one and the same word
     with pytest.warns(NotLearnedWarning, match=r"one class '(O|B-PER)' to all 8 training tokens"):
-        train_tagger(settings, [["x", "x"]] * 4, tags, tag_distribution=shares)
+        train_tagger(settings, [["x"]] * 8, tags, tag_distribution=shares)
 
 
 def test_few_other_labels_and_equal_ratings_are_no_fault(recwarn):

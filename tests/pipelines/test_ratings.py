@@ -201,7 +201,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
     ("key", "value", "message"),
     [
         ("data.low", 12, "data: 'low' should be below 'high', not 12 and 10"),
-        ("data.high", "ten", "data.high: 'ten' should be a valid number"),
+        ("data.high", "ten", "data.high: 'ten' should be a number from -1e+30 to 1e+30"),
         ("data.classes", ["a", "b"], "data.classes is not for task regression, where data has dataset, annotations, "
          "instances, low, high, on_bad_rows, on_duplicate, eval_fraction"),
         ("data.dataset", "labelme", "'dataset' takes the place of 'annotations' and 'instances'"),
@@ -209,7 +209,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
          "feature-regressor or text-regressor"),
         ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for task regression, where evaluation "
          "has tolerance, minimum_r2"),
-        ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: -0.1 should be greater than or equal to 0"),
+        ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: -0.1 should be a number from 0 to 1"),
         ("aggregation.method", "dawid-skene", "aggregation: 'dawid-skene' is no aggregation method; there are 'mean', "
          "'median', 'rating-em', 'ordinal'"),
         ("method.name", "deep-em", "method: method 'deep-em' is not for task regression; choose one of "
