@@ -18,7 +18,7 @@ from crowdzoo.files.json import MAX_DEPTH, JsonError, parse_json, parse_row, rea
         ("[" * 10_000 + "]" * 10_000, f"is nested deeper than {MAX_DEPTH} levels"),
         ('{"a":' * 10_000, f"is nested deeper than {MAX_DEPTH} levels"),
         (b'{"a": "\xff"}', "is not UTF-8"),
-        ('{"a": 1,}', "is not JSON: Expecting property name enclosed in double quotes at character 9"),
+        ('{"a": 1,}', "is not JSON: "),  # the reason is Python's, and 3.13 has another than 3.10
         ('{"a": 1} x', "is not JSON: Extra data at character 10"),
         ("", "is not JSON: Expecting value at character 1"),
         ("9" * 5000, "is not JSON: Exceeds the limit"),
