@@ -32,7 +32,7 @@ import numpy as np
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import METHODS, ConvergenceWarning, DawidSkene, VotesWarning
-from crowdzoo.aggregation.labels import tied_classes
+from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import data_folder
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.testing.aggregators import simulated_crowd

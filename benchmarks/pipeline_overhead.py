@@ -28,8 +28,8 @@ DIRECT = """
 import sys, time
 import numpy as np
 from crowdzoo import datasets
-from crowdzoo.export import export_model
-from crowdzoo.models.training import TrainingSettings, train
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.training.features import TrainingSettings, train
 dataset = datasets.load("labelme")
 rows = np.flatnonzero(dataset.split == "train")
 annotations = dataset.annotations.select_tasks(rows)

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.aggregation import ConvergenceWarning, create
-from crowdzoo.aggregation.threads import num_threads
+from crowdzoo.aggregation.engine.threads import num_threads
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.ner_amt import FOLDER, load_ner_amt

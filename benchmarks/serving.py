@@ -57,7 +57,7 @@ print(json.dumps({"wall": time.perf_counter() - started, "seconds": sum(seconds,
 def build(folder: Path) -> None:
     import keras
 
-    from crowdzoo.export import export_model
+    from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.models.crowd_model import CrowdModel
     from crowdzoo.models.feature_classifier import FeatureClassifier

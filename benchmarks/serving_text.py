@@ -51,7 +51,7 @@ def build(folder: Path, texts_file: Path) -> tuple[Path, list[str], Any]:
     import keras
 
     from crowdzoo.datasets import generated_ner
-    from crowdzoo.export import export_model
+    from crowdzoo.export.saved_model import export_model
     from crowdzoo.models import CrowdModel, SequenceTagger, TokenEncoder
 
     keras.utils.set_random_seed(0)
@@ -87,7 +87,7 @@ def summary(seconds: list[float]) -> dict[str, float]:
 def measure(requests: int) -> dict[str, Any]:
     import tensorflow as tf
 
-    from crowdzoo.export import load_saved_model
+    from crowdzoo.export.saved_model import load_saved_model
     from crowdzoo.serving.server import Server
 
     found: dict[str, Any] = {}

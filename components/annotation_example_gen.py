@@ -16,15 +16,15 @@ import tensorflow as tf
 from absl import logging
 from tfx.types import standard_artifacts
 
-from crowdzoo._vocabulary import is_among, name_texts
-from crowdzoo.annotations import Annotations
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info
 from crowdzoo.components.input_files import INPUT_FILES, own_copies, rename_in_rejects
 from crowdzoo.components.sequence_examples import read_crowd_sequences, sentence_examples, splits_of
 from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances import Instances, read_instances
+from crowdzoo.instances.instances import Instances, read_instances
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import is_among, name_texts
 
 __all__ = ["AnnotationExampleGen"]
 

@@ -19,7 +19,7 @@ from crowdzoo.components.rating_evaluation import regressor_summary
 from crowdzoo.components.sequence_evaluation import tagger_summary
 from crowdzoo.components.serving_folder import baseline_of
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.export import MODEL_CARD_FILE
+from crowdzoo.export.saved_model import MODEL_CARD_FILE
 
 __all__ = ["Evaluator"]
 

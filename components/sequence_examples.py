@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import CrowdSequences, TagSet, read_conll, read_spans
 from crowdzoo.sequences.retokenized import retokenized
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
     "ReadSentences",

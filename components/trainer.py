@@ -14,15 +14,15 @@ from tfx import v1 as tfx
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.sequence_examples import read_examples
-from crowdzoo.export import export_model
+from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers.expectation import annotation_columns
-from crowdzoo.models.methods import AGGREGATED
-from crowdzoo.models.rating_units import rating_unit
-from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
-from crowdzoo.models.text_training import TextSettings, build_text_model, text_ids
-from crowdzoo.models.training import TrainingSettings, build_model
-from crowdzoo.models.training_faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
-from crowdzoo.models.training_length import with_length
+from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.features import TrainingSettings, build_model
+from crowdzoo.training.length import with_length
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.rating_units import rating_unit
+from crowdzoo.training.taggers import TaggerSettings, train_tagger
+from crowdzoo.training.texts import TextSettings, build_text_model, text_ids
 
 __all__ = ["run_fn"]
 

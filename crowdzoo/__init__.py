@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 # name -> module that holds it; importing crowdzoo itself loads no TensorFlow, Beam or TFX
 _NAMES = {
-    "Annotations": "crowdzoo.annotations",
+    "Annotations": "crowdzoo.tables.annotations",
     "ConfigError": "crowdzoo.errors",
     "CrowdModel": "crowdzoo.models.crowd_model",
     "CrowdzooError": "crowdzoo.errors",
@@ -20,8 +20,9 @@ _NAMES = {
     "AnnotatorReport": "crowdzoo.components.artifacts",
 }
 _MODULES = (
-    "aggregation", "annotations", "components", "datasets", "errors", "export", "layers", "losses",
-    "metrics", "models", "optimizers", "pipelines", "quality", "report", "saving", "sequences", "serving", "testing",
+    "aggregation", "beam", "components", "datasets", "errors", "export", "instances", "layers", "losses",
+    "metrics", "models", "optimizers", "pipelines", "quality", "report", "saving", "sequences", "serving",
+    "tables", "testing", "training",
 )  # fmt: skip
 
 __all__ = ["__version__", *_MODULES, *_NAMES]  # pyright: ignore

@@ -2,6 +2,6 @@
 
 import sys
 
-from crowdzoo.cli import main
+from crowdzoo.commands.main import main
 
 sys.exit(main())

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.sequences.scores import span_scores
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
     "ConfusionRecovery",

@@ -213,7 +213,7 @@ class TrainingConfig(_Section):
 
     Attributes:
         epochs: passes over the training split; where not set, chosen by the number of tasks (see
-            `crowdzoo.models.training_length`) and written into the log.
+            `crowdzoo.training.length`) and written into the log.
         batch_size: tasks in a batch; likewise.
         learning_rate: Adam's step size.
     """

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdzoo import datasets
-from crowdzoo._text_files import column_names
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr
 from crowdzoo.files.regular import check_regular
-from crowdzoo.models.methods import check_method
+from crowdzoo.tables.text_files import column_names
+from crowdzoo.training.methods import check_method
 
 if TYPE_CHECKING:
     from crowdzoo.pipelines.config import DataConfig, PipelineConfig

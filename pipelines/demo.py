@@ -15,12 +15,12 @@ from crowdzoo import datasets
 from crowdzoo.components.code_version import code_version
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.models.training import TrainingSettings
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.tables import print_table
 from crowdzoo.serving.curl import curl_example
+from crowdzoo.training.features import TrainingSettings
 
 __all__ = ["print_ways_on", "run_demo"]
 

@@ -10,14 +10,14 @@ import tensorflow as tf
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.models.methods import AGGREGATED
-from crowdzoo.models.tagger_training import TaggerSettings, train_tagger
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.demo import print_ways_on
 from crowdzoo.pipelines.local import run
 from crowdzoo.report.plots import plot_scores
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, span_scores
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.taggers import TaggerSettings, train_tagger
 
 __all__ = ["run_ner_demo"]
 

@@ -11,13 +11,13 @@ from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, mean_absolute_error, r2_score
-from crowdzoo.models.methods import AGGREGATED
-from crowdzoo.models.training import TrainingSettings, train
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.demo import print_ways_on
 from crowdzoo.pipelines.local import run
 from crowdzoo.report.plots import plot_biases, plot_scores
 from crowdzoo.report.tables import print_table
+from crowdzoo.training.features import TrainingSettings, train
+from crowdzoo.training.methods import AGGREGATED
 
 __all__ = ["run_ratings_demo"]
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.cli_process import Terminated
+from crowdzoo.commands.process import Terminated
 from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from crowdzoo.errors import ServingError
-from crowdzoo.export import stacked
+from crowdzoo.export.saved_model import stacked
 from crowdzoo.serving.connection import Connection
 
 __all__ = ["Client"]

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
-from crowdzoo.export import REQUEST_FILES, newest_version
+from crowdzoo.export.saved_model import REQUEST_FILES, newest_version
 
 __all__ = ["curl_example"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.export import stacked
+from crowdzoo.export.saved_model import stacked
 from crowdzoo.serving.graph_memory import graph_memory
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.memory_budget import Share

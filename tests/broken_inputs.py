@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from crowdzoo import cli
+from crowdzoo.commands import main as cli
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "broken-inputs.md"
 

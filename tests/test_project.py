@@ -28,7 +28,7 @@ def test_importing_crowdzoo_loads_nothing_heavy():
 
 def test_help_of_every_command_loads_nothing_heavy():
     code = (
-        "import contextlib, crowdzoo.cli as cli\n"
+        "import contextlib, crowdzoo.commands.main as cli\n"
         "for command in ('', *cli.COMMANDS):\n"
         "    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(None):\n"
         "        cli.main([*command.split(), '--help'])"
@@ -38,7 +38,7 @@ def test_help_of_every_command_loads_nothing_heavy():
 
 def test_aggregation_and_annotations_load_no_deep_learning():
     # Numba loads SciPy where it is installed
-    assert not loaded_by("import crowdzoo.aggregation, crowdzoo.annotations") & (HEAVY - {"pandas", "scipy"})
+    assert not loaded_by("import crowdzoo.aggregation, crowdzoo.tables.annotations") & (HEAVY - {"pandas", "scipy"})
 
 
 def test_every_lazy_name_resolves():

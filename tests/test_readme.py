@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crowdzoo.cli import COMMANDS
+from crowdzoo.commands.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ import crowdzoo
 from crowdzoo import losses, saving
 from crowdzoo.errors import DataError
 from crowdzoo.models import METHODS, RATING_METHODS
-from crowdzoo.models.methods import create_crowd_layer
+from crowdzoo.training.methods import create_crowd_layer
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("one backend is enough: what a process imports is the same", allow_module_level=True)

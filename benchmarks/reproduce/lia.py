@@ -56,9 +56,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets import data_folder
 from crowdzoo.report.tables import print_table
+from crowdzoo.tables.annotations import Annotations
 
 DATA = data_folder()
 RESULTS = Path(__file__).parents[1] / "results" / "reproduce_lia.json"
@@ -315,8 +315,8 @@ def _lia(row: str, annotations: Annotations, data: CrowdSet, seed: int, settings
 
     from crowdzoo.layers.lia import LIA
     from crowdzoo.models import CrowdBatches, CrowdModel
-    from crowdzoo.models.multi_label import label_pairs, pair_instances
-    from crowdzoo.models.training_data import ArrayData
+    from crowdzoo.training.data import ArrayData
+    from crowdzoo.training.multi_label import label_pairs, pair_instances
 
     class ManySteps(keras.utils.PyDataset):
         """The batches of a pass, again and again: an epoch of many steps costs Keras less than as many epochs."""

@@ -40,7 +40,6 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.aggregation import RATING_METHODS, create
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.metrics import (
     annotator_biases_from_gold,
@@ -50,6 +49,7 @@ from crowdzoo.metrics import (
     root_mean_squared_error,
 )
 from crowdzoo.report.tables import print_table
+from crowdzoo.tables.annotations import Annotations
 
 RESULTS = Path(__file__).parents[1] / "results" / "movie_reviews.json"
 SEEDS = 5
@@ -152,8 +152,8 @@ def train_row(row: str, x: np.ndarray, annotations: Annotations, gold: np.ndarra
 
     from crowdzoo.layers.rating_squared_error import RatingSquaredError
     from crowdzoo.models import CrowdModel
-    from crowdzoo.models.methods import create_crowd_layer
-    from crowdzoo.models.rating_units import rating_unit
+    from crowdzoo.training.methods import create_crowd_layer
+    from crowdzoo.training.rating_units import rating_unit
 
     settings = BAG if make.__name__ == "bag_base" else TEXT
     what = ROWS[row]
@@ -243,7 +243,7 @@ def text(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> Non
 
 def text_bags(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> None:
     from crowdzoo.models import TextSettings, train_text_regressor
-    from crowdzoo.models.methods import AGGREGATED
+    from crowdzoo.training.methods import AGGREGATED
 
     part, reviews = "text, bag of words", load_movie_reviews()
     texts = np.array(reviews.texts, object)

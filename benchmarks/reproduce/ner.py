@@ -97,10 +97,10 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     from crowdzoo import layers
     from crowdzoo.datasets.ner_amt import load_ner_amt
     from crowdzoo.models import CrowdModel
-    from crowdzoo.models.crowd_batches import CrowdBatches
     from crowdzoo.models.sequence_tagger import SequenceTagger
     from crowdzoo.models.token_encoder import TokenEncoder
     from crowdzoo.sequences import span_scores
+    from crowdzoo.training.batches import CrowdBatches
 
     row, data = ROWS[row_name], load_ner_amt()
     crowd, test = data.crowd, data.test

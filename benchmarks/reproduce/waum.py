@@ -41,7 +41,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
-from crowdzoo.aggregation.labels import tied_classes
+from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
 from crowdzoo.layers.waum import WAUM, TrainingStart

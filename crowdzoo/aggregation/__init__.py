@@ -1,39 +1,39 @@
 """Labels from votes: one algorithm per file, one result type.
 
-`crowdzoo.aggregation.beam` runs the same algorithms on Apache Beam; it is not imported here.
+`crowdzoo.beam.transforms` runs the same algorithms on Apache Beam; it is not imported here.
 """
 
 from inspect import signature
 from typing import Any
 
 from crowdzoo.aggregation.against_votes import VotesWarning
-from crowdzoo.aggregation.base import Aggregation, ConvergenceWarning
-from crowdzoo.aggregation.bayesian_sequence_combination import BayesianSequenceCombination
-from crowdzoo.aggregation.block import Block
-from crowdzoo.aggregation.bwa import BWA
-from crowdzoo.aggregation.dawid_skene import DawidSkene
-from crowdzoo.aggregation.ebcc import EBCC
-from crowdzoo.aggregation.glad import GLAD
-from crowdzoo.aggregation.hmm_crowd import HMMCrowd
-from crowdzoo.aggregation.ibcc import IBCC
-from crowdzoo.aggregation.kos import KOS
-from crowdzoo.aggregation.label_model import LabelModel
-from crowdzoo.aggregation.mace import MACE
-from crowdzoo.aggregation.majority_vote import MajorityVote
-from crowdzoo.aggregation.mmce import MMCE
-from crowdzoo.aggregation.mmsr import MMSR
-from crowdzoo.aggregation.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.ordinal_thresholds import OrdinalThresholds
-from crowdzoo.aggregation.rating_aggregation import RatingAggregation
-from crowdzoo.aggregation.rating_em import RatingEM
-from crowdzoo.aggregation.rating_mean import RatingMean
-from crowdzoo.aggregation.rating_median import RatingMedian
-from crowdzoo.aggregation.sequence_aggregation import SequenceAggregation
-from crowdzoo.aggregation.span_majority_vote import SpanMajorityVote
-from crowdzoo.aggregation.token_aggregation import TokenAggregation
-from crowdzoo.aggregation.wawa import Wawa
-from crowdzoo.aggregation.worker_clustering import WorkerClustering
-from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
+from crowdzoo.aggregation.classes.bwa import BWA
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.ebcc import EBCC
+from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.kos import KOS
+from crowdzoo.aggregation.classes.label_model import LabelModel
+from crowdzoo.aggregation.classes.mace import MACE
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.mmce import MMCE
+from crowdzoo.aggregation.classes.mmsr import MMSR
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.wawa import Wawa
+from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
+from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.ratings.ordinal_thresholds import OrdinalThresholds
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.aggregation.ratings.rating_em import RatingEM
+from crowdzoo.aggregation.ratings.rating_mean import RatingMean
+from crowdzoo.aggregation.ratings.rating_median import RatingMedian
+from crowdzoo.aggregation.result import Aggregation, ConvergenceWarning
+from crowdzoo.aggregation.sentences.bayesian_sequence_combination import BayesianSequenceCombination
+from crowdzoo.aggregation.sentences.hmm_crowd import HMMCrowd
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.span_majority_vote import SpanMajorityVote
+from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr
 
 __all__ = [

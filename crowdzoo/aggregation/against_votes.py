@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.aggregation.engine.compiled import compiled
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["VotesWarning", "notes_against_votes"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["ask_annotators", "make_circles", "neighbour_annotators"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["CommonConfusions", "simulate_common_confusions"]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdzoo.aggregation.majority_vote import MajorityVote
-from crowdzoo.annotations import Annotations
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["CrowdDataset"]
 

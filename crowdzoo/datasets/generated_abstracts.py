@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["generated_abstracts"]
 

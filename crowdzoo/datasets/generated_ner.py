@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, split_tokens, tags_of
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["generated_ner"]
 

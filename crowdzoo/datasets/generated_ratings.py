@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["generated_ratings"]
 

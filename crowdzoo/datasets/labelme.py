@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["load_labelme"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MovieReviews", "load_movie_reviews"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import CrowdSequences, TagSet, read_conll, read_gold
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["NerAmt", "load_ner_amt"]
 

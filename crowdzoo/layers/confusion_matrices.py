@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import Choice
+from crowdzoo.constraints import Choice
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL
 

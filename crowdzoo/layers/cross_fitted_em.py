@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import Number
+from crowdzoo.constraints import Number
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.deep_em import DeepEM

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import Choice
+from crowdzoo.constraints import Choice
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.phases import compiled_with, joined

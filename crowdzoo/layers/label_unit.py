@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.aggregation.settings import Number
+from crowdzoo.constraints import Number
 
 __all__ = ["LabelUnit", "check_unit"]
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import Choice
+from crowdzoo.constraints import Choice
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.expectation import ExpectationStep, ExpectedLogLikelihood, annotation_columns, vote_shares

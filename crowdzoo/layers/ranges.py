@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crowdzoo.aggregation.settings import Flag, Number
+from crowdzoo.constraints import Flag, Number
 from crowdzoo.errors import ConfigError, short_repr
 
 __all__ = [

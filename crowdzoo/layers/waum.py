@@ -7,9 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.dawid_skene import DawidSkene
-from crowdzoo.aggregation.settings import Choice
-from crowdzoo.annotations import Annotations
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.constraints import Choice
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expectation import annotation_columns
@@ -17,6 +16,7 @@ from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.layers.ranges import DIAGONAL, DROPOUT, PHASE, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.quality.aum import DENOMINATORS, MARGINS, Waum, label_margins, label_trust, trusted_votes
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["WAUM", "MarginRecorder", "TrainingStart", "VotesCrossentropy", "record_margins"]
 

@@ -8,19 +8,19 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import SEED
-from crowdzoo.annotations import Annotations
+from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
-from crowdzoo.models.crowd_batches import TargetBatches
-from crowdzoo.models.gold_targets import gold_targets
-from crowdzoo.models.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
-from crowdzoo.models.training_data import ArrayData, TrainingData, split_row
 from crowdzoo.optimizers.lazy_adam import LazyAdam
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.batches import TargetBatches
+from crowdzoo.training.data import ArrayData, TrainingData, split_row
+from crowdzoo.training.gold_targets import gold_targets
+from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
 
 __all__ = ["CrowdModel"]
 
@@ -281,7 +281,7 @@ class CrowdModel(keras.Model):
 
         Args:
             x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
-                `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
+                `crowdzoo.instances.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
                 `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
                 y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of
@@ -696,7 +696,7 @@ class CrowdModel(keras.Model):
 
     def export(self, path: str | Path, **kwargs: Any) -> Path:  # type: ignore[override]
         """Writes a TensorFlow SavedModel for serving; see `crowdzoo.export.export_model` for the arguments."""
-        from crowdzoo.export import export_model
+        from crowdzoo.export.saved_model import export_model
 
         return export_model(self, path, **kwargs)
 

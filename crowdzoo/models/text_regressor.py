@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.aggregation.settings import Choice
+from crowdzoo.constraints import Choice
 from crowdzoo.layers.label_unit import LabelUnit, check_unit
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, UNITS

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.aggregation.settings import Number
+from crowdzoo.constraints import Number
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
 from crowdzoo.layers.rows import take_rows
 

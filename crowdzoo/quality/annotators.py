@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.aggregation.base import Aggregation
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.spammers import spammer_scores
@@ -15,7 +15,7 @@ from crowdzoo.quality.tasks import check_same, entropies
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["annotator_table"]
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import check_choice, check_classification, check_number
-from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.result import check_choice, check_classification, check_number
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
     "DENOMINATORS",
@@ -338,8 +338,8 @@ def waum(
 
     from crowdzoo.layers.waum import WAUM, TrainingStart, record_margins
     from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.models.pair_rows import pair_rows
-    from crowdzoo.models.training_data import ArrayData
+    from crowdzoo.training.data import ArrayData
+    from crowdzoo.training.pair_rows import pair_rows
 
     check_classification(annotations, "WAUM")
     check_number("epochs", epochs, 1, whole=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import check_choice
-from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.result import check_choice
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
@@ -17,7 +17,7 @@ from crowdzoo.quality.ratings import Ratings, ratings_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MAX_PAIRS", "cohen_kappa", "cohen_kappas", "fleiss_kappa", "raw_agreement"]
 

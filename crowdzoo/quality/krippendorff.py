@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import check_choice, check_number, check_seed
-from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.result import check_choice, check_number, check_seed
 from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.quality.ratings import Ratings, ratings_of
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["METRICS", "Alpha", "coincidence_matrix", "krippendorff_alpha"]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["NextAnnotations", "information_gain", "next_annotations"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.compiled import compiled
+from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Ratings", "ratings_of", "same_label_counts"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Aggregation, check_choice
+from crowdzoo.aggregation.result import Aggregation, check_choice
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.annotators import annotator_table
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["FORMATS", "QualityReport", "quality_report"]
 

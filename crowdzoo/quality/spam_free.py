@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.aggregation.base import Aggregation, check_classification
-from crowdzoo.aggregation.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.result import Aggregation, check_classification
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality.spammers import spammer_scores
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["spam_free_dawid_skene"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Aggregation
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
 
 __all__ = ["spammer_scores"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["QUANTILES", "Redundancy", "Spread", "gini", "redundancy"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Aggregation
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
@@ -15,7 +15,7 @@ from crowdzoo.quality.ratings import Ratings, ratings_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from crowdzoo.annotations import Annotations
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["check_same", "entropies", "task_table"]
 

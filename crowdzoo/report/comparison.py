@@ -11,15 +11,15 @@ import keras
 import numpy as np
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
-from crowdzoo.annotations import Annotations
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
-from crowdzoo.models.methods import AGGREGATED
-from crowdzoo.models.training import TrainingSettings, train
-from crowdzoo.models.training_length import with_length
 from crowdzoo.report.tables import format_table
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.features import TrainingSettings, train
+from crowdzoo.training.length import with_length
+from crowdzoo.training.methods import AGGREGATED
 
 __all__ = ["COMPARED", "Comparison", "compare"]
 

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo._vocabulary import names_array
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, did_you_mean
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import (
@@ -25,6 +23,8 @@ from crowdzoo.sequences.tags import (
     tag_problems,
 )
 from crowdzoo.sequences.text_lines import integers_if_all, is_text, name_array, read_lines, shorten, write_lines
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import names_array
 
 __all__ = ["read_conll", "read_gold", "write_conll", "write_gold", "write_tags"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
 from crowdzoo.sequences.tags import Span, TagSet, spans_of
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["CrowdSequences"]
 

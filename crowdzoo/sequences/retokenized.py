@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import TagSet
 from crowdzoo.sequences.tokens import split_tokens
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["retokenized"]
 

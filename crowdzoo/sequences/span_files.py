@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo._vocabulary import names_array
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
@@ -30,6 +28,8 @@ from crowdzoo.sequences.text_lines import (
     write_lines,
 )
 from crowdzoo.sequences.tokens import split_tokens
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import names_array
 
 __all__ = ["read_spans", "write_spans"]
 

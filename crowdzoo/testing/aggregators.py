@@ -13,8 +13,8 @@ from unittest.mock import patch
 import numpy as np
 
 from crowdzoo.aggregation import Aggregation, ConvergenceWarning
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["AGGREGATOR_CHECKS", "check_aggregator", "simulated_crowd"]
 
@@ -205,7 +205,7 @@ def check_blocks_are_irrelevant(aggregator: Any) -> None:
     """Blocks of a few annotations add up to what one block gives."""
     annotations, _ = _crowd(aggregator)
     whole = _fit(aggregator, annotations)
-    with patch("crowdzoo.aggregation.block.MAX_ANNOTATIONS", 7):
+    with patch("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7):
         _assert_same(whole, _fit(aggregator, annotations), atol=1e-7)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from crowdzoo.annotations import Annotations
+from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["annotations", "names"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from crowdzoo import DataError
 from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote
-from crowdzoo.aggregation.block import blocks_of
+from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, check_aggregator
 
 AGGREGATORS = {

@@ -5,7 +5,7 @@ import pytest
 
 from crowdzoo import Annotations, DataError
 from crowdzoo.aggregation import Block
-from crowdzoo.aggregation.block import blocks_of
+from crowdzoo.aggregation.engine.block import blocks_of
 
 
 def test_tasks_are_those_of_the_annotations():

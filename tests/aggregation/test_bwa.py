@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.bwa import BWA
+from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

@@ -3,7 +3,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from crowdzoo.aggregation import dirichlet
+from crowdzoo.aggregation.engine import dirichlet
 
 VALUES = np.concatenate([np.logspace(-8, 12, 4001), np.linspace(0.5, 12, 2001)])
 

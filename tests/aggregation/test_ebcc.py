@@ -8,10 +8,11 @@ import pytest
 from scipy.special import digamma, gammaln, logsumexp
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, ebcc
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.ebcc import EBCC
-from crowdzoo.aggregation.ibcc import IBCC
+from crowdzoo.aggregation import ConvergenceWarning
+from crowdzoo.aggregation.classes import ebcc
+from crowdzoo.aggregation.classes.ebcc import EBCC
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 AGGREGATORS = {

@@ -8,8 +8,17 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.glad import GLAD, Abilities, GladCounts, Priors, contribution, objective, posteriors, update
+from crowdzoo.aggregation.classes.glad import (
+    GLAD,
+    Abilities,
+    GladCounts,
+    Priors,
+    contribution,
+    objective,
+    posteriors,
+    update,
+)
+from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 AGGREGATORS = {

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crowdzoo import cli
 from crowdzoo.aggregation import METHODS
+from crowdzoo.commands import main as cli
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "aggregation.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from scipy.special import digamma, gammaln, logsumexp
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene
-from crowdzoo.aggregation.ibcc import IBCC
+from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 AUTHORS = {"prior": 1.0, "diagonal": 3.0}  # for any number of classes

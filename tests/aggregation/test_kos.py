@@ -7,8 +7,8 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block
-from crowdzoo.aggregation.connected import connected_groups
-from crowdzoo.aggregation.kos import KOS
+from crowdzoo.aggregation.classes.kos import KOS
+from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

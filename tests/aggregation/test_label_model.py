@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote, label_model
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.label_model import LabelModel
-from crowdzoo.aggregation.pairs import LabelPairs
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation.classes import label_model
+from crowdzoo.aggregation.classes.label_model import LabelModel
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.pairs import LabelPairs
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

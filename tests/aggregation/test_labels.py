@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import DataError
-from crowdzoo.aggregation.labels import choose_labels
+from crowdzoo.aggregation.engine.labels import choose_labels
 
 
 @pytest.mark.parametrize("ties", ["lowest", "random", "uniform"])

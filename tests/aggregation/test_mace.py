@@ -9,9 +9,9 @@ from scipy.special import betaln, digamma, gammaln
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.mace import MACE, contribution, objective, random_start, start
-from crowdzoo.aggregation.right_wrong import Answers
+from crowdzoo.aggregation.classes.mace import MACE, contribution, objective, random_start, start
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.right_wrong import Answers
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 AGGREGATORS = {
@@ -169,7 +169,7 @@ def test_nobody_is_worse_than_chance():
 
 def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
     annotations, _ = simulated_crowd()
-    monkeypatch.setattr("crowdzoo.aggregation.mace.MAX_CELLS", 8 * 9 - 1)
+    monkeypatch.setattr("crowdzoo.aggregation.classes.mace.MAX_CELLS", 8 * 9 - 1)
     result = MACE().fit(annotations)
     assert result.confusions is None
     assert result.class_prior is not None

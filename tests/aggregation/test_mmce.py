@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.mmce import MMCE, _climb, _Rows, _Tables
+from crowdzoo.aggregation.classes.mmce import MMCE, _climb, _Rows, _Tables
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

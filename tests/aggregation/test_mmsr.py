@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote, pairs
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.mmsr import MMSR
-from crowdzoo.aggregation.pairs import Pairs
+from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation.classes.mmsr import MMSR
+from crowdzoo.aggregation.engine import pairs
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.pairs import Pairs
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

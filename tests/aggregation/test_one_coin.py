@@ -9,10 +9,10 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.labels import choose_labels
-from crowdzoo.aggregation.one_coin import OneCoinDawidSkene, contribution, params_of, posteriors, start
-from crowdzoo.aggregation.right_wrong import Answers, Cells, answers_of, posteriors_of
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene, contribution, params_of, posteriors, start
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, posteriors_of
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 AGGREGATORS = {
@@ -219,7 +219,7 @@ def test_confusions_are_those_of_the_skills():
 
 def test_confusions_that_would_be_huge_are_left_out(monkeypatch):
     annotations, _ = simulated_crowd()
-    monkeypatch.setattr("crowdzoo.aggregation.one_coin.MAX_CELLS", 8 * 9 - 1)
+    monkeypatch.setattr("crowdzoo.aggregation.classes.one_coin.MAX_CELLS", 8 * 9 - 1)
     result = OneCoinDawidSkene().fit(annotations)
     assert result.confusions is None
     assert result.class_prior is not None

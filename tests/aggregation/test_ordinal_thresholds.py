@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import Aggregation, MajorityVote, OrdinalThresholds
-from crowdzoo.aggregation.ordinal_thresholds import GRID, PRIOR, _Model
-from crowdzoo.annotations import Annotations
+from crowdzoo.aggregation.ratings.ordinal_thresholds import GRID, PRIOR, _Model
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.tables.annotations import Annotations
 
 K = 5
 THRESHOLDS = np.array([-1.2, -0.4, 0.4, 1.2])

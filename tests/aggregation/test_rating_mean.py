@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import RATING_METHODS, Aggregation, MajorityVote, RatingAggregation, create
-from crowdzoo.annotations import Annotations
-from crowdzoo.check_scale import check_scale
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.scale import check_scale
 
 NAN = np.nan
 DENSE = np.array([[1.0, 2.0, 9.0, NAN, NAN], [4.0, NAN, NAN, NAN, NAN], [NAN] * 5, [0.0, 1.0, 2.0, 3.0, 10.0]])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import BayesianSequenceCombination, ConvergenceWarning, HMMCrowd
-from crowdzoo.aggregation.markov_chain import LogChain, forward_backward, viterbi
+from crowdzoo.aggregation.engine.markov_chain import LogChain, forward_backward, viterbi
 from crowdzoo.datasets.generated_abstracts import generated_abstracts
 from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, span_scores, tag_problems, tags_of
 

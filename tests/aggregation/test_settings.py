@@ -7,7 +7,7 @@ import pytest
 
 from crowdzoo import ConfigError
 from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS, OneCoinDawidSkene, create
-from crowdzoo.aggregation.settings import Flag, Number
+from crowdzoo.constraints import Flag, Number
 from crowdzoo.testing.aggregators import simulated_crowd
 
 CLASSES = {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values()}

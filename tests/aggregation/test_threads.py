@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import METHODS, ConvergenceWarning, create, threads
-from crowdzoo.aggregation.threads import in_threads
+from crowdzoo.aggregation import METHODS, ConvergenceWarning, create
+from crowdzoo.aggregation.engine import threads
+from crowdzoo.aggregation.engine.threads import in_threads
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -50,7 +51,7 @@ def test_a_failure_in_a_part_is_raised_and_the_threads_work_on():
 INTERRUPTED = """
 import signal
 
-from crowdzoo.aggregation.threads import in_threads
+from crowdzoo.aggregation.engine.threads import in_threads
 
 def endless(part):
     print("at work", flush=True)
@@ -177,8 +178,8 @@ def dealt(monkeypatch):
 def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch, dealt):
     module, name = threshold.split(".")
     whole = posteriors(method, monkeypatch, 1)
-    monkeypatch.setattr("crowdzoo.aggregation.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
-    monkeypatch.setattr("crowdzoo.aggregation.block.MAX_ANNOTATIONS", 7 if module == "counts" else 2**62)
+    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
+    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if module == "counts" else 2**62)
     calls = []
     for value in (1, 2**62):
         dealt.clear()

@@ -6,7 +6,7 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block, MajorityVote
-from crowdzoo.aggregation.wawa import Wawa, agreement, weighted_shares, winners
+from crowdzoo.aggregation.classes.wawa import Wawa, agreement, weighted_shares, winners
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

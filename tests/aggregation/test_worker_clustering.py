@@ -8,9 +8,9 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.block import whole_block
-from crowdzoo.aggregation.counts import Counts
-from crowdzoo.aggregation.worker_clustering import WorkerClustering, first_members
+from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering, first_members
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

@@ -7,8 +7,8 @@ import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import ConvergenceWarning, MajorityVote
-from crowdzoo.aggregation.wawa import Wawa
-from crowdzoo.aggregation.zero_based_skill import ZeroBasedSkill
+from crowdzoo.aggregation.classes.wawa import Wawa
+from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "aggregation_quality.py"

@@ -5,11 +5,11 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.components import annotation_example_gen
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
 
 ROWS = [("p", "ann", "cat"), ("p", "bob", "dog"), ("q", "ann", "dog"), ("r", "cid", "cat"), ("s", "ann", "cat")]
 COLUMNS = {

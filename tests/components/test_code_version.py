@@ -57,4 +57,4 @@ def test_the_trainer_hangs_on_the_layers_and_the_example_gen_does_not():
 
     assert "crowdzoo.layers.crowdsourced_layer" in sources("crowdzoo.components.trainer")
     assert "crowdzoo.layers.crowdsourced_layer" not in sources("crowdzoo.components.annotation_example_gen")
-    assert "crowdzoo.annotations" in sources("crowdzoo.components.annotation_example_gen")
+    assert "crowdzoo.tables.annotations" in sources("crowdzoo.components.annotation_example_gen")

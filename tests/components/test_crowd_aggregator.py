@@ -7,8 +7,8 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
-from crowdzoo.annotations import Annotations
 from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.tables.annotations import Annotations
 
 
 def posteriors(folder, examples, split):

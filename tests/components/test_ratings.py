@@ -13,14 +13,14 @@ from tfx import v1 as tfx
 from tfx.types import standard_artifacts
 
 from crowdzoo.aggregation import create
-from crowdzoo.annotations import Annotations
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.rating_evaluation import regressor_summary
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.errors import DataError
-from crowdzoo.export import load_and_predict, load_saved_model
-from crowdzoo.models.methods import RATING_METHODS
+from crowdzoo.export.saved_model import load_and_predict, load_saved_model
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.methods import RATING_METHODS
 
 RATINGS = [
     ("t0", "ann", 4.5), ("t0", "bob", 6.5), ("t1", "ann", -1.0), ("t2", "bob", 0.25),

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from crowdzoo.aggregation import create
-from crowdzoo.annotations import Annotations
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.sequence_evaluation import tagger_summary
@@ -25,6 +24,7 @@ from crowdzoo.components.sequence_examples import (
 )
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import CrowdSequences, convert_tags
+from crowdzoo.tables.annotations import Annotations
 
 NAMES = [
     "Anna", "Bruno", "Carla", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jakob", "Kofi", "Lena", "Marek",

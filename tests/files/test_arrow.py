@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdzoo import Annotations, cli
+from crowdzoo import Annotations
 from crowdzoo.aggregation import Aggregation, MajorityVote, RatingAggregation, RatingMean
+from crowdzoo.commands import main as cli
 from crowdzoo.errors import DataError
 from crowdzoo.files.arrow import open_parquet, read_parquet
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from crowdzoo.aggregation import Aggregation, MajorityVote
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.writing import atomic_file, atomic_folder, atomic_path
 from crowdzoo.quality import quality_report
 from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
+from crowdzoo.tables.annotations import Annotations
 
 
 @pytest.fixture(autouse=True)

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo import Annotations, _text_files
-from crowdzoo.annotations import KINDS
+from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
+from crowdzoo.tables import text_files as _text_files
+from crowdzoo.tables.annotations import KINDS
 
 COLUMNS = ("task", "annotator", "label", "position", "confidence", "timestamp", "other")
 # what means something to a parser, an id, a number or a date
@@ -132,7 +133,7 @@ def parquet(draw, names=COLUMNS):
         known = st.dictionaries(st.sampled_from(["task", "annotator", "label", "x"]), listed)
         about = {"version": 1, "kind": draw(st.sampled_from([*KINDS, "x", 1])), "names": draw(known | VALUES)}
         text = json.dumps(draw(st.just(about) | VALUES))
-        metadata = {b"crowdzoo.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
+        metadata = {b"crowdzoo.tables.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
     table = pa.Table.from_arrays(
         arrays, schema=pa.schema([(n, a.type) for n, a in zip(chosen, arrays, strict=True)], metadata)
     )

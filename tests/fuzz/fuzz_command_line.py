@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo import cli
+from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 
 ROWS = "".join(f"{task},{who},{'cat' if (task + ord(who)) % 3 else 'dog'}\n" for task in range(6) for who in "xyz")
@@ -216,9 +216,9 @@ def _check_training(words):
         raise ConfigError("stopped before training")
 
     with (
-        unittest.mock.patch("crowdzoo.models.training.train", stop),
-        unittest.mock.patch("crowdzoo.models.text_training.train_text_regressor", stop),
-        unittest.mock.patch("crowdzoo.models.tagger_training.train_tagger", stop),
+        unittest.mock.patch("crowdzoo.training.features.train", stop),
+        unittest.mock.patch("crowdzoo.training.texts.train_text_regressor", stop),
+        unittest.mock.patch("crowdzoo.training.taggers.train_tagger", stop),
     ):
         _check(words)
 

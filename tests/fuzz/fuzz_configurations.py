@@ -13,9 +13,9 @@ from target import Target
 
 from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS
 from crowdzoo.errors import ConfigError
-from crowdzoo.models.methods import METHODS as DEEP_METHODS
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.yaml_files import read_value
+from crowdzoo.training.methods import METHODS as DEEP_METHODS
 
 if Path(sys.argv[0]).name == "run.py":  # where Keras would take longer to import than one input may
     import keras  # noqa: F401

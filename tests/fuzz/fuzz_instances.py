@@ -9,9 +9,9 @@ from fuzz_annotations import TEXTS, damaged, encoded, inside, parquet
 from hypothesis import strategies as st
 from target import Target
 
-from crowdzoo import _text_files
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
+from crowdzoo.instances.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
+from crowdzoo.tables import text_files as _text_files
 
 COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
 NUMBERS = st.sampled_from(

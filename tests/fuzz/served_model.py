@@ -18,7 +18,7 @@ def server():
     """The running server; the first call exports the model."""
     import keras
 
-    from crowdzoo.export import export_model
+    from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.models.crowd_model import CrowdModel
     from crowdzoo.models.feature_classifier import FeatureClassifier

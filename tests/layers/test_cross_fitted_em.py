@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
 from crowdzoo.layers.cross_fitted_em import _copies_of
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, K, R = 4, 4, 3, 5

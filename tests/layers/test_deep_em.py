@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.layers.deep_em import DeepEM
 from crowdzoo.layers.expectation import ExpectedLogLikelihood
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, K, R = 4, 4, 3, 5

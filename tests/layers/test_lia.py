@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.layers.lia import LIA
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
-from crowdzoo.models.training_data import ArrayData
 from crowdzoo.quality.next_annotation import information_gain, next_annotations
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, gradients
+from crowdzoo.training.data import ArrayData
 
 B, K, D, R = 4, 3, 5, 6
 # annotator 4 labels nothing; task 2 nobody labelled; annotator 1 labels one task

@@ -6,7 +6,7 @@ import pytest
 
 from crowdzoo.layers import LIA, CoNAL, CrowdsourcedLayer
 from crowdzoo.models import METHODS, RATING_METHODS, SEQUENCE_METHODS, CrowdModel
-from crowdzoo.models.methods import create_crowd_layer
+from crowdzoo.training.methods import create_crowd_layer
 
 B, T, K, R = 4, 3, 2, 3
 P = np.full((B, K), 1 / K, "float32")

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.layers import CrowdsourcedLayer, LabelUnit
 from crowdzoo.layers.rating_em import RatingEM, posterior
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 from crowdzoo.models import CrowdModel, FeatureRegressor, rating_unit
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 
 B, D, R = 4, 4, 5

@@ -14,9 +14,9 @@ from crowdzoo.layers.waum import WAUM, TrainingStart, VotesCrossentropy
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.models.training_data import ArrayData
 from crowdzoo.quality.aum import waum
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
+from crowdzoo.training.data import ArrayData
 
 K, R = 3, 8
 ARGUMENTS = {

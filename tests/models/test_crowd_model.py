@@ -3,12 +3,12 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models import METHODS, RATING_METHODS, CrowdBatches, CrowdModel, FeatureClassifier
-from crowdzoo.models.methods import create_crowd_layer
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.methods import create_crowd_layer
 
 N, D, K, R, T = 256, 6, 3, 8, 4
 on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")

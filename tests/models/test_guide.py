@@ -7,7 +7,7 @@ import keras
 import pytest
 
 from crowdzoo.models import METHODS
-from crowdzoo.models.methods import crowd_layer_class
+from crowdzoo.training.methods import crowd_layer_class
 
 GUIDE = Path(__file__).parents[2] / "docs" / "methods.md"
 TEXT = GUIDE.read_text(encoding="utf-8")

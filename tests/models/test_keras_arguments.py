@@ -4,10 +4,10 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo.annotations import Annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers import CrowdsourcedLayer, DeepEM, DoctorNet, MaxMIG
 from crowdzoo.models import CrowdModel
+from crowdzoo.tables.annotations import Annotations
 
 N, D, K, R = 40, 5, 3, 4
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from crowdzoo.aggregation import METHODS
 from crowdzoo.aggregation import SEQUENCE_METHODS as SEQUENCE_AGGREGATIONS
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS as DEEP_METHODS
-from crowdzoo.models.methods import SEQUENCE_METHODS
 from crowdzoo.pipelines.config import BEAM_RUNNERS, load_config
+from crowdzoo.training.methods import SEQUENCE_METHODS
 
 DATA = "data: {annotations: answers.csv, instances: instances.parquet}\n"
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from crowdzoo import cli, quality
+from crowdzoo import quality
+from crowdzoo.commands import main as cli
 from crowdzoo.datasets import load_labelme
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from crowdzoo.models.training import TrainingSettings
 from crowdzoo.report.comparison import Comparison
+from crowdzoo.training.features import TrainingSettings
 
 pytest.importorskip("matplotlib")
 

@@ -14,7 +14,7 @@ if not all(map(find_spec, NEEDED)):
 else:
     import keras
 
-    from crowdzoo.export import export_model
+    from crowdzoo.export.saved_model import export_model
     from crowdzoo.layers import CrowdsourcedLayer
     from crowdzoo.models.crowd_model import CrowdModel
     from crowdzoo.models.feature_classifier import FeatureClassifier

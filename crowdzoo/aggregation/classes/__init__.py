@@ -1,0 +1,1 @@
+"""Algorithms for classes, one a file."""

@@ -1,0 +1,372 @@
+"""EBCC: annotators whose errors correlate, because tasks of one class come in subtypes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.dirichlet import expected_logs
+from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.engine.kernels import _exp
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.run import Run, advance, best_of
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import (
+    Aggregation,
+    check_classification,
+    warn_not_converged,
+)
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["EBCC"]
+
+LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
+MAX_CELLS = 2**27  # of the parameters' table: a gibibyte
+U = np.uint64  # signed indices cost a wrap-around check each
+
+
+@dataclass(frozen=True)
+class EBCC:
+    """Enhanced Bayesian classifier combination, by variational Bayes.
+
+    (Li, Rubinstein and Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing", ICML 2019.) Where
+    iBCC takes annotators as independent given the class, here each class has M subtypes, and annotators are
+    independent given the subtype: an ostrich among birds misleads many at once. Task i is of class k with probability
+    tau[k] and of its subtype m with probability pi[k, m]; annotator r then says l with probability v[r, k, m, l].
+
+        tau ~ Dirichlet(class_prior),    pi[k] ~ Dirichlet(subtype_prior / M each),
+        v[r, k, m] ~ Dirichlet(prior, and diagonal more at k).
+
+    Mean field: each task's (class, subtype), tau, each pi[k] and each v[r, k, m] are taken as independent. The defaults
+    are the authors'. Subtypes that are not needed stay empty; with `subtypes=1` this is iBCC.
+
+    There are many optima. The first start has one subtype a class; the others draw each task's subtypes from
+    Dirichlet(1, ..., 1), and the start with the highest bound is kept. The draws follow from who answered what beside
+    whom (`_colours`), not from codes: other names for tasks, annotators or classes give the same result. Starts run on
+    all cores.
+
+    Args:
+        max_iter: most iterations of a start.
+        tol: a start has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        subtypes: M.
+        subtype_prior: pseudo-count of all subtypes of a class together, 1e-5 or more.
+        prior: pseudo-count of every cell of v, 1e-6 or more.
+        diagonal: further pseudo-count where the annotator is right.
+        class_prior: pseudo-count of each class, 1e-6 or more. None: as many as the class has votes (shares of votes,
+            summed over tasks; 1 at least), as the authors set it for their figures.
+        num_starts: how many starts.
+        seed: of the starts, and of drawn ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 500
+    tol: float = 1e-8
+    subtypes: int = 10
+    subtype_prior: float = 0.1
+    prior: float = 1.0
+    diagonal: float = 3.0
+    class_prior: float | None = None
+    num_starts: int = 40
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "subtypes": Number(1, 1000, whole=True),
+        "subtype_prior": Number(10 * LEAST_PRIOR, 1e9),
+        "prior": Number(LEAST_PRIOR, 1e9),
+        "diagonal": PRIOR,
+        "class_prior": Number(LEAST_PRIOR, 1e9, optional=True),
+        "num_starts": COUNT,
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: ArrayLike | Aggregation | None = None,
+    ) -> Aggregation:
+        """Finds truths, subtypes and annotators together.
+
+        Memory beside the table of annotations: 8 bytes an annotation, 24 K a task, and for each thread 8 K M a task
+        and 24 M K**2 an annotator.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout (their subtype
+                is free), and the bound counts it.
+            initial: what every start begins from instead of vote shares: posteriors [N, K], or an earlier
+                `Aggregation` of the same tasks and classes, whose posteriors count.
+
+        Returns:
+            Posteriors under the last beliefs of the best start; where there are no annotations, the class prior.
+            `confusions` are posterior means, P(annotator says l | class k) over all its subtypes, and `class_prior` is
+            the posterior mean of tau. `log_likelihood` is that of the annotations (and known classes) under the
+            posterior means of tau, pi and v. `history` is the variational lower bound at the start and after each
+            iteration. Ties are drawn, as in `MajorityVote`.
+
+        Raises:
+            DataError: annotations are not of kind classification, `gold` or `initial` does not fit them, or the table
+                of annotators, R M K**2 numbers, would not fit a gibibyte.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough for the start that is kept.
+        """
+        check_classification(annotations, "EBCC")
+        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
+        if num_annotators * self.subtypes * num_classes**2 > MAX_CELLS:
+            raise DataError(
+                f"EBCC keeps {self.subtypes} confusion matrices an annotator, at most {MAX_CELLS:,} numbers in all. "
+                f"Received: {num_annotators:,} annotators and {num_classes} classes. Use fewer subtypes, or IBCC."
+            )
+        block = whole_block(annotations, gold)
+        votes = vote_shares(block, np.ones(num_annotators), num_classes)
+        given = initial_posteriors(initial, annotations)
+        model = _Model(self, block, num_annotators, votes)
+        shares = votes if given is None else block.clamped(given)
+        draws = _Draws(block, num_annotators, num_classes, self.subtypes, self.seed)
+
+        def work(starts: Sequence[int]) -> Run[_Beliefs]:
+            return best_of([model.ascend(shares[:, :, None] * draws.of(start)) for start in starts])
+
+        best = best_of(in_threads(work, range(self.num_starts), num_threads()))
+        if not best.converged:
+            rise = best.last_rise(len(annotations))
+            warn_not_converged("EBCC", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=2)
+        posteriors, means, log_likelihood = model.result(best.params)
+        return Aggregation.of(
+            "ebcc",
+            annotations,
+            posteriors,
+            choose_labels(posteriors, np.arange(len(posteriors)), seed=self.seed),
+            means,
+            log_likelihood=log_likelihood,
+            history=best.history,
+            converged=best.converged,
+            num_iterations=best.num_iterations,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Beliefs:
+    """Dirichlet distributions by what the data added to the priors.
+
+    Attributes:
+        table: counts `[annotator, said, class * M + subtype]`, [R, K, K M].
+        states: tasks of each class and subtype, [K, M].
+    """
+
+    table: NDArray[np.float64]
+    states: NDArray[np.float64]
+
+
+class _Model:
+    """The data with the priors: what all starts share."""
+
+    def __init__(self, settings: EBCC, block: Block, num_annotators: int, votes: NDArray[np.float64]):
+        self.settings, self.block, self.num_annotators = settings, block, num_annotators
+        self.num_classes = votes.shape[1]
+        block.check_codes(num_annotators, self.num_classes)
+        cells = settings.prior + settings.diagonal * np.eye(self.num_classes)
+        self.cells = np.repeat(cells, settings.subtypes, axis=1)  # [said, class * M + subtype]
+        self.subtypes = np.full((settings.subtypes, self.num_classes), settings.subtype_prior / settings.subtypes)
+        if settings.class_prior is None:
+            self.classes = np.maximum(votes[block.informed].sum(axis=0), 1.0)
+        else:
+            self.classes = np.full(self.num_classes, settings.class_prior)
+        self.gold = np.empty(0, np.int64) if block.gold is None else block.gold
+
+    def ascend(self, first: NDArray[np.float64]) -> Run[_Beliefs]:
+        """One start, from posteriors of class and subtype [N, K, M]."""
+        run = Run(self.count(given=first)[0])
+        while not run.done:
+            run = self.step(run)
+        return run
+
+    def step(self, run: Run[_Beliefs]) -> Run[_Beliefs]:
+        """One iteration."""
+        table, states, divergence = self.expect(run.params)
+        counted, log_likelihood = self.count(table, states)
+        bound, settings = log_likelihood - divergence, self.settings
+        return advance(run, bound, log_likelihood, len(self.block), settings.max_iter, settings.tol, lambda: counted)
+
+    def expect(self, beliefs: _Beliefs) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Expected logarithms of v and of tau pi, and the divergence from the priors."""
+        table, divergence = expected_logs(beliefs.table, self.cells)
+        classes, of_classes = expected_logs(beliefs.states.sum(axis=1).reshape(1, -1, 1), self.classes[:, None])
+        subtypes, of_subtypes = expected_logs(beliefs.states.T[None], self.subtypes)
+        return table, (classes[0] + subtypes[0].T).ravel(), divergence + of_classes + of_subtypes
+
+    def count(
+        self,
+        table: NDArray[np.float64] | None = None,
+        states: NDArray[np.float64] | None = None,
+        given: NDArray[np.float64] | None = None,
+        posteriors: NDArray[np.float64] | None = None,
+    ) -> tuple[_Beliefs, float]:
+        """E-step with what it adds to the next, and the log probability of the annotations; or counts of `given`."""
+        shape = self.num_annotators, *self.cells.shape
+        width = self.cells.shape[1]
+        none = np.empty(0)
+        beliefs = _Beliefs(np.zeros(shape), np.zeros((self.num_classes, self.settings.subtypes)))
+        evidence = _sweep(
+            self.block.starts,
+            self.block.annotator_ids,
+            self.block.labels,
+            self.gold,
+            none if table is None else table.reshape(-1),
+            np.zeros(width) if states is None else states,
+            none if given is None else np.ascontiguousarray(given).reshape(-1),
+            none if posteriors is None else posteriors.reshape(-1),
+            beliefs.table.reshape(-1),
+            beliefs.states.reshape(-1),
+            self.num_classes,
+        )
+        return beliefs, evidence
+
+    def result(self, beliefs: _Beliefs) -> tuple[NDArray[np.float64], Params, float]:
+        """Posteriors [N, K]; mean confusions and class prior; log probability of the annotations under the means."""
+        num_classes, width = self.num_classes, self.cells.shape[1]
+        found = np.zeros((len(self.block.tasks), width))
+        self.count(*self.expect(beliefs)[:2], posteriors=found)
+        posteriors = self.block.clamped(found.reshape(len(found), num_classes, width // num_classes).sum(axis=2))
+        table = beliefs.table + self.cells
+        table /= table.sum(axis=1, keepdims=True)
+        subtypes = beliefs.states + self.subtypes.T
+        subtypes /= subtypes.sum(axis=1, keepdims=True)
+        classes = beliefs.states.sum(axis=1) + self.classes
+        classes /= classes.sum()
+        log_likelihood = self.count(np.log(table), np.log(classes[:, None] * subtypes).ravel())[1]
+        confusions = np.einsum("rlkm,km->rkl", table.reshape(*table.shape[:2], *subtypes.shape), subtypes)
+        posteriors[~self.block.informed] = classes
+        return posteriors, Params.from_probabilities(confusions, classes), log_likelihood
+
+
+@compiled()
+def _sweep(  # type: ignore[no-untyped-def]
+    starts, annotators, labels, gold, log_table, log_states, given, posteriors, table, states, num_classes
+):
+    """E-step of all tasks that carry information, and what they add to `table` and `states`; returns the evidence.
+
+    Matrices are flat. `given` and `posteriors` may be empty.
+    """
+    width, k_all = U(len(log_states)), U(num_classes)
+    joint = np.empty(len(log_states))
+    evidence = 0.0
+    expects, keeps, has_gold = len(given) == 0, len(posteriors) > 0, len(gold) > 0
+    for i in range(len(starts) - 1):
+        known = has_gold and gold[i] >= 0
+        if starts[i] == starts[i + 1] and not known:
+            continue
+        if expects:
+            for s in range(width):
+                joint[s] = log_states[s]
+            for j in range(starts[i], starts[i + 1]):
+                row = (U(annotators[j]) * k_all + U(labels[j])) * width
+                for s in range(width):
+                    joint[s] += log_table[row + s]
+            begin, end = U(0), width
+            if known:
+                begin, end = width // k_all * U(gold[i]), width // k_all * U(gold[i] + 1)
+            peak = joint[begin]
+            for s in range(begin, end):
+                peak = max(peak, joint[s])
+            for s in range(width):
+                joint[s] = _exp(min(joint[s] - peak, 0.0))
+            for s in range(begin):
+                joint[s] = 0.0
+            for s in range(end, width):
+                joint[s] = 0.0
+            total = 0.0
+            for s in range(begin, end):
+                total += joint[s]
+            evidence += peak + math.log(total)
+            for s in range(begin, end):
+                joint[s] /= total
+        else:
+            for s in range(width):
+                joint[s] = given[U(i) * width + s]
+        if keeps:
+            for s in range(width):
+                posteriors[U(i) * width + s] = joint[s]
+        for s in range(width):
+            states[s] += joint[s]
+        for j in range(starts[i], starts[i + 1]):
+            row = (U(annotators[j]) * k_all + U(labels[j])) * width
+            for s in range(width):
+                table[row + s] += joint[s]
+    return evidence
+
+
+# === Where starts begin ===
+
+
+class _Draws:
+    """Random subtypes of the tasks, the same whatever the names of tasks, annotators and classes."""
+
+    def __init__(self, block: Block, num_annotators: int, num_classes: int, subtypes: int, seed: int):
+        self.block, self.subtypes, self.seed = block, subtypes, seed
+        self.sizes = num_annotators, num_classes
+
+    @cached_property
+    def colours(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Of tasks [N] and classes [K]; see `_colours`."""
+        return _colours(self.block, *self.sizes)
+
+    def of(self, start: int) -> NDArray[np.float64]:
+        """Probabilities of the subtypes [N, K, M], to begin a start with. Start 0: all in the first."""
+        num_classes = self.sizes[1]
+        if start == 0:
+            draws = np.zeros((1, 1, self.subtypes))
+            draws[..., 0] = 1.0
+            return draws
+        tasks, classes = self.colours
+        place = _hash(np.arange(self.subtypes, dtype=np.uint64) + _hash(np.array([start, self.seed], np.uint64)).sum())
+        mixed = _hash(_hash(tasks[:, None] + _hash(classes))[:, :, None] + place)
+        exponential = -np.log(((mixed >> U(11)).astype(np.float64) + 0.5) * 2.0**-53)
+        draws = exponential / exponential.sum(axis=2, keepdims=True)
+        return draws.reshape(len(tasks), num_classes, self.subtypes)
+
+
+def _colours(block: Block, num_annotators: int, num_classes: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """A number for each task and class that tells those apart which the annotations tell apart.
+
+    Weisfeiler and Lehman's refinement: tasks, annotators and classes begin alike, and repeatedly become the sum of
+    what is around them, hashed. Sums of integers modulo 2**64 depend on no order, so other codes permute the colours.
+    """
+    who, where, what = block.annotator_ids.astype(np.int64), block.index, block.labels.astype(np.int64)
+    tasks, annotators, classes = (np.ones(size, np.uint64) for size in (len(block.tasks), num_annotators, num_classes))
+    for _ in range(4):
+        around = _hash(_hash(tasks)[where] + U(3) * _hash(annotators)[who] + U(5) * _hash(classes)[what])
+        for colours, index in ((tasks, where), (annotators, who), (classes, what)):
+            colours[:] = _hash(colours)
+            np.add.at(colours, index, around)
+    return tasks, classes
+
+
+def _hash(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's finaliser (Steele, Lea and Flood, OOPSLA 2014)."""
+    state = values + U(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> U(30))) * U(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> U(27))) * U(0x94D049BB133111EB)
+    return state ^ (state >> U(31))

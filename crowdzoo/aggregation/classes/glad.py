@@ -1,0 +1,543 @@
+"""GLAD: annotators have abilities, tasks have difficulties, and their product decides who is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from math import exp, log
+from operator import add
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.right_wrong import share_out
+from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import (
+    Aggregation,
+    check_classification,
+    warn_not_converged,
+)
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["GLAD", "Abilities", "GladCounts", "Priors", "contribution", "objective", "posteriors", "update"]
+
+CLASS_PRIORS = ("uniform", "estimated")
+RELAXATION = 1.8  # of the abilities' step; anything in (0, 2) lets nothing fall, see `update`
+NOTHING = np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What is believed before any annotation.
+
+    Attributes:
+        alpha_mean: of an annotator's ability.
+        alpha_variance: of an annotator's ability.
+        b_mean: of the logarithm of a task's inverse difficulty.
+        b_variance: of the same.
+        class_prior: "uniform" or "estimated".
+    """
+
+    alpha_mean: float = 1.0
+    alpha_variance: float = 1.0
+    b_mean: float = 1.0
+    b_variance: float = 1.0
+    class_prior: str = "uniform"
+
+
+@dataclass(frozen=True, eq=False)
+class Abilities:
+    """What all blocks share between two steps.
+
+    Attributes:
+        alpha: ability of each annotator, [R].
+        class_prior: probability of each class, [K], positive.
+    """
+
+    alpha: NDArray[np.float64]
+    class_prior: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GladCounts:
+    """What a block adds to the M-step of the abilities; `a + b` is what both blocks add.
+
+    Attributes:
+        pull: sum over each annotator's annotations of (q - 1/2) beta, [R], where q is the posterior of what it said.
+        weight: sum of beta**2 tanh(x/2) / (2x), [R], where x is the present alpha beta.
+        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
+        log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
+        log_prior: log density (up to a constant) of the tasks' b, nats.
+        num_annotations: how many annotations were counted.
+    """
+
+    pull: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    log_likelihood: float
+    log_prior: float
+    num_annotations: int
+
+    @classmethod
+    def zero(cls, num_annotators: int, num_classes: int) -> GladCounts:
+        """The neutral element of addition."""
+        return cls(np.zeros(num_annotators), np.zeros(num_annotators), np.zeros(num_classes), 0.0, 0.0, 0)
+
+    def __add__(self, other: GladCounts) -> GladCounts:
+        return GladCounts(
+            self.pull + other.pull,
+            self.weight + other.weight,
+            self.classes + other.classes,
+            self.log_likelihood + other.log_likelihood,
+            self.log_prior + other.log_prior,
+            self.num_annotations + other.num_annotations,
+        )
+
+
+# === The functions over blocks ===
+
+
+def contribution(
+    block: Block,
+    params: Abilities,
+    b: NDArray[np.float64],
+    priors: Priors,
+    given: NDArray[np.float64] | None = None,
+) -> tuple[GladCounts, NDArray[np.float64]]:
+    """E-step of a block, M-step of its tasks' difficulties, and what it adds to that of the abilities.
+
+    Args:
+        block: T tasks, A annotations.
+        params: of R annotators and K classes.
+        b: log inverse difficulty of the block's tasks, [T].
+        priors: of the difficulties.
+        given: posteriors [T, K] to use instead of the E-step's.
+
+    Returns:
+        The counts, of which the likelihoods belong to `b` and the rest to the new b; and the new b, [T].
+    """
+    counts, new = _run([(block, b)], params, priors, given)
+    return counts, new[0]
+
+
+def update(counts: GladCounts, params: Abilities, priors: Priors) -> Abilities:
+    """M-step of the abilities: a quadratic lower bound is raised, so nothing can overshoot and no step is searched for.
+
+    log(2 cosh(x/2)) is concave in x**2, hence below its tangent there (Jaakkola and Jordan, Statistics and Computing
+    10, 2000). With it each ability's part of the expected log-likelihood is bounded by a parabola that touches at the
+    present value and has its top at (mean / variance + pull) / (1 / variance + weight). The step goes 1.8 times as far
+    as the top: short of twice the way, a parabola is still higher than where the step began. That saves a third of
+    the iterations on slow sets.
+
+    Args:
+        counts: of all annotations, made with `params`.
+        params: the present ones.
+        priors: of the abilities and classes.
+    """
+    top = (priors.alpha_mean / priors.alpha_variance + counts.pull) / (1 / priors.alpha_variance + counts.weight)
+    alpha = params.alpha + RELAXATION * (top - params.alpha)
+    class_prior = params.class_prior
+    if priors.class_prior == "estimated" and counts.classes.sum() > 0:
+        class_prior = np.maximum(counts.classes / counts.classes.sum(), TINY)
+    return Abilities(alpha, class_prior)
+
+
+def posteriors(block: Block, params: Abilities, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks given the parameters, [T, K].
+
+    Known classes are certain, tasks without annotations have the class prior.
+
+    Args:
+        block: T tasks, A annotations.
+        params: of R annotators and K classes.
+        b: log inverse difficulty of its tasks, [T].
+    """
+    result = np.empty((len(block.tasks), len(params.class_prior)))
+    _run([(block, b)], params, Priors(), None, result)
+    return result
+
+
+def objective(counts: GladCounts, params: Abilities, priors: Priors) -> float:
+    """What EM never lets fall: log-likelihood plus log prior density (up to a constant), in nats.
+
+    Args:
+        counts: made with `params`.
+        params: where the objective is taken.
+        priors: of abilities and difficulties.
+    """
+    penalty = float(((params.alpha - priors.alpha_mean) ** 2).sum()) / (2 * priors.alpha_variance)
+    return counts.log_likelihood + counts.log_prior - penalty
+
+
+def _run(
+    items: Sequence[tuple[Block, NDArray[np.float64]]],
+    params: Abilities,
+    priors: Priors,
+    given: NDArray[np.float64] | None = None,
+    out: NDArray[np.float64] | None = None,
+) -> tuple[GladCounts, list[NDArray[np.float64]]]:
+    num_annotators, num_classes = len(params.alpha), len(params.class_prior)
+    sums = np.zeros((num_annotators, 2))
+    classes = np.zeros(num_classes)
+    likelihood, log_prior, results = 0.0, 0.0, []
+    for block, b in items:
+        block.check_codes(num_annotators, num_classes)  # the kernel trusts them
+        new = np.empty(len(b))
+        results.append(new)
+        added = _kernel(
+            block.starts,
+            block.annotator_ids,
+            block.labels,
+            np.empty(0, np.int64) if block.gold is None else block.gold,
+            params.alpha,
+            params.class_prior,
+            b,
+            priors.b_mean,
+            priors.b_variance,
+            NOTHING if given is None else given,
+            sums,
+            classes,
+            new,
+            NOTHING if out is None else out,
+        )
+        likelihood += added[0]
+        log_prior += added[1]
+    num_annotations = sum(len(block) for block, _ in items)
+    return GladCounts(sums[:, 0], sums[:, 1], classes, likelihood, log_prior, num_annotations), results
+
+
+@compiled()
+def _kernel(  # type: ignore[no-untyped-def]
+    starts, annotator_ids, labels, gold, alpha, class_prior, b, mean, variance, given, sums, classes, new, out
+):
+    """A block's tasks: adds to `sums` [R, 2] (pull, weight) and `classes` [K], sets `new` [T]; or only fills `out`.
+
+    With x = alpha beta, s = 1 / (1 + exp(-x)): an annotation is right with log probability x - log(1 + exp(x)), and
+    says a certain wrong class with log(1 / (K - 1)) - log(1 + exp(x)).
+
+    Returns:
+        Log probability of the annotations and known classes, and of `b`, nats.
+    """
+    num_classes = np.uint64(len(class_prior))
+    zero, one = np.uint64(0), np.uint64(1)
+    log_others = log(max(len(class_prior) - 1.0, 1.0))
+    log_class_prior = np.log(class_prior)
+    gains = np.zeros(num_classes)
+    shares = np.zeros(num_classes)
+    is_said = np.zeros(num_classes, np.uint8)
+    said = np.empty(num_classes, np.uint64)
+    not_said = np.zeros(num_classes)
+    total_rest = 0.0
+    longest = zero
+    for task in range(np.uint64(len(starts) - 1)):
+        longest = max(longest, np.uint64(starts[task + one] - starts[task]))
+    ability = np.empty(longest)  # of the task's annotators
+    right = np.empty(longest)  # posterior of what each said
+    chance = np.empty(longest)  # that each is right, s; and at another beta:
+    other = np.empty(longest)
+    log_likelihood = 0.0
+    log_prior = 0.0
+    for task in range(np.uint64(len(starts) - 1)):
+        first, last = np.uint64(starts[task]), np.uint64(starts[task + one])
+        size = last - first
+        now = b[task]
+        new[task] = now
+        known = gold[task] if len(gold) else -1
+        log_prior -= (now - mean) ** 2 / (2.0 * variance)
+        if first == last and known < 0:
+            if len(out):
+                out[task] = class_prior
+            continue
+        beta = exp(now)
+        num_said = zero
+        for i in range(size):
+            label = np.uint64(labels[first + i])
+            ability[i] = alpha[np.uint64(annotator_ids[first + i])]
+            if not is_said[label]:
+                is_said[label] = 1
+                said[num_said] = label
+                num_said += one
+            gains[label] += ability[i] * beta + log_others
+        base = _chances(ability, size, beta, chance)
+        rest = 0.0
+        if len(given):
+            for k in range(num_classes):
+                classes[k] += given[task, k]
+                shares[k] = given[task, k]
+        else:
+            evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_class_prior, known, shares)
+            log_likelihood += evidence - base - size * log_others
+            total_rest += rest
+            if known >= 0:
+                classes[np.uint64(known)] += 1.0
+            else:
+                for i in range(num_said):
+                    classes[said[i]] += shares[said[i]]
+                    not_said[said[i]] += rest
+        if len(out):
+            for k in range(num_classes):
+                out[task, k] = shares[k] if is_said[k] else rest * class_prior[k]
+            if known >= 0:
+                out[task, np.uint64(known)] = 1.0
+        else:
+            for i in range(size):
+                right[i] = shares[np.uint64(labels[first + i])]
+            # f(b) = sum of (right x - log(1 + exp(x))) + log prior: a step of Newton's method, with that part of the
+            # curvature that is surely negative, and halved until f rises
+            drive, spread, height = 0.0, 0.0, 0.0
+            for i in range(size):
+                drive += ability[i] * (right[i] - chance[i])
+                spread += ability[i] * ability[i] * chance[i] * (1.0 - chance[i])
+                height += right[i] * ability[i]
+            drive *= beta
+            height = height * beta - base - (now - mean) ** 2 / (2.0 * variance)
+            slope = drive - (now - mean) / variance
+            step = slope / (spread * beta * beta + 1.0 / variance + max(-drive, 0.0))
+            step = min(max(step, -2.0), 2.0)
+            for _ in range(20):
+                trial = min(max(now + step, -30.0), 30.0)
+                trial_beta = exp(trial)
+                trial_height = -_chances(ability, size, trial_beta, other) - (trial - mean) ** 2 / (2.0 * variance)
+                for i in range(size):
+                    trial_height += right[i] * ability[i] * trial_beta
+                if trial_height >= height:
+                    now, beta = trial, trial_beta
+                    chance, other = other, chance
+                    break
+                step *= 0.5
+            new[task] = now
+            for i in range(size):
+                annotator = np.uint64(annotator_ids[first + i])
+                x = ability[i] * beta
+                weight = 0.25 - x * x / 48.0 if abs(x) < 1e-3 else (chance[i] - 0.5) / x
+                sums[annotator, 0] += (right[i] - 0.5) * beta
+                sums[annotator, 1] += weight * beta * beta
+        for i in range(num_said):
+            gains[said[i]] = 0.0
+            shares[said[i]] = 0.0
+            is_said[said[i]] = 0
+        if known >= 0:
+            shares[np.uint64(known)] = 0.0
+    for k in range(num_classes):
+        classes[k] += class_prior[k] * max(total_rest - not_said[k], 0.0)
+    return log_likelihood, log_prior
+
+
+@compiled()
+def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]
+    """Sets chance = 1 / (1 + exp(-x)) for x = ability * beta; returns the sum of log(1 + exp(x))."""
+    total, product = 0.0, 1.0
+    for i in range(size):
+        x = ability[i] * beta
+        small = exp(-abs(x))
+        chance[i] = (1.0 if x >= 0.0 else small) / (1.0 + small)
+        total += max(x, 0.0)
+        product *= 1.0 + small
+        if product > 1e300:
+            total += log(product)
+            product = 1.0
+    return total + log(product)
+
+
+@dataclass(frozen=True)
+class GLAD:
+    """Annotators of different ability and tasks of different difficulty, fitted by EM.
+
+    Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose vote should count more", NIPS 2009. The truth of task i is any
+    class with equal probability; annotator r says it with probability 1 / (1 + exp(-alpha[r] beta[i])), and each wrong
+    class with an equal share of the rest. Ability alpha[r] may be negative (who is wrong more often than not); inverse
+    difficulty beta[i] = exp(b[i]) is positive; alpha and b have normal priors.
+
+    - E-step: posteriors of the classes, in log space.
+    - M-step: abilities as in `update`, each b by one safeguarded Newton step. Both raise the expected
+      log-likelihood without a step size to choose, so the objective never falls, and sums over blocks are all that
+      they need.
+
+    A task with one annotation tells nothing of its difficulty beyond the prior.
+
+    Args:
+        max_iter: most iterations (M-steps).
+        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
+        alpha_mean: mean of the abilities' prior.
+        alpha_variance: its variance.
+        b_mean: mean of the prior of b = log(1 / difficulty).
+        b_variance: its variance.
+        class_prior: "uniform" as in the paper, or "estimated" from the posteriors.
+        seed: of drawn ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 300
+    tol: float = 1e-5
+    alpha_mean: float = 1.0
+    alpha_variance: float = 1.0
+    b_mean: float = 1.0
+    b_variance: float = 1.0
+    class_prior: str = "uniform"
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "alpha_mean": Number(-1e9, 1e9),
+        "alpha_variance": Number(1e-9, 1e12),
+        "b_mean": Number(-30, 30),
+        "b_variance": Number(1e-9, 1e12),
+        "class_prior": Choice(CLASS_PRIORS),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    @property
+    def priors(self) -> Priors:
+        """The settings that the functions over blocks take."""
+        return Priors(self.alpha_mean, self.alpha_variance, self.b_mean, self.b_variance, self.class_prior)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: ArrayLike | Aggregation | None = None,
+    ) -> Aggregation:
+        """Finds truths, abilities and difficulties together.
+
+        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 64 + 8 K a task
+        (b and the result), about 25 an annotator for the parameters and 16 for each thread's sums. An iteration's time
+        follows the annotations, whatever K.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
+                likelihood counts it.
+            initial: what it begins from instead of the priors' means: posteriors [N, K]; an earlier result of this
+                class for the same annotators and classes, whose abilities count (and difficulties, if the tasks are
+                the same too); or any result for the same tasks and classes, whose posteriors count.
+
+        Returns:
+            Posteriors under the last parameters. `reliability` is alpha, `difficulty` is 1 / beta; where nothing is
+            known both are what the priors' means say. `history` is the penalised log-likelihood (see `objective`) at
+            the start and after each iteration. Ties are drawn, as in `MajorityVote`.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        check_classification(annotations, "GLAD")
+        num_classes = annotations.num_classes
+        blocks, threads = blocks_of(annotations, gold), num_threads()
+        run, b = self.begin(annotations, initial)
+        if initial is not None and not _knows_abilities(initial, annotations):
+            given = initial_posteriors(initial, annotations)
+            assert given is not None
+            zero = GladCounts.zero(annotations.num_annotators, num_classes)
+            parts = []
+            for block in blocks:
+                shares = block.clamped(given[block.tasks])
+                parts.append(contribution(block, run.params, b[block.tasks], self.priors, shares))
+            run = Run(update(reduce(add, (counts for counts, _ in parts), zero), run.params, self.priors))
+            values = [new for _, new in parts]
+        else:
+            values = [b[block.tasks] for block in blocks]
+        while True:
+            items = list(zip(blocks, values, strict=True))
+            done = in_threads(partial(_run, params=run.params, priors=self.priors), items, threads)
+            run = self.step(run, reduce(add, (counts for counts, _ in done)))
+            if run.done:
+                break
+            values = [new for _, results in done for new in results]
+        self.warn_unless_converged(run, len(annotations))
+
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], run.params, values[place])
+
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, run, found, labels, np.concatenate([b[:0], *values]))
+
+    def begin(
+        self, annotations: Annotations, initial: ArrayLike | Aggregation | None = None
+    ) -> tuple[Run[Abilities], NDArray[np.float64]]:
+        """A run and the tasks' b [N] to begin with: the priors' means, or an earlier result's."""
+        num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
+        alpha = np.full(annotations.num_annotators, float(self.alpha_mean))
+        class_prior = np.full(num_classes, 1 / num_classes)
+        b = np.full(num_tasks, float(self.b_mean))
+        if _knows_abilities(initial, annotations):
+            assert isinstance(initial, Aggregation)
+            assert initial.reliability is not None
+            assert initial.difficulty is not None
+            alpha = initial.reliability
+            if self.class_prior == "estimated" and initial.class_prior is not None:
+                class_prior = initial.class_prior
+            if np.array_equal(initial.tasks, annotations.tasks):
+                b = -np.log(initial.difficulty)
+        return Run(Abilities(alpha, class_prior)), b
+
+    def step(self, run: Run[Abilities], counts: GladCounts) -> Run[Abilities]:
+        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is.
+
+        The next E-step uses the new b of each block; the result of a run that is done goes with the old ones.
+        """
+        return advance(
+            run,
+            objective(counts, run.params, self.priors),
+            counts.log_likelihood,
+            counts.num_annotations,
+            self.max_iter,
+            self.tol,
+            lambda: update(counts, run.params, self.priors),
+        )
+
+    def warn_unless_converged(self, run: Run[Abilities], num_annotations: int) -> None:
+        """Says what to do about a run that is done without having converged."""
+        if not run.converged:
+            rise = run.last_rise(num_annotations)
+            warn_not_converged("GLAD", self.max_iter, self.tol, rise, "nats per annotation", stacklevel=3)
+
+    def result(
+        self,
+        annotations: Annotations,
+        run: Run[Abilities],
+        posteriors: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        b: NDArray[np.float64],
+    ) -> Aggregation:
+        """What `fit` gives back for a run that is done: posteriors [N, K], their labels [N], the tasks' b [N]."""
+        result = Aggregation.of(
+            "glad",
+            annotations,
+            posteriors,
+            labels,
+            log_likelihood=run.log_likelihood,
+            history=run.history,
+            converged=run.converged,
+            num_iterations=run.num_iterations,
+            reliability=run.params.alpha,
+            difficulty=np.exp(-b),
+        )
+        return replace(result, class_prior=run.params.class_prior)
+
+
+def _knows_abilities(initial: ArrayLike | Aggregation | None, annotations: Annotations) -> bool:
+    """Whether an earlier result is one of this class, for the same annotators and classes."""
+    return (
+        isinstance(initial, Aggregation)
+        and initial.method == "glad"
+        and np.array_equal(initial.annotators, annotations.annotators)
+        and np.array_equal(initial.classes, np.asarray(annotations.classes))
+    )

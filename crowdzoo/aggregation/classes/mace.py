@@ -1,0 +1,374 @@
+"""MACE: annotators who either know the answer or spam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
+from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
+from crowdzoo.aggregation.engine.dirichlet import expected_logs
+from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
+from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import (
+    Aggregation,
+    check_classification,
+    warn_not_converged,
+)
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["MACE", "Competence", "Priors", "contribution", "objective", "posteriors", "random_start", "start", "update"]
+
+INFERENCES = ("vb", "em")
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What is believed before any annotation, and how it is used.
+
+    Attributes:
+        inference: "vb": parameters of Beta and Dirichlet distributions; "em": pseudo-counts.
+        know: of knowing.
+        spam: of spamming.
+        strategy: of each class that a spammer may say.
+        class_prior: one of `CLASS_PRIORS`.
+        classes: pseudo-count of each class, where the class prior is "estimated".
+    """
+
+    inference: str
+    know: float
+    spam: float
+    strategy: float
+    class_prior: str
+    classes: float
+
+
+@dataclass(frozen=True, eq=False)
+class Competence:
+    """What is known of the annotators between two steps.
+
+    Attributes:
+        know: probability that an annotator knows, [R]; with "vb" its mean.
+        strategy: what an annotator says when it spams, [R, K]; with "vb" its mean.
+        log_know: log `know`, or with "vb" the expected logarithm, [R].
+        log_spam: the same of 1 - know, [R].
+        log_strategy: the same of `strategy`, [R, K].
+        log_prior: what the annotators add to the objective, nats: the log prior density, or with "vb" minus the
+            divergence of posterior from prior.
+        class_prior: probability of each class, [K].
+    """
+
+    know: NDArray[np.float64]
+    strategy: NDArray[np.float64]
+    log_know: NDArray[np.float64]
+    log_spam: NDArray[np.float64]
+    log_strategy: NDArray[np.float64]
+    log_prior: float
+    class_prior: NDArray[np.float64]
+
+    @property
+    def cells(self) -> Cells:
+        """How probable annotations are: right ones come from those who know and from those who spam."""
+        wrong = self.log_spam[:, None] + self.log_strategy
+        return Cells(np.logaddexp(self.log_know[:, None], wrong), wrong, self.class_prior)
+
+
+# === The functions over blocks ===
+
+
+def contribution(block: Block, params: Competence) -> Answers:
+    """E-step of a block, and what it adds to the M-step: right and wrong annotations by annotator and label.
+
+    Args:
+        block: T tasks, A annotations.
+        params: of R annotators and K classes.
+    """
+    return answers_of([block], params.cells)
+
+
+def start(block: Block, num_annotators: int, num_classes: int, initial: NDArray[np.float64] | None = None) -> Answers:
+    """What a block adds before there are parameters: vote shares as posteriors, or given ones.
+
+    Args:
+        block: T tasks, A annotations.
+        num_annotators: R.
+        num_classes: K.
+        initial: posteriors of all tasks, [N, K].
+    """
+    if initial is None:
+        shares = vote_shares(block, np.ones(num_annotators), num_classes)
+    else:
+        shares = block.clamped(initial[block.tasks])
+    return given_answers(block, shares, (num_annotators, num_classes))
+
+
+def update(counts: Answers, params: Competence, priors: Priors) -> Competence:
+    """M-step, after the rest of the E-step: how many of the right annotations were known and how many spam.
+
+    Args:
+        counts: of all annotations, made with `params`.
+        params: the present ones.
+        priors: see there.
+    """
+    cells = params.cells
+    knew = (counts.right * np.exp(params.log_know[:, None] - cells.right)).sum(axis=1)
+    strategy = counts.right * np.exp(cells.wrong - cells.right) + counts.wrong
+    return competence(np.stack([knew, strategy.sum(axis=1)], axis=1), strategy, counts.classes, priors)
+
+
+def competence(
+    answers: NDArray[np.float64], strategy: NDArray[np.float64], classes: NDArray[np.float64], priors: Priors
+) -> Competence:
+    """Parameters from expected counts: most probable values ("em"), or posterior distributions ("vb").
+
+    Args:
+        answers: how often each annotator knew and spammed, [R, 2].
+        strategy: how often it said each class when it spammed, [R, K].
+        classes: how many tasks are of each class, [K].
+        priors: see there.
+    """
+    num_classes = strategy.shape[1]
+    competence_prior = np.array([priors.know, priors.spam])
+    means, logs, log_prior = [], [], 0.0
+    for counts, prior in ((answers, competence_prior), (strategy, np.full(num_classes, priors.strategy))):
+        posterior = counts + prior
+        total = posterior.sum(axis=1, keepdims=True)
+        uniform = np.full_like(posterior, 1 / posterior.shape[1])
+        means.append(np.divide(posterior, total, out=uniform, where=total > 0))
+        if priors.inference == "vb":
+            found, divergence = expected_logs(counts[:, :, None], prior[:, None])
+            logs.append(found[:, :, 0])
+            log_prior -= divergence
+        else:
+            logs.append(np.log(np.maximum(means[-1], TINY)))
+            log_prior += float((prior * logs[-1]).sum()) if prior.any() else 0.0
+    class_prior = np.maximum(class_prior_of(classes, priors.class_prior, priors.classes), TINY)
+    return Competence(means[0][:, 0], means[1], logs[0][:, 0], logs[0][:, 1], logs[1], log_prior, class_prior)
+
+
+def posteriors(block: Block, params: Competence) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks given the parameters, [T, K].
+
+    Known classes are certain, tasks without annotations have the class prior.
+    """
+    return posteriors_of(block, params.cells)
+
+
+def objective(counts: Answers, params: Competence, priors: Priors) -> float:
+    """What no iteration lets fall, in nats: penalised log-likelihood ("em"), or the variational bound ("vb").
+
+    Args:
+        counts: made with `params`.
+        params: where the objective is taken.
+        priors: see there.
+    """
+    classes = log_class_density(counts.classes, np.log(params.class_prior), priors.class_prior, priors.classes)
+    return counts.log_likelihood + params.log_prior + classes
+
+
+def undecided(num_annotators: int, num_classes: int, know: float | NDArray[np.float64] = 0.5) -> Competence:
+    """Annotators who all know with the same probability, and say any class when they spam."""
+    known = np.broadcast_to(np.asarray(know, np.float64), (num_annotators,))
+    strategy = np.full((num_annotators, num_classes), 1 / num_classes)
+    equal = np.full(num_classes, 1 / num_classes)
+    return Competence(known, strategy, np.log(known), np.log1p(-known), np.log(strategy), 0.0, equal)
+
+
+def random_start(num_annotators: int, num_classes: int, place: int, seed: int) -> Competence:
+    """Where a start other than the first begins: each annotator knows with a probability drawn from (0, 1)."""
+    return undecided(
+        num_annotators, num_classes, np.random.default_rng([seed, place]).uniform(0.01, 0.99, num_annotators)
+    )
+
+
+@dataclass(frozen=True)
+class MACE:
+    """Annotators who either know the truth or spam; "Multi-Annotator Competence Estimation".
+
+    Hovy, Berg-Kirkpatrick, Vaswani and Hovy, "Learning whom to trust with MACE", NAACL 2013. The truth of task i is
+    any class with equal probability. Annotator r knows it with probability theta[r], and says it; else it says class l
+    with probability xi[r, l], whatever the truth. So it may not be worse than chance, unlike in `DawidSkene`.
+
+    - "em": expectation maximisation with pseudo-counts.
+    - "vb": variational Bayes with Beta and Dirichlet priors, the paper's better choice. Beta(1/2, 1/2) believes that
+      annotators either know or do not.
+
+    Several starts are kept apart by their objective; the first is the vote, the others draw each theta at random. With
+    "vb" they end in the same place as a rule; "em" has more tops.
+
+    Args:
+        max_iter: most iterations (M-steps) of a start.
+        tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
+        inference: "vb" or "em".
+        know: first parameter of the Beta prior on theta ("vb").
+        spam: second parameter of the Beta prior on theta ("vb").
+        strategy: parameter of the symmetric Dirichlet prior on xi ("vb").
+        smoothing: pseudo-count shared by the classes, a K-th of it each, for theta and for xi ("em").
+        class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
+            "uniform", as in the paper.
+        class_count: pseudo-count of each class, where the class prior is "estimated".
+        num_starts: how many starts; that with the highest objective is kept. The first is the plain vote (or
+            `initial`).
+        seed: of the starts, and of drawn ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-5
+    inference: str = "vb"
+    know: float = 0.5
+    spam: float = 0.5
+    strategy: float = 10.0
+    smoothing: float = 0.01
+    class_prior: str = "estimated"
+    class_count: float = 0.01
+    num_starts: int = 1
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "inference": Choice(INFERENCES),
+        "know": Number(1e-6, 1e9),
+        "spam": Number(1e-6, 1e9),
+        "strategy": Number(1e-6, 1e9),
+        "smoothing": PRIOR,
+        "class_prior": Choice(CLASS_PRIORS),
+        "class_count": PRIOR,
+        "num_starts": COUNT,
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    @property
+    def draws_by_code(self) -> bool:
+        """Whether numbers are drawn for the annotators' codes."""
+        return self.num_starts > 1
+
+    def priors(self, num_classes: int) -> Priors:
+        """The settings that `update` takes."""
+        if self.inference == "vb":
+            return Priors("vb", self.know, self.spam, self.strategy, self.class_prior, self.class_count)
+        cell = self.smoothing / num_classes
+        return Priors("em", cell, cell, cell, self.class_prior, self.class_count)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: ArrayLike | Aggregation | None = None,
+    ) -> Aggregation:
+        """Finds truths, competences and spammers' habits together.
+
+        Memory beside the table of annotations: 5 bytes an annotation (8 with more than 256 classes), 16 + 8 K a task
+        (the result), about 70 K an annotator for the parameters and 16 K for each thread's counts; and the confusions.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
+                likelihood counts it.
+            initial: what the first start begins from instead of vote shares: posteriors [N, K], or any result for the
+                same tasks and classes, whose posteriors count.
+
+        Returns:
+            Posteriors under the last parameters. `reliability` is theta, how often an annotator knows (with "vb" its
+            posterior mean). `confusions` are the matrices that theta and xi stand for, theta [k = l] + (1 - theta)
+            xi[l], or None where they would have more than 2**24 cells. `history` is the objective at the start and
+            after each iteration: with "vb" a lower bound of the log evidence, with "em" the penalised log-likelihood.
+            `log_likelihood` is that of "em" without penalty; with "vb" it is None. Ties are drawn, as in
+            `MajorityVote`.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        check_classification(annotations, "MACE")
+        sizes = annotations.num_annotators, annotations.num_classes
+        blocks, threads = blocks_of(annotations, gold), num_threads()
+        given = initial_posteriors(initial, annotations)
+        runs = []
+        for place in range(self.num_starts):
+            if place:
+                run = Run(random_start(*sizes, place, self.seed))
+            else:
+                run = self.begin(
+                    reduce(add, (start(block, *sizes, given) for block in blocks), Answers.zero(sizes, sizes[1]))
+                )
+            while not run.done:
+                run = self.step(
+                    run, reduce(add, in_threads(partial(answers_of, cells=run.params.cells), blocks, threads))
+                )
+            runs.append(run)
+        best = best_of(runs)
+        self.warn_unless_converged(best, len(annotations))
+
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], best.params)
+
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed)
+        return self.result(annotations, best, found, labels)
+
+    def begin(self, counts: Answers) -> Run[Competence]:
+        """A run whose first parameters come from counts under other posteriors, such as vote shares."""
+        num_annotators, num_classes = counts.right.shape
+        return Run(update(counts, undecided(num_annotators, num_classes), self.priors(num_classes)))
+
+    def step(self, run: Run[Competence], counts: Answers) -> Run[Competence]:
+        """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is."""
+        priors = self.priors(len(counts.classes))
+        return advance(
+            run,
+            objective(counts, run.params, priors),
+            counts.log_likelihood,
+            counts.num_annotations,
+            self.max_iter,
+            self.tol,
+            lambda: update(counts, run.params, priors),
+        )
+
+    def warn_unless_converged(self, run: Run[Competence], num_annotations: int) -> None:
+        """Says what to do about a run that is done without having converged."""
+        if not run.converged:
+            rise = run.last_rise(num_annotations)
+            warn_not_converged("MACE", self.max_iter, self.tol, rise, "nats per annotation")
+
+    def result(
+        self, annotations: Annotations, run: Run[Competence], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
+    ) -> Aggregation:
+        """What `fit` gives back for a run that is done, its posteriors [N, K] and their labels [N]."""
+        num_classes, params = annotations.num_classes, run.params
+        confusions = None
+        if annotations.num_annotators * num_classes**2 <= MAX_CELLS:
+            know = params.know[:, None, None]
+            confusions = know * np.eye(num_classes) + (1 - know) * params.strategy[:, None, :]
+        result = Aggregation.of(
+            "mace",
+            annotations,
+            posteriors,
+            labels,
+            log_likelihood=run.log_likelihood if self.inference == "em" else None,
+            history=run.history,
+            converged=run.converged,
+            num_iterations=run.num_iterations,
+            reliability=params.know,
+        )
+        return replace(result, confusions=confusions, class_prior=params.class_prior)

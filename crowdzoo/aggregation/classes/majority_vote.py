@@ -1,0 +1,138 @@
+"""Majority vote: the class that most annotators said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.engine import kernels as confusion_kernels
+from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
+from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.run import answers_by_block
+from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.constraints import SEED, Choice, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["MajorityVote", "posteriors", "update", "vote_shares"]
+
+VOTING = ("soft", "hard")
+SMOOTHING = 0.01
+
+
+def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Each class's share of a task's votes.
+
+    Args:
+        block: T tasks, A annotations.
+        weights: how much an annotator's vote weighs, [R], positive.
+        num_classes: K.
+
+    Returns:
+        Shares [T, K], rows sum to one. Uniform where a task has no annotations, certain where its class is known.
+    """
+    block.check_codes(len(weights), num_classes)
+    return confusion_kernels.vote_shares(block, weights, num_classes)
+
+
+def update(counts: Counts) -> Params:
+    """Annotators' confusion matrices against the vote, and the mean vote share of each class.
+
+    An annotator's own votes count in what it is compared with, so these matrices flatter. 0.01 is added to each cell:
+    an annotator without annotations has uniform rows.
+    """
+    confusions = counts.confusions + SMOOTHING
+    classes = counts.classes + SMOOTHING
+    return Params.from_probabilities(confusions / confusions.sum(axis=2, keepdims=True), classes / classes.sum())
+
+
+def posteriors(block: Block, params: Params, voting: str, ties: str, seed: int) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks as the vote gives them, [T, K].
+
+    Args:
+        block: T tasks, A annotations.
+        params: class prior, for tasks without annotations.
+        voting: see `MajorityVote`.
+        ties: see `MajorityVote`.
+        seed: see `MajorityVote`.
+    """
+    num_classes = params.num_classes
+    shares = vote_shares(block, np.ones(params.num_annotators), num_classes)
+    if voting == "hard":
+        if ties == "uniform":
+            winners = tied_classes(shares)
+            shares = winners / winners.sum(axis=1, keepdims=True)
+        else:
+            shares = np.eye(num_classes)[choose_labels(shares, block.tasks, ties, seed)]
+    shares[~block.informed] = params.class_prior
+    return block.clamped(shares)
+
+
+@dataclass(frozen=True)
+class MajorityVote:
+    """The class that most annotators said; the baseline that every other method has to beat.
+
+    A tie is a choice, and it moves accuracies by up to five points (13 % of LabelMe's tasks are tied), so its rule is
+    an argument. To compare methods use `Aggregation.expected_accuracy`, which does not depend on it.
+
+    Args:
+        voting: "soft": posteriors are vote shares. "hard": the winner has all of it.
+        ties: "uniform": tied classes have equal posteriors and the label is drawn among them; "random": the drawn
+            class has all of a hard posterior; "lowest": the lowest class code wins. Labels of soft votes follow the
+            same rule. Draws depend on `seed` and the task's code only: row order and blocks do not change them.
+        seed: of the draws, 0 to 2**63 - 1.
+
+    Raises:
+        ConfigError: a setting that is not one of those above.
+    """
+
+    voting: str = "soft"
+    ties: str = "uniform"
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "voting": Choice(VOTING),
+        "ties": Choice(TIES),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
+        """Counts the votes.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks get their known class.
+
+        Returns:
+            Posteriors and labels. Tasks without annotations get the mean vote share of each class. `confusions` are
+            those of each annotator against the vote (its own included). `history` is empty and `log_likelihood` None.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` does not fit them.
+        """
+        check_classification(annotations, "Majority vote")
+        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
+        weights = np.ones(num_annotators)
+        blocks = blocks_of(annotations, gold)
+        counts = Counts.total(
+            blocks,
+            lambda counts, block: counts.add(block, vote_shares(block, weights, num_classes)),
+            num_annotators,
+            num_classes,
+        )
+        params = update(counts)
+
+        def write(place: int, out: NDArray[np.float64]) -> None:
+            out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed)
+
+        found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
+        return Aggregation.of("majority-vote", annotations, found, labels, params)

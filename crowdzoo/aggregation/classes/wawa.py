@@ -1,0 +1,152 @@
+"""Wawa: votes weighted by how often an annotator agrees with the aggregate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
+from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.constraints import MAX_ITER, SEED, Choice, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Wawa", "agreement", "weighted_shares", "winners"]
+
+WEIGHTS = ("agreement", "iwmv")
+
+
+def winners(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How likely each class is to win if ties are drawn: 1 for a sole winner, 1/m for each of m tied ones, [T, K]."""
+    tied = tied_classes(shares)
+    return tied / np.maximum(tied.sum(axis=1, keepdims=True), 1)
+
+
+def agreement(block: Block, won: NDArray[np.float64], default: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of each annotator's labels that are the aggregate's, expected over drawn ties, [R].
+
+    Args:
+        block: T tasks, A annotations.
+        won: see `winners`, [T, K].
+        default: what an annotator without annotations gets, [R].
+    """
+    agreed = won[block.index, block.labels]
+    total = np.bincount(block.annotator_ids, weights=agreed, minlength=len(default))
+    number = np.bincount(block.annotator_ids, minlength=len(default))
+    return np.divide(total, number, out=default.astype(np.float64), where=number > 0)
+
+
+def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Each class's share of a task's weighted votes; a vote of negative weight counts for every other class.
+
+    Taking |w| from the class that was named or adding |w| to each of the others ranks the classes alike, but only the
+    latter leaves shares that are probabilities.
+
+    Args:
+        block: T tasks, A annotations.
+        weights: of the annotators, any sign, [R].
+        num_classes: K.
+
+    Returns:
+        Shares [T, K], rows sum to one. Uniform where no vote has weight, certain where the class is known.
+    """
+    num_tasks = len(block.tasks)
+    weight = weights.take(block.annotator_ids)
+    cells = block.index * num_classes + block.labels
+    votes = np.bincount(cells, weights=weight, minlength=num_tasks * num_classes).astype(np.float64)
+    against = np.bincount(block.index, weights=np.maximum(-weight, 0), minlength=num_tasks)
+    votes = np.maximum(votes.reshape(num_tasks, num_classes) + against[:, None], 0)  # rounding may leave -1e-17
+    total = votes.sum(axis=1, keepdims=True)
+    shares = np.divide(votes, total, out=np.full_like(votes, 1 / num_classes), where=total > 0)
+    return block.clamped(shares)
+
+
+@dataclass(frozen=True)
+class Wawa:
+    """Worker agreement with aggregate: a vote, and a second vote weighted by agreement with the first.
+
+    With more rounds, iterative weighted majority voting (IWMV; Li and Yu, "Error rate bounds and iterative weighted
+    majority voting for crowdsourcing", arXiv:1411.4086, 2014): the agreement is then taken with the last weighted vote.
+
+    Where m classes tie, an annotator who named one of them agrees by 1/m: what a draw would give on average, but with
+    no draw in the weights.
+
+    `reliability` is the agreement with the aggregate that the last weights were made from, 0 to 1. It flatters: an
+    annotator's own votes are in the aggregate. An annotator without annotations has that of all annotations together.
+
+    Args:
+        num_rounds: how often to weigh and vote again. 1: Wawa. Ends before that when no winner changes.
+        weights: "agreement": the agreement itself. "iwmv": K * agreement - 1, the weight of Li and Yu, which is 0 at
+            chance; below it, a vote counts for every other class.
+        seed: of drawn ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    num_rounds: int = 1
+    weights: str = "agreement"
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "num_rounds": MAX_ITER,
+        "weights": Choice(WEIGHTS),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: ArrayLike | Aggregation | None = None,
+    ) -> Aggregation:
+        """Votes, weighs, votes again.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks get their known class, and agreement is
+                taken with it.
+            initial: what the first agreement is taken with, instead of the plain vote: posteriors [N, K], or an earlier
+                `Aggregation` of the same tasks and classes.
+
+        Returns:
+            Posteriors (shares of the weighted votes; uniform without annotations), labels, `reliability`. `history` is
+            empty. `converged`: no winner changed in the last round, or one round was asked for.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+        """
+        check_classification(annotations, "Wawa")
+        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
+        block = whole_block(annotations, gold)
+        start = initial_posteriors(initial, annotations)
+        votes = weighted_shares(block, np.ones(num_annotators), num_classes)
+        won = winners(votes if start is None else block.clamped(start))
+        still, rounds = False, 0
+        while not still and rounds < self.num_rounds:
+            agreed = won[block.index, block.labels]
+            overall = agreed.mean() if agreed.size else 1 / num_classes
+            reliability = agreement(block, won, np.full(num_annotators, overall))
+            weights = reliability if self.weights == "agreement" else num_classes * reliability - 1
+            shares = weighted_shares(block, weights, num_classes)
+            before, won = won, winners(shares)
+            still = np.array_equal(before, won)
+            rounds += 1
+        return Aggregation.of(
+            "wawa",
+            annotations,
+            shares,
+            choose_labels(shares, np.arange(len(shares)), seed=self.seed),
+            converged=still or self.num_rounds == 1,
+            num_iterations=rounds,
+            reliability=reliability,
+        )

@@ -1,0 +1,121 @@
+"""Zero-based skill: annotators' skills follow their agreement with the weighted vote, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
+from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.result import (
+    Aggregation,
+    check_classification,
+    warn_not_converged,
+)
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["ZeroBasedSkill"]
+
+
+@dataclass(frozen=True)
+class ZeroBasedSkill:
+    """Weighted majority vote whose weights learn (the algorithm of that name in crowd-kit).
+
+    All skills start at 1 / K. Each iteration votes with the skills as weights and moves every skill towards the share
+    of its annotator's labels that won, by a step that is halved from time to time: gradient descent on half the squared
+    difference of the two. With a step of 1 an iteration is a round of `Wawa`; smaller steps damp what would otherwise
+    swing for ever.
+
+    Where m classes tie, each has won by 1/m, so no draw enters the skills.
+
+    `reliability` is the skill, 0 to 1; an annotator without annotations keeps 1 / K.
+
+    Args:
+        max_iter: most iterations.
+        tol: it has converged when no skill differs from its annotator's agreement by more than this.
+        step: of the first iterations, more than 0 and at most 1.
+        step_every: after how many iterations the step shrinks.
+        step_factor: what it is then multiplied by, more than 0 and at most 1.
+        seed: of drawn ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 100
+    tol: float = 1e-5
+    step: float = 1.0
+    step_every: int = 20
+    step_factor: float = 0.5
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "step": Number(0, 1, above=True),
+        "step_every": MAX_ITER,
+        "step_factor": Number(0, 1, above=True),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(
+        self,
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: ArrayLike | Aggregation | None = None,
+    ) -> Aggregation:
+        """Finds skills and weighted vote together.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks have their known class throughout.
+            initial: what the first agreement is taken with, instead of the plain vote: posteriors [N, K], or an earlier
+                `Aggregation` of the same tasks and classes.
+
+        Returns:
+            Posteriors (shares of the votes weighted by skill; uniform without annotations), labels, `reliability`.
+            `history` is empty.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        check_classification(annotations, "Zero-based skill")
+        num_classes = annotations.num_classes
+        block = whole_block(annotations, gold)
+        start = initial_posteriors(initial, annotations)
+        skills = np.full(annotations.num_annotators, 1 / num_classes)
+        shares = weighted_shares(block, skills, num_classes) if start is None else block.clamped(start)
+        step, converged, iteration = self.step, False, 0
+        while not converged and iteration < self.max_iter:
+            iteration += 1
+            if iteration % self.step_every == 0:
+                step *= self.step_factor
+            skills = skills + step * (agreement(block, winners(shares), skills) - skills)
+            shares = weighted_shares(block, skills, num_classes)
+            off = np.abs(agreement(block, winners(shares), skills) - skills).max(initial=0)
+            converged = bool(off <= self.tol)
+        if not converged:
+            warn_not_converged("Zero-based skill", self.max_iter, self.tol, off, "in a skill", stacklevel=2)
+        return Aggregation.of(
+            "zero-based-skill",
+            annotations,
+            shares,
+            choose_labels(shares, np.arange(len(shares)), seed=self.seed),
+            converged=converged,
+            num_iterations=iteration,
+            reliability=skills,
+        )

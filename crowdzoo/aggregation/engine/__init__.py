@@ -1,0 +1,1 @@
+"""What the algorithms share: blocks of annotations, compiled kernels, threads."""

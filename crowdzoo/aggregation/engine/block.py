@@ -1,0 +1,284 @@
+"""Block: some tasks with all of their annotations, as columns sorted by task."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.threads import num_threads
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Block", "blocks_of", "checked_gold", "occurrences", "whole_block"]
+
+MIN_ANNOTATIONS = 2**14
+MAX_ANNOTATIONS = 2**20
+MAX_CELLS = 2**23  # of the [T, K] work arrays: 64 MiB each
+FIELDS = ("starts", "annotator_ids", "labels", "tasks", "gold")
+
+
+class Block:
+    """Some tasks with all of their annotations, as columns of codes; what one call of a kernel works on.
+
+    A value: nothing changes it. It pickles to its five arrays, so it may cross from worker to worker. It holds 5 bytes
+    an annotation (8 with more than 256 classes) and 16 a task.
+
+    Args:
+        task_ids: task code of each annotation, int [A], in any order. All annotations of a task belong in one block.
+        annotator_ids: annotator codes, int [A].
+        labels: class codes, int [A].
+        tasks: the codes of the block's tasks, int [T], ascending, each once. May hold tasks without annotations.
+            Default: those in `task_ids`.
+        gold: known class code of each of `tasks`, int [T], -1 where unknown. Default: all unknown.
+
+    Attributes:
+        starts: annotations of the t-th task are rows `starts[t]` to `starts[t + 1]`, int64 [T + 1].
+        annotator_ids: sorted by task, int32 [A].
+        labels: sorted by task, uint8 [A], or int32 where a code is above 255.
+        tasks: int64 [T].
+        gold: int64 [T], or None.
+
+    Raises:
+        DataError: lengths differ, a code is negative or beyond 32 bits, or an annotation's task is not in `tasks`.
+    """
+
+    starts: NDArray[np.int64]
+    annotator_ids: NDArray[np.int32]
+    labels: NDArray[np.integer]
+    tasks: NDArray[np.int64]
+    gold: NDArray[np.int64] | None
+
+    def __init__(
+        self,
+        task_ids: ArrayLike,
+        annotator_ids: ArrayLike,
+        labels: ArrayLike,
+        tasks: ArrayLike | None = None,
+        gold: ArrayLike | None = None,
+    ):
+        columns = {
+            name: np.asarray(column, np.int64)
+            for name, column in (("task_ids", task_ids), ("annotator_ids", annotator_ids), ("labels", labels))
+        }
+        for name, column in columns.items():
+            if column.shape != columns["task_ids"].shape or column.ndim != 1:
+                raise DataError(f"A block's columns are 1-d, of one length. Received: {name} of shape {column.shape}.")
+            if column.size and column.min() < 0:
+                raise DataError(
+                    f"Codes count from 0; a missing annotation has no row. Received: {column.min()} in {name}."
+                )
+            if name != "task_ids" and column.size and column.max() >= 2**31:
+                raise DataError(f"Codes of annotators and classes have 31 bits. Received: {column.max()} in {name}.")
+        ids = columns["task_ids"]
+        self.tasks = np.unique(ids) if tasks is None else np.asarray(tasks, np.int64)
+        self.gold = None if gold is None else np.asarray(gold, np.int64)
+        if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
+            raise DataError("The tasks of a block are ascending codes from 0, each once.")
+        if self.gold is not None and self.gold.shape != self.tasks.shape:
+            raise DataError(f"gold has one class per task, {self.tasks.shape}. Received: {self.gold.shape}.")
+        index = _rows(ids, self.tasks)
+        num_tasks = len(self.tasks)
+        self.starts = np.zeros(num_tasks + 1, np.int64)
+        np.cumsum(occurrences(index, num_tasks), out=self.starts[1:])
+        label_type = np.uint8 if columns["labels"].max(initial=0) < 256 else np.int32
+        if (index[1:] >= index[:-1]).all():
+            self.annotator_ids = columns["annotator_ids"].astype(np.int32)
+            self.labels = columns["labels"].astype(label_type)
+        else:
+            self.annotator_ids = np.empty(len(ids), np.int32)
+            self.labels = np.empty(len(ids), label_type)
+            _sort_by_task(
+                index,
+                columns["annotator_ids"],
+                columns["labels"],
+                self.starts[:-1].copy(),
+                self.annotator_ids,
+                self.labels,
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def __len__(self) -> int:
+        return len(self.annotator_ids)
+
+    def __repr__(self) -> str:
+        return f"Block({len(self.tasks)} tasks, {len(self)} annotations)"
+
+    @cached_property
+    def index(self) -> NDArray[np.int64]:
+        """Row of each annotation's task in `tasks`, ascending, [A]."""
+        return np.repeat(np.arange(len(self.tasks)), np.diff(self.starts))
+
+    @cached_property
+    def _highest(self) -> tuple[int, int]:
+        return int(self.annotator_ids.max(initial=-1)), int(self.labels.max(initial=0))
+
+    def check_codes(self, num_annotators: int, num_classes: int) -> None:
+        """Refuses annotators or labels beyond the given numbers, which no kernel looks for.
+
+        Raises:
+            DataError: there is one.
+        """
+        annotator, label = self._highest
+        if annotator >= num_annotators or (len(self) and label >= num_classes):
+            raise DataError(
+                f"A block has annotator {annotator} and class {label}, but there are "
+                f"{num_annotators} annotators and {num_classes} classes (codes count from 0)."
+            )
+
+    def said(self, num_annotators: int, num_classes: int) -> NDArray[np.int64]:
+        """Who said what as one number, `annotator * K + label`, [A].
+
+        Raises:
+            DataError: an annotator or a label beyond the given numbers.
+        """
+        self.check_codes(num_annotators, num_classes)
+        return self.annotator_ids.astype(np.int64) * num_classes + self.labels
+
+    def clamped(self, posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`posteriors` [T, K] with certainty where the class is known; a new array where anything changes."""
+        if self.gold is None or not (self.gold >= 0).any():
+            return posteriors
+        known = np.flatnonzero(self.gold >= 0)
+        posteriors = posteriors.copy()
+        posteriors[known] = 0.0
+        posteriors[known, self.gold[known]] = 1.0
+        return posteriors
+
+    @property
+    def informed(self) -> NDArray[np.bool_]:
+        """Tasks that carry information: annotated, or of known class; [T]."""
+        informed = np.diff(self.starts) > 0
+        return informed if self.gold is None else informed | (self.gold >= 0)
+
+    def cut(self, max_annotations: int) -> list[Block]:
+        """The same tasks as smaller blocks, which share this one's memory.
+
+        Args:
+            max_annotations: most annotations a block, and most tasks; a task with more gets a block of its own.
+        """
+        blocks, begin, num_tasks = [], 0, len(self.tasks)
+        while begin < num_tasks:
+            end = int(np.searchsorted(self.starts, self.starts[begin] + max_annotations, side="right")) - 1
+            end = max(begin + 1, min(end, num_tasks, begin + max_annotations))
+            blocks.append(self._tasks_between(begin, end))
+            begin = end
+        return blocks
+
+    def _tasks_between(self, begin: int, end: int) -> Block:
+        if begin == 0 and end == len(self.tasks):
+            return self
+        block = Block.__new__(Block)
+        rows = slice(self.starts[begin], self.starts[end])
+        block.starts = self.starts[begin : end + 1] - self.starts[begin]
+        block.annotator_ids, block.labels = self.annotator_ids[rows], self.labels[rows]
+        block.tasks = self.tasks[begin:end]
+        block.gold = None if self.gold is None else self.gold[begin:end]
+        return block
+
+
+def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of each task id in `tasks`, [A]."""
+    stranger = DataError("A block has annotations of a task that is not among its tasks.")
+    if not task_ids.size:
+        return task_ids
+    if not tasks.size:
+        raise stranger
+    if tasks[-1] - tasks[0] + 1 == len(tasks):  # without gaps: no search
+        if task_ids.min() < tasks[0] or task_ids.max() > tasks[-1]:
+            raise stranger
+        return task_ids - tasks[0] if tasks[0] else task_ids
+    index = np.searchsorted(tasks, task_ids)
+    if not np.array_equal(tasks.take(index, mode="clip"), task_ids):
+        raise stranger
+    return index
+
+
+def occurrences(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+    """How often each code from 0 to `number` - 1 occurs, [number]; `numpy.bincount` would copy the codes."""
+    counts = np.zeros(number, np.int64)
+    _count(codes, counts)
+    return counts
+
+
+@compiled()
+def _count(codes, counts):  # type: ignore[no-untyped-def]
+    for row in range(len(codes)):
+        counts[codes[row]] += 1
+
+
+@compiled()
+def _sort_by_task(index, annotator_ids, labels, place, annotators_out, labels_out):  # type: ignore[no-untyped-def]
+    """Counting sort; `place` is where each task's next row goes, [T], and is used up."""
+    for row in range(len(index)):
+        at = place[index[row]]
+        place[index[row]] = at + 1
+        annotators_out[at] = annotator_ids[row]
+        labels_out[at] = labels[row]
+
+
+def blocks_of(
+    annotations: Annotations, gold: ArrayLike | None = None, max_annotations: int | None = None
+) -> list[Block]:
+    """Cuts a table of annotations into blocks that cover every task, also those without annotations.
+
+    Args:
+        annotations: the table, kind classification.
+        gold: known class codes [N], -1 where unknown (see `checked_gold`).
+        max_annotations: most annotations a block, and most tasks (a task with more annotations gets a block of its
+            own). Default: what keeps the kernels' work arrays, 8 K bytes a task, near 64 MiB each, and all cores busy.
+
+    Returns:
+        Blocks in ascending order of tasks; they share one copy of the columns.
+    """
+    if max_annotations is None:
+        share = max(MIN_ANNOTATIONS, len(annotations) // (4 * num_threads()))
+        max_annotations = min(share, MAX_ANNOTATIONS, max(1, MAX_CELLS // max(annotations.num_classes, 1)))
+    return whole_block(annotations, gold).cut(max_annotations)
+
+
+def whole_block(annotations: Annotations, gold: ArrayLike | None = None) -> Block:
+    """All tasks as one block, for algorithms that look at the whole table at once; `block.tasks` is 0 ... N-1.
+
+    Args:
+        annotations: the table, kind classification.
+        gold: known class codes [N], -1 where unknown.
+
+    Raises:
+        DataError: `gold` does not fit.
+    """
+    known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
+    tasks = np.arange(annotations.num_tasks)
+    return Block(annotations.task_ids, annotations.annotator_ids, annotations.labels, tasks, known)
+
+
+def checked_gold(gold: ArrayLike | None, num_tasks: int, num_classes: int) -> NDArray[np.int64] | None:
+    """Known classes as int64 [N], -1 where unknown; None stays None.
+
+    Raises:
+        DataError: not one integer class code (or -1) per task.
+    """
+    if gold is None:
+        return None
+    codes = np.asarray(gold)
+    if codes.shape != (num_tasks,) or (codes.size and codes.dtype.kind not in "iu"):
+        raise DataError(
+            f"gold is one integer class code per task, shape ({num_tasks},), -1 where unknown. "
+            f"Received: shape {codes.shape}, {codes.dtype}."
+        )
+    codes = codes.astype(np.int64)
+    wrong = np.flatnonzero((codes < -1) | (codes >= num_classes))
+    if wrong.size:
+        raise DataError(
+            f"gold holds class codes 0 to {num_classes - 1}, or -1 where unknown. "
+            f"Received: {codes[wrong[0]]} for task {wrong[0]}"
+            + (f" and {wrong.size - 1:,} more." if wrong.size > 1 else ".")
+        )
+    return codes

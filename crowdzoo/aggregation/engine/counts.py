@@ -1,0 +1,152 @@
+"""Counts: the sufficient statistics that blocks add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.kernels import add_counts
+from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+
+__all__ = ["Counts"]
+
+MAX_TABLES = 2**31  # bytes of all threads' tables together
+MOST_CELLS = 2**18  # that are added up in one go
+
+
+@dataclass(eq=False)
+class Counts:
+    """What a block adds to the M-step; `a + b` is what both blocks add.
+
+    Attributes:
+        table: expected number of times that annotator said l where the truth is k, `[annotator, said, true]`,
+            [R, K, K].
+        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
+        log_likelihood: log probability (nats) of the block's annotations and known classes under the parameters that
+            the counts were made with; 0 where there were none.
+        num_annotations: how many annotations were counted.
+    """
+
+    table: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    log_likelihood: float = 0.0
+    num_annotations: int = 0
+
+    @classmethod
+    def zero(cls, num_annotators: int, num_classes: int) -> Counts:
+        """The neutral element of addition."""
+        return cls(np.zeros((num_annotators, num_classes, num_classes)), np.zeros(num_classes))
+
+    @classmethod
+    def of(cls, block: Block, posteriors: NDArray[np.float64], num_annotators: int) -> Counts:
+        """Counts a block's annotations, each shared among the classes as its task's posterior says.
+
+        Args:
+            block: T tasks, A annotations.
+            posteriors: class probabilities of its tasks, [T, K].
+            num_annotators: R.
+        """
+        counts = cls.zero(num_annotators, posteriors.shape[1])
+        counts.add(block, posteriors)
+        return counts
+
+    @classmethod
+    def total(
+        cls,
+        blocks: Sequence[Block],
+        kernel: Callable[[Counts, Block], None],
+        num_annotators: int,
+        num_classes: int,
+        spare: list[NDArray[np.float64]] | None = None,
+    ) -> Counts:
+        """What all blocks add, on all cores.
+
+        Each thread has a table of its own; where that would take more than two gibibytes, there are fewer threads.
+
+        Args:
+            blocks: what there is to count.
+            kernel: adds a block to counts, in place.
+            num_annotators: R.
+            num_classes: K.
+            spare: arrays [R, K, K] to be used for the tables; those that are not needed any more come back into it.
+        """
+
+        def work(part: Sequence[Block]) -> Counts:
+            try:
+                table = (spare or []).pop()
+            except IndexError:
+                counts = cls.zero(num_annotators, num_classes)
+            else:
+                table.fill(0.0)
+                counts = cls(table, np.zeros(num_classes))
+            for block in part:
+                kernel(counts, block)
+            return counts
+
+        size = 8 * max(num_annotators, 1) * num_classes**2
+        first, *others = in_threads(work, blocks, max(1, min(num_threads(), MAX_TABLES // size)))
+
+        def join(begins: Sequence[int]) -> None:
+            for rows in (slice(begin, begin + step) for begin in begins):
+                for counts in others:
+                    first.table[rows] += counts.table[rows]
+
+        step = max(1, MOST_CELLS // num_classes**2)
+        in_threads(join, range(0, num_annotators if others else 0, step), num_threads())
+        for counts in others:
+            first.classes += counts.classes
+            first.log_likelihood += counts.log_likelihood
+            first.num_annotations += counts.num_annotations
+        if spare is not None:
+            spare.extend(counts.table for counts in others)
+        return first
+
+    @property
+    def confusions(self) -> NDArray[np.float64]:
+        """`table` in the order `[annotator, true, said]`, [R, K, K]."""
+        return self.table.transpose(0, 2, 1)
+
+    @property
+    def num_annotators(self) -> int:
+        """R."""
+        return len(self.table)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    def add(self, block: Block, posteriors: NDArray[np.float64]) -> None:
+        """Adds a block under given posteriors [T, K] to these counts."""
+        block.check_codes(self.num_annotators, self.num_classes)
+        given = np.ascontiguousarray(posteriors, np.float64)
+        add_counts(block, self.num_classes, given=given, counts=self.table, classes=self.classes)
+        self.num_annotations += len(block)
+
+    def add_expected(self, block: Block, params: Params, counting: bool = True) -> None:
+        """Adds a block under the posteriors that follow from parameters, and the block's log probability.
+
+        Args:
+            block: T tasks, A annotations.
+            params: of these R annotators and K classes.
+            counting: False adds the log probability only.
+        """
+        block.check_codes(self.num_annotators, self.num_classes)
+        into = {"counts": self.table, "classes": self.classes} if counting else {}
+        self.log_likelihood += add_counts(
+            block, self.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, **into
+        )
+        self.num_annotations += len(block)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.table + other.table,
+            self.classes + other.classes,
+            self.log_likelihood + other.log_likelihood,
+            self.num_annotations + other.num_annotations,
+        )

@@ -1,0 +1,90 @@
+"""choose_labels: from class probabilities to one class a task, ties included."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.errors import DataError
+
+__all__ = ["TIES", "choose_labels", "tied_classes", "uniform_draws"]
+
+TIES = ("uniform", "random", "lowest")
+TOLERANCE = 1e-9  # two engines add up in different orders: what differs by less is a tie in both
+
+
+def tied_classes(posteriors: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which classes are as probable as the most probable one, bool [T, K]."""
+    return posteriors >= posteriors.max(axis=1, keepdims=True, initial=0.0) - TOLERANCE
+
+
+def choose_labels(
+    posteriors: NDArray[np.float64], tasks: NDArray[np.int64], ties: str = "random", seed: int = 0
+) -> NDArray[np.int64]:
+    """The most probable class of each task.
+
+    Args:
+        posteriors: class probabilities, [T, K].
+        tasks: the tasks' codes, [T]: a tie is broken by a hash of seed and code, so that the draw depends neither on
+            the order of the tasks nor on which other tasks are there.
+        ties: "lowest" class code, or a draw: "random", "uniform".
+        seed: of the draws.
+
+    Returns:
+        Class codes, int64 [T].
+    """
+    if posteriors.shape[0] != len(tasks):
+        raise DataError(f"{posteriors.shape[0]} rows of posteriors for {len(tasks)} tasks.")
+    labels = np.zeros(len(posteriors), np.int64)
+    if posteriors.size:
+        _choose(
+            np.asarray(posteriors, np.float64), np.asarray(tasks, np.int64), ties == "lowest", np.uint64(seed), labels
+        )
+    return labels
+
+
+@compiled()
+def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped-def]
+    num_classes = np.uint64(posteriors.shape[1])
+    for i in range(np.uint64(posteriors.shape[0])):
+        label = np.uint64(0)
+        for k in range(np.uint64(1), num_classes):
+            if posteriors[i, k] > posteriors[i, label]:
+                label = k  # type: ignore[assignment]
+        least = posteriors[i, label] - TOLERANCE
+        number = 0
+        for k in range(num_classes):
+            number += posteriors[i, k] >= least
+        if number > 1:
+            skip = 0 if lowest else min(int(_draw(tasks[i], seed) * number), number - 1)
+            for k in range(num_classes):
+                if posteriors[i, k] >= least:
+                    label = k  # type: ignore[assignment]
+                    if skip == 0:
+                        break
+                    skip -= 1
+        labels[i] = label
+
+
+def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each code, that hangs on seed and code only, [n]."""
+    draws = np.empty(codes.shape)
+    _draws(np.asarray(codes, np.int64), np.uint64(seed), draws)
+    return draws
+
+
+@compiled()
+def _draws(codes, seed, draws):  # type: ignore[no-untyped-def]
+    for i in range(len(codes)):
+        draws[i] = _draw(codes[i], seed)
+
+
+@compiled()
+def _draw(code, seed):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) for a code: the SplitMix64 finaliser (Steele, Lea, Flood, OOPSLA 2014), twice."""
+    state = seed
+    for salt in (np.uint64(0), np.uint64(code)):
+        state = (state ^ salt) + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return (state >> np.uint64(11)) * 2.0**-53

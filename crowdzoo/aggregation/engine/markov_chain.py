@@ -1,0 +1,220 @@
+"""Chains of classes: forward-backward and Viterbi over many sentences, in log space, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+
+__all__ = ["ChainCounts", "LogChain", "forward_backward", "viterbi"]
+
+TOKENS = 2**13  # what a thread takes at a time; sums are added up by these parts, however many threads there are
+
+
+@dataclass(frozen=True, eq=False)
+class LogChain:
+    """Logarithms of a Markov chain's weights over K classes; they need not sum to one. -inf forbids.
+
+    Attributes:
+        first: of the first token's class, [K].
+        after: of a class after another, `[before, after]`, [K, K].
+        last: of the last token's class, [K].
+    """
+
+    first: NDArray[np.float64]
+    after: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCounts:
+    """What forward-backward expects.
+
+    Attributes:
+        posteriors: class probabilities of each token given its whole sentence, [T, K], rows sum to one.
+        first: how often each class is expected first, [K].
+        after: how often each class is expected after each, `[before, after]`, [K, K].
+        log_normaliser: log of the sum over all paths of their weights, nats, all sentences together.
+    """
+
+    posteriors: NDArray[np.float64]
+    first: NDArray[np.float64]
+    after: NDArray[np.float64]
+    log_normaliser: float
+
+
+def forward_backward(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> ChainCounts:
+    """Sums over all paths of classes (Rabiner, Proc. IEEE 77(2), 1989, section III).
+
+    Nothing underflows: sums of exponentials are taken about their largest term.
+
+    Args:
+        chain: of K classes; at least one path of every sentence is allowed.
+        emissions: log weight of each class at each token, finite, [T, K].
+        starts: where each sentence begins, and the end of the last, int64 [N + 1]; a sentence may be empty.
+    """
+    num_classes = emissions.shape[1]
+    posteriors = np.empty_like(emissions, order="C")
+
+    def work(parts: Sequence[tuple[int, int]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64], float]]:
+        results = []
+        for begin, end in parts:
+            first, after = np.zeros(num_classes), np.zeros((num_classes, num_classes))
+            total = _sum_paths(
+                chain.first, chain.after, chain.last, emissions, starts[begin : end + 1], posteriors, first, after
+            )
+            results.append((first, after, total))
+        return results
+
+    found = [each for part in in_threads(work, _parts(starts), num_threads()) for each in part]
+    first, after, total = np.zeros(num_classes), np.zeros((num_classes, num_classes)), 0.0
+    for each in found:
+        first += each[0]
+        after += each[1]
+        total += each[2]
+    return ChainCounts(posteriors, first, after, float(total))
+
+
+def viterbi(chain: LogChain, emissions: NDArray[np.float64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The path of greatest weight of each sentence; of equal ones that with lower classes, from the end on.
+
+    Args:
+        chain: as in `forward_backward`.
+        emissions: as in `forward_backward`.
+        starts: as in `forward_backward`.
+
+    Returns:
+        Class of each token, int64 [T].
+    """
+    path = np.zeros(len(emissions), np.int64)
+    emissions = np.ascontiguousarray(emissions)
+
+    def work(parts: Sequence[tuple[int, int]]) -> None:
+        for begin, end in parts:
+            _best_paths(chain.first, chain.after, chain.last, emissions, starts[begin : end + 1], path)
+
+    in_threads(work, _parts(starts), num_threads())
+    return path
+
+
+def _parts(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of sentences with about TOKENS tokens each."""
+    cuts = np.unique(np.searchsorted(starts, np.arange(0, int(starts[-1]) + TOKENS, TOKENS))).tolist()
+    cuts = sorted({0, *(min(cut, len(starts) - 1) for cut in cuts), len(starts) - 1})
+    return list(pairwise(cuts))
+
+
+@compiled()
+def _log_sum(values):  # type: ignore[no-untyped-def]
+    largest = -np.inf
+    for value in values:
+        if value > largest:
+            largest = value
+    if largest == -np.inf:
+        return largest
+    total = 0.0
+    for value in values:
+        if value > -np.inf:
+            total += np.exp(value - largest)
+    return largest + np.log(total)
+
+
+@compiled()
+def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, after_counts):  # type: ignore[no-untyped-def]
+    """Writes posteriors, adds to the counts, and gives the sum of the sentences' log normalisers."""
+    num_classes = len(first)
+    longest = 0
+    for sentence in range(len(starts) - 1):
+        longest = max(longest, starts[sentence + 1] - starts[sentence])
+    forward = np.empty((longest, num_classes))
+    backward, next_backward = np.empty(num_classes), np.empty(num_classes)
+    terms, later = np.empty(num_classes), np.empty(num_classes)
+    total = 0.0
+    for sentence in range(len(starts) - 1):
+        begin, length = starts[sentence], starts[sentence + 1] - starts[sentence]
+        if length == 0:
+            continue
+        for k in range(num_classes):
+            forward[0, k] = first[k] + emissions[begin, k]
+        for t in range(1, length):
+            for k in range(num_classes):
+                for j in range(num_classes):
+                    terms[j] = forward[t - 1, j] + after[j, k]
+                forward[t, k] = _log_sum(terms) + emissions[begin + t, k]
+        for k in range(num_classes):
+            backward[k] = last[k]
+            terms[k] = forward[length - 1, k] + last[k]
+        normaliser = _log_sum(terms)
+        total += normaliser
+        for t in range(length - 1, -1, -1):
+            row_sum = 0.0
+            for k in range(num_classes):
+                posteriors[begin + t, k] = np.exp(forward[t, k] + backward[k] - normaliser)
+                row_sum += posteriors[begin + t, k]
+            for k in range(num_classes):
+                posteriors[begin + t, k] /= row_sum
+            if t == 0:
+                break
+            for k in range(num_classes):
+                later[k] = emissions[begin + t, k] + backward[k]
+            for j in range(num_classes):
+                largest = -np.inf
+                for k in range(num_classes):
+                    terms[k] = after[j, k] + later[k]
+                    largest = max(largest, terms[k])
+                next_backward[j] = largest
+                if largest == -np.inf:
+                    continue
+                part = 0.0
+                for k in range(num_classes):
+                    terms[k] = np.exp(terms[k] - largest) if terms[k] > -np.inf else 0.0
+                    part += terms[k]
+                next_backward[j] += np.log(part)
+                # the pair's chance is that of the first, times that of the second after it
+                chance = np.exp(forward[t - 1, j] + next_backward[j] - normaliser) / part
+                for k in range(num_classes):
+                    after_counts[j, k] += chance * terms[k]
+            for j in range(num_classes):
+                backward[j] = next_backward[j]
+        for k in range(num_classes):
+            first_counts[k] += posteriors[begin, k]
+    return total
+
+
+@compiled()
+def _best_paths(first, after, last, emissions, starts, path):  # type: ignore[no-untyped-def]
+    num_classes = len(first)
+    longest = 0
+    for sentence in range(len(starts) - 1):
+        longest = max(longest, starts[sentence + 1] - starts[sentence])
+    came_from = np.zeros((longest, num_classes), np.int64)
+    score, next_score = np.empty(num_classes), np.empty(num_classes)
+    for sentence in range(len(starts) - 1):
+        begin, length = starts[sentence], starts[sentence + 1] - starts[sentence]
+        if length == 0:
+            continue
+        for k in range(num_classes):
+            score[k] = first[k] + emissions[begin, k]
+        for t in range(1, length):
+            for k in range(num_classes):
+                best = 0
+                for j in range(1, num_classes):
+                    if score[j] + after[j, k] > score[best] + after[best, k]:
+                        best = j
+                came_from[t, k] = best
+                next_score[k] = score[best] + after[best, k] + emissions[begin + t, k]
+            for k in range(num_classes):
+                score[k] = next_score[k]
+        best = 0
+        for k in range(1, num_classes):
+            if score[k] + last[k] > score[best] + last[best]:
+                best = k
+        for t in range(length - 1, -1, -1):
+            path[begin + t] = best
+            best = came_from[t, best]

@@ -1,0 +1,251 @@
+"""The E-step of models in which only whether an annotation is right decides how probable it is.
+
+Such a model has cells, and each annotation falls in one: that of its annotator (one-coin Dawid-Skene) or that of its
+annotator and its label (MACE). Given that the truth is k, an annotation in cell c has log probability `right[c]` if it
+says k and `wrong[c]` if it says anything else. Hence log P(truth k, annotations) = log prior[k] + sum of wrong[c] over
+the task's annotations + sum of (right[c] - wrong[c]) over those that say k: classes that nobody said differ by their
+prior only, and the cost of a task follows its annotations, whatever K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.compiled import compiled
+
+__all__ = ["Answers", "Cells", "answers_of", "given_answers", "posteriors_of", "share_out"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """How probable right and wrong annotations are, and the class prior.
+
+    Attributes:
+        right: log probability of an annotation that says the truth, by cell; [R], or [R, K] if the label said matters.
+        wrong: log probability of that same annotation if the truth is another class; of the same shape. Finite.
+        class_prior: probability of each class, [K].
+    """
+
+    right: NDArray[np.float64]
+    wrong: NDArray[np.float64]
+    class_prior: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a block adds to the M-step; `a + b` is what both blocks add.
+
+    Attributes:
+        right: expected number of right annotations by cell, [R] or [R, K].
+        wrong: expected number of wrong annotations, of the same shape.
+        classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
+        log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
+        num_annotations: how many annotations were counted.
+    """
+
+    right: NDArray[np.float64]
+    wrong: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    log_likelihood: float
+    num_annotations: int
+
+    @classmethod
+    def zero(cls, shape: tuple[int, ...], num_classes: int) -> Answers:
+        """The neutral element of addition, for cells of that shape."""
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros(num_classes), 0.0, 0)
+
+    def __add__(self, other: Answers) -> Answers:
+        return Answers(
+            self.right + other.right,
+            self.wrong + other.wrong,
+            self.classes + other.classes,
+            self.log_likelihood + other.log_likelihood,
+            self.num_annotations + other.num_annotations,
+        )
+
+
+def answers_of(blocks: Sequence[Block], cells: Cells) -> Answers:
+    """E-step of some blocks, and what they add to the M-step."""
+    return _run(blocks, cells, None)
+
+
+def posteriors_of(block: Block, cells: Cells) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks, [T, K]: certain where known, the class prior without annotations."""
+    posteriors = np.empty((len(block.tasks), len(cells.class_prior)))
+    _run([block], cells, posteriors)
+    return posteriors
+
+
+def given_answers(block: Block, posteriors: NDArray[np.float64], shape: tuple[int, ...]) -> Answers:
+    """What a block adds under given posteriors [T, K] of its tasks, for cells of that shape."""
+    num_classes = posteriors.shape[1]
+    said = block.said(shape[0], num_classes)
+    cell = said if len(shape) == 2 else block.annotator_ids
+    rows = np.repeat(np.arange(len(block.tasks)), np.diff(block.starts))  # as block.index, which would stay in memory
+    right = posteriors.take(rows * num_classes + block.labels)
+    counts = [np.bincount(cell, weights=weights, minlength=int(np.prod(shape))) for weights in (right, 1 - right)]
+    return Answers(
+        counts[0].reshape(shape).astype(np.float64),  # without annotations bincount gives integers
+        counts[1].reshape(shape).astype(np.float64),
+        block.informed @ posteriors,
+        0.0,
+        len(block),
+    )
+
+
+def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] | None) -> Answers:
+    num_annotators, num_classes = len(cells.right), len(cells.class_prior)
+    gain, wrong = (cells.right - cells.wrong).ravel(), cells.wrong.ravel()
+    counts = np.zeros((cells.right.size, 2))
+    classes = np.zeros(num_classes)
+    log_likelihood = 0.0
+    for block in blocks:
+        block.check_codes(num_annotators, num_classes)  # the kernel trusts them
+        log_likelihood += _kernel(
+            block.starts,
+            block.annotator_ids,
+            block.labels,
+            np.empty(0, np.int64) if block.gold is None else block.gold,
+            gain,
+            wrong,
+            cells.right.ndim == 2,
+            cells.class_prior,
+            counts,
+            classes,
+            np.empty((0, 0)) if posteriors is None else posteriors,
+        )
+    shape = cells.right.shape
+    return Answers(
+        counts[:, 0].reshape(shape),
+        counts[:, 1].reshape(shape),
+        classes,
+        log_likelihood,
+        sum(map(len, blocks)),
+    )
+
+
+@compiled()
+def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]
+    """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
+
+    Args:
+        gains: log evidence for each class, [K]; zero for those not said.
+        said: the classes said, each once, in its first `num_said` places.
+        num_said: how many.
+        is_said: whether each class was, [K].
+        class_prior: [K].
+        log_prior: its logarithm, [K].
+        known: the class, or -1.
+        shares: [K]; receives the posterior of each class that was said, and of the known one.
+
+    Returns:
+        Log evidence of all classes together (or of the known one), and the posterior of a class that nobody said
+        divided by its prior.
+    """
+    num_classes = np.uint64(len(class_prior))
+    if known >= 0:
+        truth = np.uint64(known)
+        shares[truth] = 1.0
+        return log_prior[truth] + gains[truth], 0.0
+    prior_said, prior_rest, rest = 0.0, 0.0, 0.0
+    peak = -np.inf
+    for i in range(num_said):
+        label = said[i]
+        prior_said += class_prior[label]
+        peak = max(peak, gains[label] + log_prior[label])
+    if num_said < num_classes:
+        peak = max(peak, 0.0)
+        rest = exp(-peak)
+        if prior_said < 0.5:
+            prior_rest = 1.0 - prior_said
+        else:  # the difference would lose digits
+            for k in range(num_classes):
+                if not is_said[k]:
+                    prior_rest += class_prior[k]
+    total = prior_rest * rest
+    for i in range(num_said):
+        label = said[i]
+        shares[label] = exp(gains[label] + log_prior[label] - peak)
+        total += shares[label]
+    for i in range(num_said):
+        shares[said[i]] /= total
+    return peak + log(total), rest / total
+
+
+@compiled()
+def _kernel(  # type: ignore[no-untyped-def]  # pragma: no cover
+    starts, annotator_ids, labels, gold, gain, wrong, by_label, class_prior, counts, classes, posteriors
+):
+    """A block's tasks: adds to `counts` [cells, 2] (right, wrong) and `classes` [K], fills `posteriors`.
+
+    Returns:
+        Log probability of their annotations and known classes, nats.
+    """
+    num_classes = np.uint64(len(class_prior))
+    zero, one = np.uint64(0), np.uint64(1)
+    log_prior = np.log(class_prior)
+    gains = np.zeros(num_classes)  # of the classes that the task's annotators said; else zero
+    shares = np.zeros(num_classes)  # their posteriors
+    is_said = np.zeros(num_classes, np.uint8)
+    said = np.empty(num_classes, np.uint64)
+    not_said = np.zeros(num_classes)  # what a class's count lacks where it was said
+    total_rest = 0.0
+    log_likelihood = 0.0
+    for task in range(np.uint64(len(starts) - 1)):
+        first, last = np.uint64(starts[task]), np.uint64(starts[task + one])
+        known = gold[task] if len(gold) else -1
+        if first == last and known < 0:
+            if len(posteriors):
+                posteriors[task] = class_prior
+            continue
+        base = 0.0
+        num_said = zero
+        for row in range(first, last):
+            label = np.uint64(labels[row])
+            cell = np.uint64(annotator_ids[row])
+            if by_label:
+                cell = cell * num_classes + label
+            if not is_said[label]:
+                is_said[label] = 1
+                said[num_said] = label
+                num_said += one
+            gains[label] += gain[cell]
+            base += wrong[cell]
+        evidence, rest = share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares)
+        log_likelihood += base + evidence
+        total_rest += rest
+        if known >= 0:
+            classes[np.uint64(known)] += 1.0
+        else:
+            for i in range(num_said):
+                label = said[i]
+                classes[label] += shares[label]
+                not_said[label] += rest
+        for row in range(first, last):
+            label = np.uint64(labels[row])
+            cell = np.uint64(annotator_ids[row])
+            if by_label:
+                cell = cell * num_classes + label
+            counts[cell, 0] += shares[label]
+            counts[cell, 1] += 1.0 - shares[label]
+        if len(posteriors):
+            for k in range(num_classes):
+                posteriors[task, k] = shares[k] if is_said[k] else rest * class_prior[k]
+        if known >= 0:
+            if len(posteriors):
+                posteriors[task, np.uint64(known)] = 1.0
+            shares[np.uint64(known)] = 0.0
+        for i in range(num_said):
+            label = said[i]
+            gains[label] = 0.0
+            shares[label] = 0.0
+            is_said[label] = 0
+    for k in range(num_classes):
+        classes[k] += class_prior[k] * max(total_rest - not_said[k], 0.0)
+    return log_likelihood

@@ -1,0 +1,114 @@
+"""Run: one start of an iterative algorithm, whoever adds up its counts; and the answers at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Run", "advance", "answers_by_block", "best_of"]
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Generic[P]):
+    """One start, between two steps.
+
+    Attributes:
+        params: of the next E-step; the final ones once `done`.
+        history: objective of the start and of each iteration so far, nats.
+        log_likelihood: of the last E-step, without prior, nats.
+        converged: the objective stands still.
+        done: converged, or out of iterations.
+    """
+
+    params: P
+    history: tuple[float, ...] = ()
+    log_likelihood: float = 0.0
+    converged: bool = False
+    done: bool = False
+
+    @property
+    def num_iterations(self) -> int:
+        """M-steps after the start."""
+        return max(len(self.history) - 1, 0)
+
+    def last_rise(self, num_annotations: int) -> float:
+        """By how much the last iteration raised the objective, nats per annotation."""
+        return (self.history[-1] - self.history[-2]) / max(num_annotations, 1) if len(self.history) > 1 else 0.0
+
+
+def best_of(runs: Sequence[Run[P]]) -> Run[P]:
+    """The run with the highest objective; the earliest of equals."""
+    return max(runs, key=lambda run: run.history[-1])
+
+
+def advance(
+    run: Run[P],
+    objective: float,
+    log_likelihood: float,
+    num_annotations: int,
+    max_iter: int,
+    tol: float,
+    m_step: Callable[[], P],
+) -> Run[P]:
+    """One iteration; a run that is done stays as it is.
+
+    Args:
+        run: so far.
+        objective: of `run.params`, nats.
+        log_likelihood: of `run.params`, nats.
+        num_annotations: all of them.
+        max_iter: most M-steps.
+        tol: converged when the objective rose by no more than this per annotation.
+        m_step: gives the next parameters; called if there is a next iteration.
+    """
+    if run.done:
+        return run
+    history = (*run.history, objective)
+    converged = len(history) > 1 and history[-1] - history[-2] <= tol * max(num_annotations, 1)
+    done = converged or len(history) > max_iter
+    return Run(run.params if done else m_step(), history, log_likelihood, converged, done)
+
+
+def answers_by_block(
+    annotations: Annotations,
+    blocks: Sequence[Block],
+    write: Callable[[int, NDArray[np.float64]], float | None],
+    seed: int,
+    ties: str = "random",
+) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+    """Posteriors [N, K] and labels [N], on all cores, and the sum of what `write` gives.
+
+    Args:
+        annotations: N tasks, K classes.
+        blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
+        write: writes the posteriors of the block in that place, [T, K]; may give its log-likelihood, nats.
+        seed: of drawn ties.
+        ties: as `choose_labels` takes them.
+    """
+    found = np.empty((annotations.num_tasks, annotations.num_classes))
+    labels = np.empty(annotations.num_tasks, np.int64)
+
+    def answer(places: Sequence[int]) -> float:
+        total = 0.0
+        for place in places:
+            tasks = blocks[place].tasks
+            rows = slice(tasks[0], tasks[-1] + 1)
+            total += write(place, found[rows]) or 0.0
+            labels[rows] = choose_labels(found[rows], tasks, ties, seed)
+        return total
+
+    total = sum(in_threads(answer, range(len(blocks)), num_threads()))
+    return found, labels, total

@@ -1,0 +1,1 @@
+"""Algorithms for ratings, one a file."""

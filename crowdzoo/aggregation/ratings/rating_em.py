@@ -1,0 +1,290 @@
+"""Ratings whose annotators have a bias and a precision each, by variational expectation maximisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, check_ratings
+from crowdzoo.aggregation.result import warn_not_converged
+from crowdzoo.constraints import END, MAX_ITER, TOL, Flag, Number, Rule, check_settings
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["RatingEM"]
+
+# Everything below is in units of the ratings' standard deviation.
+# A rating is not known better than this: annotators who always agree would have no finite precision.
+RESOLUTION = 1e-3
+PRECISIONS = (1e-6, 1e6)  # of the spread of tasks and of biases
+SHAPES = (0.1, 100.0)  # of the Gamma distribution of the annotators' precisions
+
+
+class _Columns(NamedTuple):
+    """Ratings as columns [A], ratings per task [N] and per annotator [R]."""
+
+    tasks: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    ratings: NDArray[np.float64]
+    per_task: NDArray[np.int64]
+    per_annotator: NDArray[np.int64]
+
+    def by_task(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.tasks, values, len(self.per_task)).astype(np.float64, copy=False)
+
+    def by_annotator(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.annotators, values, len(self.per_annotator)).astype(np.float64, copy=False)
+
+
+@dataclass
+class _State:
+    """What is believed: means and variances of u [N] and b [R], and of lambda [R]; and the hyperparameters."""
+
+    truth: NDArray[np.float64]
+    truth_variance: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    bias_variance: NDArray[np.float64]
+    precision: NDArray[np.float64]  # E[lambda]
+    log_precision: NDArray[np.float64]  # E[log lambda]
+    precision_shape: NDArray[np.float64]  # of the Gamma distribution of lambda
+    mean: float = 0.0
+    truth_precision: float = 2.0
+    bias_precision: float = 10.0
+    shape: float = 2.0
+    rate: float = 1.0
+
+
+@dataclass(frozen=True)
+class RatingEM:
+    """Annotators with a bias and a precision each, found together with the true ratings.
+
+    | what | its distribution |
+    |------|------------------|
+    | rating of task i by annotator r | `y_ir ~ N(z_i + b_r, 1 / lambda_r)` |
+    | true rating | `z_i ~ N(m, 1 / tau)` |
+    | bias | `b_r ~ N(0, 1 / omega)` |
+    | precision | `lambda_r ~ Gamma(alpha, beta)` |
+
+    Variational EM: z, b and lambda have distributions, taken to be independent of one another; `m, tau, omega, alpha`
+    and `beta` are what makes the bound on the log-evidence highest. So nothing has to be chosen: how much annotators
+    of few ratings are drawn to the others (the Gamma prior's strength `alpha`, in halves of ratings) is learnt, and a
+    change of unit (`a y + c`) changes the result by the same. Annotators' biases are shrunk towards zero by how much
+    biases vary in this crowd: one rating moves little.
+
+    A constant added to all z and taken from all b changes no rating. The prior on b nearly settles it; the result is
+    anchored: over all annotations the biases sum to zero, so that the crowd as a whole is taken to be right on average.
+
+    A rating counts as known to a thousandth of the ratings' standard deviation; annotators who agree with one another
+    to the last digit would have no finite precision otherwise. Where all ratings are equal, the deviation counts as 1.
+
+    Args:
+        bias: whether annotators have biases; False fixes them at zero.
+        precision: whether annotators have precisions of their own; False gives all the same.
+        shape: alpha, the strength of the prior on precisions, from 0.1 to 100; None learns it.
+        low: lowest rating of the scale, or None for any. With a scale, estimates beyond its ends are set to them.
+        high: highest rating of the scale, or None for any.
+        max_iter: most iterations.
+        tol: stop when the bound rises by less, in nats per annotation.
+
+    Raises:
+        ConfigError: a setting out of range.
+
+    Source:
+        The model with biases and precisions is that of V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4
+        (regression; there without biases), and of F. Rodrigues et al.: Learning Supervised Topic Models for
+        Classification and Regression from Crowds. TPAMI 2017 (with biases). Priors, their fit and the anchor are ours.
+    """
+
+    bias: bool = True
+    precision: bool = True
+    shape: float | None = None
+    low: float | None = None
+    high: float | None = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "bias": Flag(),
+        "precision": Flag(),
+        "shape": Number(*SHAPES, optional=True),
+        "low": END,
+        "high": END,
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, annotations: Annotations) -> RatingAggregation:
+        """Runs the EM.
+
+        Args:
+            annotations: ratings of N tasks by R annotators; not changed.
+
+        Returns:
+            Posterior means and standard deviations of the true ratings; a task without ratings has the prior's.
+            `biases` are anchored posterior means, `precisions` posterior means; annotators without ratings have the
+            prior's mean. `reliability` is `V / (V + e_r)` with `V = 1 / tau` and
+            `e_r = 1 / lambda_r + bias_r^2`. `history` is the bound.
+
+        Raises:
+            ConfigError: an impossible scale.
+            DataError: not ratings, none at all, or some outside of the scale.
+        """
+        check_ratings(annotations, "Rating EM", self.low, self.high)
+        centre = float(annotations.labels.mean())
+        unit = float(annotations.labels.std())
+        if not np.isfinite(unit):
+            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is no number.")
+        if np.ptp(annotations.labels) == 0:
+            return self._unanimous(annotations)
+        columns = _Columns(
+            annotations.task_ids,
+            annotations.annotator_ids,
+            (annotations.labels - centre) / unit,
+            annotations.redundancy,
+            np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
+        )
+        state, history, change = self._started(columns), [], np.inf
+        for _ in range(self.max_iter):
+            self._expect(state, columns)
+            self._maximise(state, columns)
+            history.append(self._bound(state, columns))
+            change = np.inf if len(history) < 2 else (history[-1] - history[-2]) / len(annotations)
+            if change <= self.tol:
+                break
+        converged = change <= self.tol
+        if not converged and self.max_iter > 1:
+            warn_not_converged("Rating EM", self.max_iter, self.tol, change, "nats per annotation")
+        common = float(state.bias @ columns.per_annotator) / len(annotations)
+        biases = (state.bias - common) * unit if self.bias else None
+        ends = (-np.inf if self.low is None else self.low, np.inf if self.high is None else self.high)
+        estimates = np.clip(centre + (state.mean + state.truth + common) * unit, *ends)
+        errors = 1 / state.precision + np.square(state.bias - common)
+        return RatingAggregation.of(
+            "rating-em",
+            annotations,
+            estimates,
+            np.sqrt(state.truth_variance) * unit,
+            1 / (1 + state.truth_precision * errors),
+            biases=biases,
+            precisions=state.precision / unit**2,
+            history=tuple(history),
+            converged=bool(converged),
+            num_iterations=len(history),
+        )
+
+    def _unanimous(self, annotations: Annotations) -> RatingAggregation:
+        """All ratings are equal: there is nothing to find, and no unit to find it in."""
+        annotators = annotations.num_annotators
+        return RatingAggregation.of(
+            "rating-em",
+            annotations,
+            np.full(annotations.num_tasks, annotations.labels[0]),
+            np.zeros(annotations.num_tasks),
+            np.ones(annotators),
+            biases=np.zeros(annotators) if self.bias else None,
+            precisions=np.full(annotators, RESOLUTION**-2),
+        )
+
+    def _started(self, columns: _Columns) -> _State:
+        tasks, annotators = len(columns.per_task), len(columns.per_annotator)
+        shape = self.shape or 2.0
+        return _State(
+            *(np.zeros(tasks), np.ones(tasks), np.zeros(annotators), np.zeros(annotators)),
+            np.full(annotators, 2.0),
+            np.full(annotators, np.log(2.0)),
+            np.full(annotators, shape),
+            shape=shape,
+            rate=shape / 2.0,
+        )
+
+    def _expect(self, state: _State, columns: _Columns) -> None:
+        """The distributions of truths, biases and precisions, one after the other, each given the others."""
+        weights = state.precision[columns.annotators]
+        rest = columns.ratings - state.mean
+        state.truth_variance = 1 / (state.truth_precision + columns.by_task(weights))
+        state.truth = columns.by_task(weights * (rest - state.bias[columns.annotators])) * state.truth_variance
+        if self.bias:
+            state.bias_variance = 1 / (state.bias_precision + columns.by_annotator(weights))
+            errors = rest - state.truth[columns.tasks]
+            state.bias = columns.by_annotator(weights * errors) * state.bias_variance
+        squares = self._squares(state, columns)
+        if self.precision:
+            shapes, rates = state.shape + columns.per_annotator / 2, state.rate + squares / 2
+            state.precision = shapes / rates
+            state.log_precision = digamma(shapes) - np.log(rates)
+            state.precision_shape = shapes
+        else:
+            state.precision = np.full(len(squares), len(columns.ratings) / squares.sum())
+            state.log_precision = np.log(state.precision)
+
+    def _maximise(self, state: _State, columns: _Columns) -> None:
+        """The hyperparameters, each where the bound is highest; of tasks and annotators that have ratings."""
+        rated, rating = columns.per_task > 0, columns.per_annotator > 0
+        weights = state.precision[columns.annotators]
+        errors = columns.ratings - state.truth[columns.tasks] - state.bias[columns.annotators]
+        state.mean = float(weights @ errors / weights.sum())
+        spread = (np.square(state.truth) + state.truth_variance)[rated].mean()
+        state.truth_precision = float(np.clip(1 / spread, *PRECISIONS))
+        if self.bias:
+            spread = (np.square(state.bias) + state.bias_variance)[rating].mean()
+            state.bias_precision = float(np.clip(1 / spread, *PRECISIONS))
+        if self.precision:
+            mean = float(state.precision[rating].mean())
+            if self.shape is None:
+                state.shape = _gamma_shape(float(np.log(mean) - state.log_precision[rating].mean()))
+            state.rate = state.shape / mean
+
+    def _squares(self, state: _State, columns: _Columns) -> NDArray[np.float64]:
+        """Expected squared errors of every annotator, summed, [R]."""
+        errors = columns.ratings - state.mean - state.truth[columns.tasks] - state.bias[columns.annotators]
+        of_task = np.square(errors) + state.truth_variance[columns.tasks] + RESOLUTION**2
+        return columns.by_annotator(of_task) + columns.per_annotator * state.bias_variance
+
+    def _bound(self, state: _State, columns: _Columns) -> float:
+        """The bound on the log-probability of the ratings, in nats; whoever has no rating adds nothing to it."""
+        rated, rating = columns.per_task > 0, columns.per_annotator > 0
+        squares, number = self._squares(state, columns), columns.per_annotator
+        bound = (number * (state.log_precision - np.log(2 * np.pi)) - state.precision * squares).sum() / 2
+        bound -= _divergence(state.truth, state.truth_variance, state.truth_precision)[rated].sum()
+        if self.bias:
+            bound -= _divergence(state.bias, state.bias_variance, state.bias_precision)[rating].sum()
+        if self.precision:
+            shapes = state.precision_shape
+            rates = shapes / state.precision  # which has this mean
+            entropy = shapes - np.log(rates) + log_gamma(shapes) + (1 - shapes) * digamma(shapes)
+            prior = state.shape * np.log(state.rate) - log_gamma(np.array([state.shape]))[0]
+            prior = prior + (state.shape - 1) * state.log_precision - state.rate * state.precision
+            bound += (entropy + prior)[rating].sum()
+        return float(bound)
+
+
+def _divergence(mean: NDArray[np.float64], variance: NDArray[np.float64], precision: float) -> NDArray[np.float64]:
+    """Kullback-Leibler divergence of N(mean, variance) from N(0, 1 / precision), in nats."""
+    scaled = precision * variance
+    return (precision * np.square(mean) + scaled - 1 - np.log(scaled)) / 2
+
+
+def _gamma_shape(gap: float) -> float:
+    """The shape whose Gamma distribution is the likeliest for values with `log mean - mean log = gap`.
+
+    The root of `log a - digamma(a) = gap`, the left side falling in a, within `SHAPES`.
+    """
+    gaps, logs = _gaps()
+    return float(np.exp(np.interp(gap, gaps, logs)))
+
+
+@cache
+def _gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`log a - digamma(a)`, ascending, and `log a`: so close to one another that a line between them will do."""
+    logs = np.linspace(np.log(SHAPES[1]), np.log(SHAPES[0]), 8192)
+    return logs - digamma(np.exp(logs)), logs

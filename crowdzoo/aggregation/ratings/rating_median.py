@@ -1,0 +1,62 @@
+"""The median rating: one wild annotator cannot move it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, check_ratings
+from crowdzoo.aggregation.ratings.rating_mean import by_rank, finished
+from crowdzoo.constraints import END, Rule, check_settings
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["RatingMedian"]
+
+
+@dataclass(frozen=True)
+class RatingMedian:
+    """The median of a task's ratings; of an even number the mean of the two in the middle.
+
+    Args:
+        low: lowest rating of the scale, or None for any.
+        high: highest rating of the scale, or None for any.
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "low": END,
+        "high": END,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, annotations: Annotations) -> RatingAggregation:
+        """Takes the medians.
+
+        Args:
+            annotations: ratings of N tasks by R annotators; not changed.
+
+        Returns:
+            Medians. Standard errors are those of `RatingMean`, times sqrt(pi / 2) where a task has three ratings or
+            more (the factor of many normal ones). Tasks without ratings and `reliability` as there.
+
+        Raises:
+            ConfigError: an impossible scale.
+            DataError: not ratings, none at all, or some outside of the scale.
+        """
+        check_ratings(annotations, "The median rating", self.low, self.high)
+        tasks, ratings, rank, counts = by_rank(annotations)
+        lower, upper = ((counts - 1) // 2)[tasks], (counts // 2)[tasks]
+        estimates = (
+            np.bincount(tasks, np.where(rank == lower, ratings, 0), len(counts))
+            + np.bincount(tasks, np.where(rank == upper, ratings, 0), len(counts))
+        ) / 2
+        factors = np.where(counts > 2, np.sqrt(np.pi / 2), 1.0) / np.sqrt(np.maximum(counts, 1))
+        return finished("median", annotations, estimates, factors)

@@ -1,0 +1,1 @@
+"""Algorithms for tagged sentences, one a file."""

@@ -1,0 +1,113 @@
+"""BSC-seq: as HMM-crowd, but what an annotator says also hangs on what the annotator said of the token before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
+from crowdzoo.aggregation.sentences.hmm_crowd import LEAST_PRIOR
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.sequences.tags import OUTSIDE, SCHEMES, TagSet
+
+if TYPE_CHECKING:
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["BayesianSequenceCombination"]
+
+RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotator to say
+
+
+@dataclass(frozen=True)
+class BayesianSequenceCombination:
+    """BSC-seq of Simpson and Gurevych ("A Bayesian approach for sequence tagging with crowds", EMNLP 2019).
+
+    The model of `HMMCrowd`, but for the annotators: r says l of a token with tag k with probability
+    pi[r, before, k, l], where `before` is what r said of the token before (or that there was none). An annotator who
+    began a span too early is likely to go on with it: such errors come in runs, and count for less than as many
+    independent ones. Rows ~ Dirichlet: `prior` for what the scheme allows after `before` (a thousandth of it for what
+    it forbids), and `diagonal` more for the right tag; where the scheme forbids that one after `before`, for the tag
+    that begins such a span; and `votes`, which grows with the data (see `HMMCrowd`).
+
+    Variational Bayes as in the paper, all factors Dirichlet; the word model is `HMMCrowd`'s.
+
+    Args:
+        max_iter: most iterations.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        prior: pseudo-count of every cell that the scheme allows, 1e-3 or more.
+        diagonal: further pseudo-count of the right tag.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
+        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
+        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+        seed: of tied votes; the start uses shares, so it changes nothing.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-6
+    prior: float = 1.0
+    diagonal: float = 3.0
+    votes: float = 0.2
+    transitions: float = 1.0
+    words: float = 0.1
+    scheme: str = "BIO"
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": Number(LEAST_PRIOR / RARE, 1e9),
+        "diagonal": PRIOR,
+        "votes": PRIOR,
+        "transitions": Number(LEAST_PRIOR, 1e9),
+        "words": PRIOR,
+        "scheme": Choice(tuple(SCHEMES)),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
+        """Finds tags, annotators and transitions together; see `HMMCrowd.fit`.
+
+        `confusions` are the annotators' rows averaged over what they said before, as often as each occurred.
+
+        Args:
+            sequences: N sentences, R annotators, K classes; not changed.
+
+        Raises:
+            DataError: annotations are not of kind sequence, or do not cover whole sentences.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        table = SequenceTable.of(sequences, "BSC-seq", self.scheme)
+        contexts = table.annotators * (len(table.tag_set.classes) + 1) + table.previous
+        priors = ChainPriors(self._says(table.tag_set), self.transitions, self.words, self.votes)
+        return fit_chain("bsc-seq", "BSC-seq", table, contexts, priors, self.max_iter, self.tol, self.seed)
+
+    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
+        """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
+        first, after, _ = tag_set.follows()
+        allowed = np.concatenate([after, first[None]])
+        count = len(tag_set.classes)
+        says = np.repeat(np.where(allowed, self.prior, self.prior * RARE)[:, None], count, axis=1)
+        instead = tag_set.codes(_beginning(name) for name in tag_set.classes)
+        for before in range(count + 1):
+            right = np.where(allowed[before], np.arange(count), instead)
+            says[before, np.arange(count), right] += self.diagonal
+        return says
+
+
+def _beginning(tag: str) -> str:
+    return tag if tag == OUTSIDE else f"B-{tag[2:]}"

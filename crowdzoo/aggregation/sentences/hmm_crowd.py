@@ -1,0 +1,109 @@
+"""HMM-crowd: annotators with confusion matrices, and a truth whose tags follow each other by a Markov chain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.sequences.tags import SCHEMES
+
+if TYPE_CHECKING:
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["HMMCrowd"]
+
+LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
+
+
+@dataclass(frozen=True)
+class HMMCrowd:
+    """A hidden Markov model of the true tags, of which annotators tell token by token.
+
+    HMM-crowd of Nguyen, Wallace, Li, Nenkova and Lease ("Aggregating and predicting sequence labels from crowd
+    annotations", ACL 2017), with Dirichlet priors on everything and variational Bayes throughout, where the paper has
+    them on the annotators only, and confusion matrices, where it has a number for each true class.
+
+    - First tag ~ rho, tag after tag j ~ tau[j], both Dirichlet(`transitions`) over what the scheme allows: after O
+      there is no I-X, with probability 0, so the most probable path is always a valid one.
+    - Annotator r says l of a token with tag k with probability pi[r, k, l], rows ~ Dirichlet(`prior`, and `diagonal`
+      more at k), independently given the tags.
+    - Part of the prior grows with the data: `votes` times what each annotator said where vote shares stand for the
+      truth. Annotators err at the same tokens, which the model does not know. With fixed pseudo-counts alone, the
+      more data there are the more its classes turn towards that: O comes to mean "nobody marked it", and what a single
+      annotator marked becomes a span.
+    - The token's word ~ Dirichlet(`words`) for each tag (the paper's HMM has words as its emissions).
+
+    Paths: forward-backward with expected logarithms, exact. Labels: Viterbi. Starts from vote shares.
+
+    Args:
+        max_iter: most iterations.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
+        diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
+        votes: share of the data, 0 or more, that the vote's estimate of each annotator counts for, as part of the
+            priors; 0 is the paper's.
+        transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
+        words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
+        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+        seed: of tied votes; the start uses shares, so it changes nothing.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-6
+    prior: float = 1.0
+    diagonal: float = 3.0
+    votes: float = 0.2
+    transitions: float = 1.0
+    words: float = 0.1
+    scheme: str = "BIO"
+    seed: int = 0
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "max_iter": MAX_ITER,
+        "tol": TOL,
+        "prior": Number(LEAST_PRIOR, 1e9),
+        "diagonal": PRIOR,
+        "votes": PRIOR,
+        "transitions": Number(LEAST_PRIOR, 1e9),
+        "words": PRIOR,
+        "scheme": Choice(tuple(SCHEMES)),
+        "seed": SEED,
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
+        """Finds tags, annotators and transitions together.
+
+        Args:
+            sequences: N sentences, R annotators, K classes; not changed.
+
+        Returns:
+            Posteriors of each token given everything, and labels that are the most probable path of each sentence.
+            `confusions`, `transitions` and `first` are posterior means; `reliability` is how often the annotator is
+            expected to be right about tokens inside spans. `history` is the variational lower bound. A sentence that
+            nobody labelled gets what words and transitions say.
+
+        Raises:
+            DataError: annotations are not of kind sequence, or do not cover whole sentences.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        table = SequenceTable.of(sequences, "HMM-crowd", self.scheme)
+        count = len(table.tag_set.classes)
+        says = self.prior + self.diagonal * np.eye(count)
+        priors = ChainPriors(says[None], self.transitions, self.words, self.votes)
+        return fit_chain(
+            "hmm-crowd", "HMM-crowd", table, table.annotators, priors, self.max_iter, self.tol, self.seed
+        )  # fmt: skip

@@ -1,0 +1,132 @@
+"""Span majority vote: a span stands if more than half of the sentence's annotators marked just that span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.constraints import Choice, Number, Rule, check_settings
+from crowdzoo.sequences.tags import SCHEMES, SpanTable
+
+if TYPE_CHECKING:
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["SpanMajorityVote"]
+
+
+@dataclass(frozen=True)
+class SpanMajorityVote:
+    """Votes on whole spans: same type, same first and last token.
+
+    A span stands if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
+    share of one half or more, two spans that stand never overlap, since some annotator would have marked both. Below,
+    they may; then the span with more votes stands, of equal ones that which begins first, then the longer one, then
+    the type that comes first by name. Nothing is drawn.
+
+    Args:
+        share: 0 to 1, 1 excluded.
+        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    share: float = 0.5
+    scheme: str = "BIO"
+
+    rules: ClassVar[dict[str, Rule]] = {
+        "share": Number(0, 1, below=True),
+        "scheme": Choice(tuple(SCHEMES)),
+    }
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
+
+    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
+        """Counts the votes.
+
+        Args:
+            sequences: N sentences, R annotators, K classes; not changed.
+
+        Returns:
+            Labels with the spans that stand, all others outside; they keep the scheme. `posteriors` are each token's
+            vote shares, so a label may have less than another class. Sentences that nobody labelled have no spans.
+            `reliability` is the F1 of an annotator's spans against those that stand (1 where neither has any).
+
+        Raises:
+            DataError: annotations are not of kind sequence, or do not cover whole sentences.
+        """
+        table = SequenceTable.of(sequences, "Span majority vote", self.scheme)
+        crowd = table.annotations
+        annotator, spans = _said_spans(table)
+        sentence = np.searchsorted(table.starts, spans.starts, side="right") - 1
+        num_types = max(len(table.tag_set.types), 1)
+        # all votes for one span are equal numbers
+        lengths = spans.ends - spans.starts
+        width = int(lengths.max(initial=0)) + 1
+        key = (spans.starts * width + lengths) * num_types + spans.types
+        names, place, votes = np.unique(key, return_inverse=True, return_counts=True)
+        example = np.zeros(len(names), np.int64)
+        example[place] = np.arange(len(key))
+        heads = np.bincount(crowd.task_ids[np.asarray(crowd.positions) == 0], minlength=crowd.num_tasks)
+        needed = self.share * heads[sentence[example]]
+        stands = np.flatnonzero(votes > needed)
+        if self.share < 0.5:
+            stands = _without_overlaps(stands, votes, spans, example)
+        stands = stands[np.argsort(spans.starts[example[stands]])]
+        chosen = example[stands]
+        kept = SpanTable(spans.types[chosen], spans.starts[chosen], spans.ends[chosen])
+        labels = table.tag_set.codes_of(kept, table.num_tokens)
+
+        right = np.isin(place, stands)
+        correct = np.bincount(annotator[right], minlength=crowd.num_annotators)
+        said = np.bincount(annotator, minlength=crowd.num_annotators)
+        in_sentence = np.bincount(sentence[chosen], minlength=crowd.num_tasks)
+        begins = np.asarray(crowd.positions) == 0
+        voted = np.bincount(
+            crowd.annotator_ids[begins], weights=in_sentence[crowd.task_ids[begins]], minlength=crowd.num_annotators
+        )
+        both = said + voted
+        return SequenceAggregation.of(
+            "span-majority-vote",
+            table,
+            MajorityVote().fit(table.as_classification()).posteriors,
+            labels,
+            reliability=np.where(both > 0, 2 * correct / np.maximum(both, 1), 1.0),
+        )
+
+
+def _said_spans(table: SequenceTable) -> tuple[NDArray[np.int64], SpanTable]:
+    """Who marked which span: annotators [S], and the spans with tokens counted through all sentences."""
+    crowd = table.annotations
+    order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
+    positions = np.asarray(crowd.positions)[order]
+    found = table.tag_set.span_table(crowd.labels[order], positions == 0)
+    tokens = table.starts[crowd.task_ids[order]] + positions
+    starts = tokens[found.starts]
+    return crowd.annotator_ids[order][found.starts], SpanTable(
+        found.types, starts, starts + (found.ends - found.starts)
+    )
+
+
+def _without_overlaps(
+    stands: NDArray[np.int64], votes: NDArray[np.int64], spans: SpanTable, example: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Those that stay when spans are taken in the order of the class's rule and none may overlap an earlier one."""
+    chosen = example[stands]
+    lengths = spans.ends[chosen] - spans.starts[chosen]
+    order = np.lexsort((spans.types[chosen], -lengths, spans.starts[chosen], -votes[stands]))
+    taken = np.zeros(int(spans.ends.max(initial=0)), bool)
+    stay = []
+    for each in order.tolist():
+        tokens = slice(int(spans.starts[chosen[each]]), int(spans.ends[chosen[each]]))
+        if not taken[tokens].any():
+            taken[tokens] = True
+            stay.append(each)
+    return stands[np.array(stay, np.int64)]

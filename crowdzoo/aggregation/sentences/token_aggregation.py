@@ -1,0 +1,115 @@
+"""TokenAggregation: any method for classes, with every token as a task of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
+from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.constraints import Choice, Rule, check_settings
+from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.sequences.tags import SCHEMES, TagSet
+
+if TYPE_CHECKING:
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["TokenAggregation"]
+
+DECODING = ("valid", "each")
+TIE = 1e-9  # lifts the class that the method drew among equals
+
+
+@dataclass(frozen=True)
+class TokenAggregation:
+    """A method for classes, applied to tokens as if they had nothing to do with each other.
+
+    Args:
+        method: a key of `METHODS`, such as "dawid-skene".
+        decoding: "valid": the labels of a sentence are the path of tags with the greatest product of posteriors among
+            those that keep the scheme (no I- without its B-). "each": the method's own label of each token, as the
+            literature has it.
+        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+        settings: the method's own arguments.
+
+    Raises:
+        ConfigError: an unknown method or setting, or a value out of range.
+    """
+
+    method: str = "dawid-skene"
+    decoding: str = "valid"
+    scheme: str = "BIO"
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    rules: ClassVar[dict[str, Rule]] = {"decoding": Choice(DECODING), "scheme": Choice(tuple(SCHEMES))}
+
+    def __post_init__(self) -> None:
+        from crowdzoo.aggregation import create
+
+        check_settings(self, self.rules)
+        if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
+            raise ConfigError(
+                "TokenAggregation: settings is a dictionary of the method's settings. "
+                f"Received: settings={short_repr(self.settings)}."
+            )
+        create(self.method, **self.settings)
+
+    def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
+        """Aggregates the tokens.
+
+        Args:
+            sequences: N sentences, R annotators, K classes; not changed.
+
+        Returns:
+            Posteriors, confusions, reliability, likelihood and history of the method. Tokens that nobody labelled get
+            what the method gives a task without annotations. `transitions` is None.
+
+        Raises:
+            DataError: annotations are not of kind sequence, do not cover whole sentences, or do not suit the method.
+
+        Warns:
+            ConvergenceWarning: the method's.
+        """
+        from crowdzoo.aggregation import create
+
+        table = SequenceTable.of(sequences, "TokenAggregation", self.scheme)
+        found = create(self.method, **self.settings).fit(table.as_classification())
+        labels = found.labels
+        if self.decoding == "valid":
+            labels = valid_labels(found.posteriors, labels, table.starts, table.tag_set)
+        return SequenceAggregation.of(
+            self.method,
+            table,
+            found.posteriors,
+            labels,
+            confusions=found.confusions,
+            reliability=found.reliability,
+            log_likelihood=found.log_likelihood,
+            history=found.history,
+            converged=found.converged,
+            num_iterations=found.num_iterations,
+        )
+
+
+def valid_labels(
+    posteriors: NDArray[np.float64], labels: NDArray[np.int64], starts: NDArray[np.int64], tag_set: TagSet
+) -> NDArray[np.int64]:
+    """The path with the greatest product of posteriors among those that keep the scheme, int64 [T].
+
+    Args:
+        posteriors: [T, K].
+        labels: what each token has by itself, int64 [T]; among paths of equal weight, that with most of these wins.
+        starts: int64 [N + 1].
+        tag_set: of K classes.
+    """
+    first, after, last = tag_set.follows()
+    weights = np.log(np.maximum(posteriors, TINY))
+    if len(labels):
+        weights[np.arange(len(labels)), labels] += TIE
+    chain = LogChain(*(np.where(allowed, 0.0, -np.inf) for allowed in (first, after, last)))
+    return viterbi(chain, weights, starts)

@@ -1,0 +1,145 @@
+"""What each command writes, and how a command recognizes what it wrote before."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
+
+__all__ = [
+    "Output",
+    "check_outputs",
+    "is_data_set",
+    "is_model",
+    "is_names",
+    "is_picture",
+    "is_predictions",
+    "is_quality",
+    "is_rejects",
+    "is_result",
+    "names_path",
+]
+
+FEW_BYTES = 1 << 12
+PREDICTION_HEADERS = ("task,class,probability", "task,value", "task,start,end,type,text,score")
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a command.
+
+    Attributes:
+        name: of the argument.
+        flag: the option, for messages.
+        is_own: whether a file or a filled folder was written by the same command.
+        folder: whether the output is a folder.
+        place: from the argument to what is written; None: the same.
+    """
+
+    name: str
+    flag: str
+    is_own: Callable[[Path], bool]
+    folder: bool = False
+    place: Callable[[Path], Path] | None = None
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuses, before any work is done, outputs that cannot be written or would destroy something else.
+
+    Args:
+        arguments: of the command line, with `outputs` and `inputs` (names of arguments) of the command.
+
+    Raises:
+        ConfigError: see `crowdzoo.files.paths`.
+    """
+    inputs = [path for name in arguments.inputs if (path := getattr(arguments, name)) is not None]
+    places: dict[str, Path] = {}
+    for output in arguments.outputs:
+        path = getattr(arguments, output.name)
+        if path is None:
+            continue
+        path = path if output.place is None else output.place(path)
+        if output.folder:
+            check_output_folder(path, output.flag, is_own=output.is_own, force=arguments.force)
+        else:
+            check_output_file(path, output.flag, inputs=inputs, is_own=output.is_own, force=arguments.force)
+        places[output.flag] = path
+    check_apart(places)
+
+
+def names_path(path: Path) -> Path:
+    """The file beside a model that holds the names of its classes and annotators."""
+    return path.with_suffix(".names.json")
+
+
+def is_result(folder: Path) -> bool:
+    """Whether `crowdzoo aggregate` wrote the folder, and nothing else is in it."""
+    from crowdzoo.aggregation.result_files import RESULT_FILES
+
+    names = set(os.listdir(folder))
+    return {"annotators.parquet", "summary.json"} <= names <= RESULT_FILES
+
+
+def is_data_set(folder: Path) -> bool:
+    """Whether `crowdzoo datasets` wrote the folder, and nothing else is in it."""
+    return set(os.listdir(folder)) in ({"annotations.csv", "instances.parquet"}, {"spans.jsonl"})
+
+
+def is_quality(folder: Path) -> bool:
+    """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
+    from crowdzoo.quality.report import FORMATS
+
+    names = set(os.listdir(folder))
+    return any(
+        names == {"summary.json", *(f"{table}.{ending}" for table in ("tasks", "annotators", "classes"))}
+        for ending in FORMATS
+    )
+
+
+def is_rejects(path: Path) -> bool:
+    """Whether a file begins as one of rejected rows does."""
+    from crowdzoo.tables.rejects import HEADER
+
+    return _first_line(path) == ",".join(HEADER)
+
+
+def is_predictions(path: Path) -> bool:
+    """Whether a file begins as what `crowdzoo predict` writes."""
+    return _first_line(path) in PREDICTION_HEADERS
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file is a PNG file that names crowdzoo as its software."""
+    from crowdzoo.report.plots import SOFTWARE
+
+    start = _start(path)
+    return start.startswith(b"\x89PNG\r\n") and b"tEXtSoftware\0" + SOFTWARE.encode() in start
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file is an archive as Keras writes, with the names of classes and annotators beside it."""
+    with zipfile.ZipFile(path) as archive:
+        return {"metadata.json", "config.json"} <= set(archive.namelist()) and is_names(names_path(path))
+
+
+def is_names(path: Path) -> bool:
+    """Whether a file holds the names of classes and annotators, as `crowdzoo train` writes them beside a model."""
+    return (
+        _start(path).startswith(b'{"classes": ')
+        and {"classes", "annotators"} <= json.loads(path.read_text("utf-8")).keys()
+    )
+
+
+def _first_line(path: Path) -> str:
+    return _start(path).split(b"\n")[0].decode(errors="replace").rstrip("\r")
+
+
+def _start(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(FEW_BYTES)

@@ -1,0 +1,25 @@
+"""Trained models as TensorFlow SavedModels."""
+
+from crowdzoo.export.saved_model import (
+    MODEL_CARD_FILE,
+    REQUEST_FILES,
+    WARMUP_FILE,
+    WARMUP_INSTANCES,
+    export_model,
+    load_and_predict,
+    load_saved_model,
+    newest_version,
+    stacked,
+)
+
+__all__ = [
+    "MODEL_CARD_FILE",
+    "REQUEST_FILES",
+    "WARMUP_FILE",
+    "WARMUP_INSTANCES",
+    "export_model",
+    "load_and_predict",
+    "load_saved_model",
+    "newest_version",
+    "stacked",
+]

@@ -1,0 +1,779 @@
+"""The one table that everything in crowdzoo takes: who said what about which task."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdzoo.errors import BadRow, ConfigError, DataError, short_repr
+from crowdzoo.tables.collecting import Rules, collect
+from crowdzoo.tables.frames import array_source, frame_source
+from crowdzoo.tables.parquet import read_metadata, write_parquet
+from crowdzoo.tables.scale import check_ends
+from crowdzoo.tables.sources import KINDS, ParquetSource, Source, did_you_mean
+from crowdzoo.tables.text_files import CsvSource, JsonlSource
+from crowdzoo.tables.vocabulary import names_array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["KINDS", "Annotations"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Annotations:
+    """Labels from many annotators, as integer codes and the names behind them.
+
+    A value: its arrays are read-only, and every method returns a new one. Rows keep the order in
+    which they came. With A annotations, N tasks, R annotators and K classes:
+
+    Attributes:
+        kind: "classification", "regression" or "sequence".
+        task_ids: int64 [A], codes into `tasks`.
+        annotator_ids: int64 [A], codes into `annotators`.
+        labels: int64 [A], codes into `classes`; float64 [A] for regression, finite.
+        tasks: [N], code -> name. Tasks without annotations are legal and count.
+        annotators: [R], code -> name.
+        classes: [K], code -> name; None for regression.
+        positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
+        confidence: float64 [A] or None; NaN where the annotator gave none.
+        timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
+        num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
+
+    Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
+    rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
+    """
+
+    kind: str
+    task_ids: np.ndarray
+    annotator_ids: np.ndarray
+    labels: np.ndarray
+    tasks: np.ndarray
+    annotators: np.ndarray
+    classes: np.ndarray | None = None
+    positions: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    timestamp: np.ndarray | None = None
+    num_rejected: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={self.kind!r}")
+        label_type = np.float64 if self.kind == "regression" else np.int64
+        for name, dtype in _ROW_TYPES.items():
+            self._freeze(name, label_type if name == "labels" else dtype)
+        for name in ("tasks", "annotators", "classes"):
+            self._freeze(name, None)
+        if (self.positions is None) != (self.kind != "sequence"):
+            raise ValueError("positions belong to kind='sequence', and only there")
+        if (self.classes is None) != (self.kind == "regression"):
+            raise ValueError("classes belong to every kind but regression")
+        lengths = {name: len(array) for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"all columns must have the same length. Received: {lengths}")
+
+    def _freeze(self, name: str, dtype: Any) -> None:
+        array = getattr(self, name)
+        if array is None:
+            return
+        view = np.asarray(array, dtype=dtype).view()
+        if view.ndim != 1:
+            raise ValueError(f"{name} must have one axis. Received shape: {view.shape}")
+        view.flags.writeable = False
+        object.__setattr__(self, name, view)
+
+    # === Sizes ===
+
+    def __len__(self) -> int:
+        return len(self.task_ids)
+
+    @property
+    def num_tasks(self) -> int:
+        """N, tasks without annotations included."""
+        return len(self.tasks)
+
+    @property
+    def num_annotators(self) -> int:
+        """R, annotators without annotations included."""
+        return len(self.annotators)
+
+    @property
+    def num_classes(self) -> int:
+        """K; 0 for regression."""
+        return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def redundancy(self) -> np.ndarray:
+        """Annotations per task, int64 [N]; for sequences annotators per task."""
+        if self.kind == "sequence":
+            tasks, _ = self._pairs
+            return np.bincount(tasks, minlength=self.num_tasks)
+        return np.diff(self._by_task[1])
+
+    def __repr__(self) -> str:
+        classes = "" if self.classes is None else f", {self.num_classes:,} classes"
+        return (
+            f"<Annotations: {self.kind}, {len(self):,} annotations, {self.num_tasks:,} tasks, "
+            f"{self.num_annotators:,} annotators{classes}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Annotations):
+            return NotImplemented
+        return self.kind == other.kind and all(
+            _same(getattr(self, name), getattr(other, name)) for name in (*_ROW_TYPES, "tasks", "annotators", "classes")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # === From arrays ===
+
+    @classmethod
+    def from_arrays(
+        cls,
+        task: Any,
+        annotator: Any,
+        label: Any,
+        *,
+        kind: str = "classification",
+        position: Any = None,
+        confidence: Any = None,
+        timestamp: Any = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        on_duplicate: str = "error",
+    ) -> Annotations:
+        """Makes annotations from columns of equal length A.
+
+        Args:
+            task: [A], any hashable ids.
+            annotator: [A], any hashable ids.
+            label: [A], class names of any hashable type; finite numbers for regression.
+            kind: "classification", "regression" or "sequence".
+            position: [A], integers from 0; required for sequences.
+            confidence: [A] numbers or None.
+            timestamp: [A] numbers (seconds) or None.
+            tasks: names in code order, or None for the sorted names that occur.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            on_duplicate: what a second label of one annotator for one task does: "error", or keep
+                the "first" or "last".
+
+        Returns:
+            Annotations with the rows in the given order.
+
+        Raises:
+            DataError: for bad rows, with the row (from 0), the column and the value.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        columns = {
+            "task": task,
+            "annotator": annotator,
+            "label": label,
+            "position": position,
+            "confidence": confidence,
+            "timestamp": timestamp,
+        }
+        source = array_source(columns, kind, given)
+        return cls._collected(source, _rules(kind, given, on_duplicate))
+
+    @classmethod
+    def from_dense(
+        cls,
+        matrix: Any,
+        *,
+        kind: str = "classification",
+        missing: float | None = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+    ) -> Annotations:
+        """Makes annotations from a matrix, one row a task and one column an annotator.
+
+        Args:
+            matrix: [N, R] class codes (ints from 0), or numbers for regression; [N, T, R] class codes for
+                sequences, where task i's tokens are the first positions and the rest is missing.
+            kind: "classification", "regression" or "sequence".
+            missing: the value of a cell without annotation; None means -1, and NaN for regression.
+            tasks: [N] names, or None for 0 ... N-1.
+            annotators: [R] names, or None for 0 ... R-1.
+            classes: [K] names, or None for 0 ... the largest code.
+
+        Returns:
+            Annotations, ordered by task, then annotator (then position).
+
+        Raises:
+            DataError: for a code outside the classes or a number that is not finite.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        matrix = np.asarray(matrix)
+        axes = 3 if kind == "sequence" else 2
+        if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
+            raise DataError(
+                f"a dense matrix of kind '{kind}' has {axes} axes and holds "
+                f"{'numbers' if kind == 'regression' else 'class codes'}. "
+                f"Received: shape {matrix.shape}, type {matrix.dtype}"
+            )
+        if kind == "sequence":
+            matrix = np.moveaxis(matrix, 2, 1)
+        if missing is None:
+            missing = np.nan if kind == "regression" else -1
+        present = ~np.isnan(matrix) if np.isnan(missing) else matrix != missing
+        where = np.nonzero(present)
+        values = matrix[where]
+        whole = np.isfinite(values)
+        class_names = None
+        if kind == "regression":
+            labels, good = values.astype(np.float64), whole
+            reason = "is not a finite number."
+        else:
+            whole &= np.floor(values) == values
+            labels = np.where(whole, values, -1).astype(np.int64)
+            class_names = _names(given["label"], int(labels.max(initial=-1)) + 1)
+            good = (labels >= 0) & (labels < len(class_names))
+            reason = f"is not a class code, 0 to {len(class_names) - 1}, and not the missing value {missing:g}."
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:10]]
+            raise DataError("The matrix holds bad labels.", rows, len(bad))
+        if kind == "sequence":
+            _check_dense_sequences(present)
+        return cls(
+            kind,
+            where[0],
+            where[1],
+            labels,
+            _names(given["task"], matrix.shape[0]),
+            _names(given["annotator"], matrix.shape[1]),
+            class_names,
+            positions=where[2] if kind == "sequence" else None,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Makes annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
+
+        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp.
+
+        Args:
+            frame: one row an annotation (for sequences: one row a token).
+            kind: "classification", "regression" or "sequence".
+            tasks: names in code order, or None for the sorted names that occur.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            low: as in `from_csv`.
+            high: as in `from_csv`.
+            on_duplicate: as in `from_csv`.
+            on_bad_rows: as in `from_csv`.
+            rejects: as in `from_csv`.
+
+        Returns:
+            Annotations with the rows in their order.
+
+        Raises:
+            DataError: as in `from_csv`; rows count from 0.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        source = frame_source(frame, kind, given)
+        return cls._collected(source, _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high)))
+
+    # === From files ===
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Any) -> Annotations:
+        """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
+
+        Args:
+            path: of the file.
+            kind: as in the other methods; None is what a Parquet file of `to_parquet` says, and otherwise
+                "classification".
+            **options: as in `from_csv`.
+
+        Returns:
+            Annotations with the rows in the file's order.
+
+        Raises:
+            DataError: for another suffix, and as in `from_csv`.
+        """
+        name = Path(path).name
+        suffix = Path(name.removesuffix(".gz")).suffix
+        if suffix == ".parquet" and not name.endswith(".gz"):
+            return cls.from_parquet(path, kind=kind, **options)
+        reader = {".csv": cls.from_csv, ".tsv": cls.from_tsv, ".jsonl": cls.from_jsonl}.get(suffix)
+        if reader is None:
+            hint = did_you_mean(suffix, [".csv", ".tsv", ".jsonl", ".parquet"])
+            raise DataError(
+                f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
+                f"not in '{suffix}'.{hint}"
+            )
+        return reader(path, kind=kind or "classification", **options)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads comma-separated values with a header; gzip where the name ends in .gz.
+
+        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp
+        (seconds, or ISO 8601 dates, UTC where they name no zone). Others are passed over. UTF-8, with or without
+        byte order mark. Values may be quoted with `"`, also around line breaks; white space around a value does
+        not count, and blank lines do not either. Ids are text; where every id of a column is an integer as Python
+        writes it (7, not 07), they become integers.
+
+        The file is streamed: memory follows the table that comes out, not the file.
+
+        Args:
+            path: of the file.
+            kind: "classification", "regression" or "sequence".
+            tasks: names in code order, or None for the sorted names that occur. Given names are matched by
+                their text, and rows with another name are bad.
+            annotators: the same for annotators.
+            classes: the same for classes.
+            low: lowest rating that annotators may give, in the labels' unit; one below is a bad row. None is any.
+            high: the highest one.
+            on_duplicate: what a second label of one annotator for one task (for sequences: and position) does:
+                "error" makes it a bad row, "first" and "last" say which label stays.
+            on_bad_rows: "error" stops, "reject" leaves bad rows out. Rows left out, for this or for
+                `on_duplicate`, are counted in `num_rejected` and, unless they go to `rejects`, in a warning.
+            rejects: a CSV file for rows left out: file, row, column, value, reason, original. One row each;
+                only the header where none was.
+
+        Returns:
+            Annotations with the rows in the file's order.
+
+        Raises:
+            DataError: with the file, the line (1 is the header), the column, the value and a way out, for every
+                bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
+                the classes or the scale, no number or not a finite one, repeated (task, annotator), annotators of one
+                task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
+            ConfigError: low or high is no finite number, low is not below high, or labels are no ratings.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(
+            CsvSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
+
+    @classmethod
+    def from_tsv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads tab-separated values with a header; otherwise as `from_csv`."""
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(
+            CsvSource(path, kind, "\t"), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
+
+    @classmethod
+    def from_jsonl(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "classification",
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads one JSON object a line, with the keys that `from_csv` has as columns; otherwise as `from_csv`.
+
+        Ids and classes are strings or integers and compared as text, so 7 and "7" are one.
+        """
+        given = _given(kind, tasks, annotators, classes)
+        return cls._collected(
+            JsonlSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str | None = None,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Annotations:
+        """Reads a Parquet file with the columns of `from_csv`, otherwise as `from_csv`; rows count from 0.
+
+        Ids keep their type, string or integer. A file of `to_parquet` comes back exactly as it was: kind,
+        vocabularies and codes; names passed here take the place of the file's own.
+        """
+        source = ParquetSource(path, kind or "classification")
+        own_kind, own_names = read_metadata(source)
+        if kind == "regression":
+            own_names.pop("label", None)
+        if kind is not None and own_kind is not None and kind != own_kind:
+            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}'. Received: kind='{kind}'")
+        kind = kind or own_kind or "classification"
+        given = _given(kind, tasks, annotators, classes)
+        given.update({column: names for column, names in own_names.items() if given.get(column) is None})
+        return cls._collected(
+            ParquetSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
+        )
+
+    @classmethod
+    def _collected(cls, source: Source, rules: Rules) -> Annotations:
+        result = collect(source, rules)
+        for column, names in getattr(source, "objects", {}).items():
+            result[_VOCABULARIES[column]] = names[result[_VOCABULARIES[column]]]
+        return cls(**result)
+
+    # === To other forms ===
+
+    def to_dense(self) -> np.ndarray:
+        """One row a task and one column an annotator.
+
+        Returns:
+            int64 [N, R] of class codes with -1 where missing; float64 [N, R] with NaN for regression;
+            int64 [N, T, R] for sequences, T the longest.
+        """
+        if self.kind == "regression":
+            dense = np.full((self.num_tasks, self.num_annotators), np.nan)
+        elif self.positions is None:
+            dense = np.full((self.num_tasks, self.num_annotators), -1, dtype=np.int64)
+        else:
+            dense = np.full((self.num_tasks, self._longest, self.num_annotators), -1, dtype=np.int64)
+            dense[self.task_ids, self.positions, self.annotator_ids] = self.labels
+            return dense
+        dense[self.task_ids, self.annotator_ids] = self.labels
+        return dense
+
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
+
+        Raises:
+            ImportError: where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
+        columns = {
+            "task": self.tasks[self.task_ids],
+            "annotator": self.annotators[self.annotator_ids],
+            "label": self.labels if self.classes is None else self.classes[self.labels],
+            "position": self.positions,
+            "confidence": self.confidence,
+            "timestamp": self.timestamp,
+        }
+        return pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> Path:
+        """Writes one row an annotation, with names, not codes; kind and vocabularies go into the metadata.
+
+        Args:
+            path: of the file; it appears only when it is complete.
+
+        Returns:
+            The path. `from_parquet` gives back what was written, codes and all.
+
+        Raises:
+            DataError: for names that are neither strings nor integers.
+        """
+        return write_parquet(self, path)
+
+    def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Each task's annotations side by side, for batches.
+
+        Args:
+            tasks: int [N'] task codes (any order, repeats allowed), or None for all of them.
+
+        Returns:
+            annotator_ids: int64 [N', M], -1 as padding; M is the most annotations of one of these tasks.
+            labels: int64 [N', M], -1 as padding (float64 with NaN for regression); for sequences
+                int64 [N', T, M], T the longest of these tasks, -1 beyond a task's end as well.
+        """
+        codes = np.arange(self.num_tasks) if tasks is None else np.asarray(tasks, dtype=np.int64)
+        order, starts = self._by_task
+        counts = starts[codes + 1] - starts[codes]
+        row = np.repeat(np.arange(len(codes)), counts)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        source = np.repeat(starts[codes], counts) + within
+        if order is not None:
+            source = order[source]
+        annotators, labels = self.annotator_ids[source], self.labels[source]
+        if self.positions is None:
+            width = int(counts.max(initial=0))
+            ids = np.full((len(codes), width), -1, dtype=np.int64)
+            ids[row, within] = annotators
+            shape: tuple[int, ...] = ids.shape
+            cell: tuple[np.ndarray, ...] = (row, within)
+        else:
+            # a token is a row here, so an annotator's column is the rank of its (task, annotator) pair
+            positions = self.positions[source]
+            pair, column = np.unique(row * self.num_annotators + annotators, return_inverse=True)
+            pair_row = pair // max(self.num_annotators, 1)
+            per_row = np.bincount(pair_row, minlength=len(codes))
+            rank = np.arange(len(pair)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+            ids = np.full((len(codes), int(per_row.max(initial=0))), -1, dtype=np.int64)
+            ids[pair_row, rank] = pair % max(self.num_annotators, 1)
+            shape = (len(codes), int(positions.max(initial=-1)) + 1, ids.shape[1])
+            cell = (row, positions, rank[column])
+        padded = np.full(shape, np.nan if self.kind == "regression" else -1, dtype=self.labels.dtype)
+        padded[cell] = labels
+        return ids, padded
+
+    def blocks(self, max_annotations: int = 1 << 20) -> Iterator[tuple[np.ndarray, ...]]:
+        """Walks through the annotations by task, in blocks that never cut a task in two.
+
+        Args:
+            max_annotations: the most annotations in a block, unless one task alone has more.
+
+        Yields:
+            (task_ids, annotator_ids, labels), arrays of one length, sorted by task; for sequences
+            (task_ids, annotator_ids, labels, positions), sorted by task, annotator, position.
+        """
+        if max_annotations < 1:
+            raise ValueError(f"max_annotations must be at least 1. Received: max_annotations={max_annotations}")
+        order, starts = self._by_task
+        columns = [self.task_ids, self.annotator_ids, self.labels]
+        if self.positions is not None:
+            columns.append(self.positions)
+            order = np.lexsort((self.positions, self.annotator_ids, self.task_ids))
+        begin, total = 0, len(self)
+        while begin < total:
+            end = int(starts[np.searchsorted(starts, begin + max_annotations, side="right") - 1])
+            if end <= begin:
+                end = int(starts[np.searchsorted(starts, begin, side="right")])
+            rows: Any = slice(begin, end) if order is None else order[begin:end]
+            yield tuple(column[rows] for column in columns)
+            begin = end
+
+    # === Selection ===
+
+    def select_tasks(self, tasks: Any) -> Annotations:
+        """Keeps some tasks, renumbered in the order given; annotators and classes stay as they are.
+
+        Args:
+            tasks: int codes, a boolean mask [N], or names (any type but int; integers are always codes).
+
+        Returns:
+            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order.
+
+        Raises:
+            DataError: for unknown or repeated tasks.
+        """
+        codes = self._task_codes(tasks)
+        place = np.full(self.num_tasks, -1, dtype=np.int64)
+        place[codes] = np.arange(len(codes))
+        renumbered = place[self.task_ids]
+        return replace(self._rows(renumbered >= 0), task_ids=renumbered[renumbered >= 0], tasks=self.tasks[codes])
+
+    def _task_codes(self, tasks: Any) -> np.ndarray:
+        given = np.asarray(tasks)
+        if given.dtype == bool:
+            if given.shape != (self.num_tasks,):
+                raise DataError(f"a mask of tasks has shape [{self.num_tasks}]. Received shape: {given.shape}")
+            return np.flatnonzero(given)
+        if given.size == 0:
+            return np.empty(0, dtype=np.int64)
+        if given.dtype.kind in "iu":
+            codes = given.astype(np.int64)
+            wrong = codes[(codes < 0) | (codes >= self.num_tasks)]
+            if len(wrong):
+                raise DataError(f"task code {wrong[0]} is not one of 0 to {self.num_tasks - 1}.")
+        else:
+            lookup = {name: code for code, name in enumerate(self.tasks.tolist())}
+            unknown = [name for name in given.tolist() if name not in lookup]
+            if unknown:
+                raise DataError(
+                    f"{len(unknown):,} of the {given.size:,} tasks are not there, e.g. {short_repr(unknown[0])}."
+                )
+            codes = np.array([lookup[name] for name in given.tolist()], dtype=np.int64)
+        names, counts = np.unique(codes, return_counts=True)
+        if len(names) < len(codes):
+            raise DataError(f"task {short_repr(self.tasks[names[counts > 1][0]])} is selected more than once.")
+        return codes
+
+    def restrict(self, *, redundancy: int, seed: int = 0) -> Annotations:
+        """Keeps at most `redundancy` annotations of each task, drawn at random without replacement.
+
+        Args:
+            redundancy: the most annotations a task keeps (for sequences: annotators), 0 or more.
+            seed: of the draw.
+
+        Returns:
+            Annotations with the same vocabularies; rows stay in their order.
+        """
+        if redundancy < 0:
+            raise ValueError(f"redundancy must not be negative. Received: redundancy={redundancy}")
+        generator = np.random.default_rng(seed)
+        if self.kind == "sequence":
+            tasks, pair_of_row = self._pairs
+        else:
+            tasks, pair_of_row = self.task_ids, np.arange(len(self))
+        # one sort instead of two: the task above 24 random bits; a draw that ties goes to the earlier row
+        order = np.argsort((tasks << 24) | generator.integers(0, 1 << 24, len(tasks)), kind="stable")
+        counts = np.bincount(tasks, minlength=self.num_tasks)
+        rank = np.empty(len(tasks), dtype=np.int64)
+        rank[order] = np.arange(len(tasks)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._rows((rank < redundancy)[pair_of_row])
+
+    def split(self, fractions: Iterable[float] = (0.75, 0.25), *, seed: int = 0) -> tuple[Annotations, ...]:
+        """Splits by tasks: each task and all its annotations go to one part.
+
+        Args:
+            fractions: share of the tasks in each part, adding up to 1.
+            seed: of the draw.
+
+        Returns:
+            One Annotations a fraction, with tasks renumbered in their old order, and with all the
+            annotators and classes.
+        """
+        shares = np.asarray(list(fractions), dtype=np.float64)
+        if shares.size == 0 or (shares < 0).any() or not np.isclose(shares.sum(), 1):
+            raise ValueError(f"fractions must be positive and add up to 1. Received: fractions={shares.tolist()}")
+        ends = np.rint(np.cumsum(shares)[:-1] * self.num_tasks).astype(np.int64)
+        shuffled = np.random.default_rng(seed).permutation(self.num_tasks)
+        return tuple(self.select_tasks(np.sort(part)) for part in np.split(shuffled, ends))
+
+    def _rows(self, mask: np.ndarray) -> Annotations:
+        arrays = {name: array[mask] for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
+        return replace(self, **arrays)
+
+    # === Orders, computed once ===
+
+    @cached_property
+    def _by_task(self) -> tuple[np.ndarray | None, np.ndarray]:
+        """The order that sorts rows by task (None where they are sorted), and starts [N + 1] in it."""
+        counts = np.bincount(self.task_ids, minlength=self.num_tasks)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        ordered = bool((self.task_ids[1:] >= self.task_ids[:-1]).all())
+        return (None if ordered else np.argsort(self.task_ids, kind="stable")), starts
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """For sequences: the task of each (task, annotator) pair, and the pair of each row."""
+        keys, pair_of_row = np.unique(self.task_ids * self.num_annotators + self.annotator_ids, return_inverse=True)
+        return keys // max(self.num_annotators, 1), pair_of_row
+
+    @property
+    def _longest(self) -> int:
+        return 0 if self.positions is None else int(self.positions.max(initial=-1)) + 1
+
+
+_ROW_TYPES = {
+    "task_ids": np.int64,
+    "annotator_ids": np.int64,
+    "labels": None,
+    "positions": np.int64,
+    "confidence": np.float64,
+    "timestamp": np.float64,
+}
+
+
+_VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}
+
+
+def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    floats = left.dtype.kind == "f" and right.dtype.kind == "f"
+    return left.dtype.kind == right.dtype.kind and np.array_equal(left, right, equal_nan=floats)
+
+
+def _names(given: np.ndarray | None, count: int) -> np.ndarray:
+    """A given vocabulary, or 0 ... count-1."""
+    return np.arange(count, dtype=np.int64) if given is None else given
+
+
+def _check_dense_sequences(present: np.ndarray) -> None:
+    """Refuses gaps, and annotators of one task who stop at different tokens; present is bool [N, R, T]."""
+    tokens = present.sum(axis=2)
+    gaps = (present != (np.arange(present.shape[2]) < tokens[:, :, None])).any(axis=2)
+    longest = tokens.max(axis=1, initial=0)[:, None]
+    bad = np.argwhere(gaps | ((tokens > 0) & (tokens < longest)))
+    if len(bad):
+        reason = "tokens are labelled; each annotator of a task labels its tokens from the first to the last."
+        rows = [BadRow("matrix", int(task), str(who), int(tokens[task, who]), reason) for task, who in bad[:10]]
+        raise DataError("The matrix holds ragged sequences.", rows, len(bad))
+
+
+def _given(kind: str, tasks: Any, annotators: Any, classes: Any) -> dict[str, np.ndarray | None]:
+    """Vocabularies that the user gave, by column."""
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={kind!r}")
+    if kind == "regression" and classes is not None:
+        raise ValueError("classes belong to every kind but regression")
+    names = {"task": tasks, "annotator": annotators, "label": classes}
+    return {
+        column: None if values is None else names_array(values, _VOCABULARIES[column])
+        for column, values in names.items()
+    }
+
+
+def _rules(
+    kind: str,
+    given: dict[str, np.ndarray | None],
+    on_duplicate: str,
+    on_bad_rows: str | None = None,
+    rejects: str | os.PathLike[str] | None = None,
+    scale: tuple[float | None, float | None] = (None, None),
+) -> Rules:
+    check_ends(*scale)
+    if kind != "regression" and scale != (None, None):
+        raise ConfigError(f"low and high belong to kind 'regression'. Received: kind {kind!r}.")
+    # on_bad_rows is None where the caller has no such argument to recommend
+    way_out = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
+    return Rules(
+        kind,
+        tasks=given["task"],
+        annotators=given["annotator"],
+        classes=given["label"],
+        on_duplicate=on_duplicate,
+        on_bad_rows=on_bad_rows or "error",
+        rejects=None if rejects is None else Path(rejects),
+        scale=scale,
+        way_out=way_out if on_bad_rows else "",
+    )

@@ -1,0 +1,166 @@
+"""Arrays, lists and frames of any library as Arrow columns."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.sources import TableSource, plain_array
+
+__all__ = ["array_source", "frame_source"]
+
+NAMES = ("task", "annotator", "label")
+
+
+def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any], name: str = "arrays") -> TableSource:
+    """A source of columns of equal length.
+
+    Args:
+        columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None where there is no such column.
+        kind: "classification", "regression" or "sequence".
+        given: column -> names in code order, or None; decides how names that are neither strings nor
+            integers are compared (as text with given names, as they are otherwise).
+        name: what errors call the source.
+
+    Raises:
+        DataError: for columns of different length, or ids that cannot be hashed.
+    """
+    arrays: dict[str, pa.Array] = {}
+    objects: dict[str, np.ndarray] = {}
+    for column, values in columns.items():
+        if values is None:
+            continue
+        if isinstance(values, (pa.Array, pa.ChunkedArray)):
+            arrays[column] = plain_array(values, column, column, name)
+        elif column in NAMES and not (column == "label" and kind == "regression"):
+            arrays[column], names = _ids(values, column, given.get(column) is not None)
+            if names is not None:
+                objects[column] = names
+        else:
+            arrays[column] = _numbers(values, column)
+    lengths = {column: len(values) for column, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
+    if kind == "sequence" and "position" not in arrays:
+        raise DataError(f"{name}: a sequence needs 'position', each token's place from 0.")
+    return TableSource(arrays, kind, name, objects)
+
+
+def frame_source(frame: Any, kind: str, given: Mapping[str, Any]) -> TableSource:
+    """A source of a frame's columns.
+
+    Args:
+        frame: a pandas or polars frame, an Arrow table, a dictionary of columns, or anything that has
+            `to_arrow`, `__arrow_c_stream__` or `__dataframe__`.
+        kind: "classification", "regression" or "sequence".
+        given: as in `array_source`.
+
+    Raises:
+        DataError: for a missing column or an object that is no frame.
+    """
+    if isinstance(frame, Mapping):
+        header, column = list(frame), frame.__getitem__
+    elif hasattr(frame, "iloc"):  # pandas, without importing it
+        header, column = [str(name) for name in frame.columns], lambda name: frame[name].to_numpy()
+    else:
+        table = _table(frame)
+        header, column = table.column_names, table.column
+    found = TableSource({}, kind, "frame").match(header)
+    columns = {ours: column(theirs) for ours, theirs in found.items() if kind == "sequence" or ours != "position"}
+    return array_source(columns, kind, given, "frame")
+
+
+def _table(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if hasattr(frame, "__arrow_c_stream__") and int(pa.__version__.split(".")[0]) >= 14:
+        return pa.table(frame)
+    if hasattr(frame, "__dataframe__"):
+        try:
+            from pyarrow.interchange import from_dataframe
+        except ImportError as error:  # before pyarrow 11
+            raise DataError("this kind of frame needs pyarrow 11 or later; pass on its to_arrow().") from error
+        return from_dataframe(frame)
+    raise DataError(
+        f"{type(frame).__name__} is no frame. Pass a pandas or polars frame, an Arrow table or a dictionary of columns."
+    )
+
+
+def _numbers(values: Any, column: str) -> pa.Array:
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"'{column}' must have one axis. Received shape: {array.shape}")
+    if array.dtype.kind == "M":
+        return pa.array(array.astype("datetime64[us]"))
+    if array.dtype.kind in "iufb":
+        return pa.array(array.astype(np.float64))
+    texts = [None if _is_missing(value) else str(value) for value in array.tolist()]
+    return pa.array(texts, type=pa.large_string())
+
+
+def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array, np.ndarray | None]:
+    """Ids as int64 or large_string, or as places in an array of objects, which comes second."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if not isinstance(values, np.ndarray):
+        # np.asarray would turn [1, "1"] into two equal strings, and tuples into a matrix
+        values = list(values)
+        values = np.fromiter(values, dtype=object, count=len(values))
+    if values.ndim != 1:
+        raise DataError(f"'{column}' must have one axis. Received shape: {values.shape}")
+    kind = values.dtype.kind
+    if kind == "i" or (kind == "u" and values.max(initial=0) < 2**63):
+        return pa.array(values.astype(np.int64)), None
+    if kind == "U":
+        return pa.array(values.astype(object), type=pa.large_string()), None
+    if kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
+        return pa.array(values.astype(np.float64)), None
+    values = values.astype(object)
+    types = {type(value) for value in values}
+    missing = None
+    if any(_may_be_missing(kind) for kind in types):
+        missing = np.fromiter((_is_missing(value) for value in values), dtype=bool, count=len(values))
+        types = {type(value) for value in values[~missing]}
+        values = values.copy()
+        values[missing] = None
+    if types <= {str, np.str_}:
+        return pa.array(values, type=pa.large_string()), None
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
+        try:
+            return pa.array(values, type=pa.int64()), None
+        except (OverflowError, pa.ArrowInvalid):
+            pass
+    if given:
+        return pa.array([None if value is None else str(value) for value in values], type=pa.large_string()), None
+    return _places(values, column)
+
+
+def _places(values: np.ndarray, column: str) -> tuple[pa.Array, np.ndarray]:
+    try:
+        distinct = list(dict.fromkeys(value for value in values if value is not None))
+    except TypeError as error:
+        raise DataError(f"'{column}' holds ids that cannot be hashed ({error}). Use strings or integers.") from None
+    with contextlib.suppress(TypeError):  # ids that do not compare keep the order in which they came
+        distinct.sort()
+    place = {value: number for number, value in enumerate(distinct)}
+    names = np.fromiter(distinct, dtype=object, count=len(distinct))
+    return pa.array([None if value is None else place[value] for value in values], type=pa.int64()), names
+
+
+def _may_be_missing(kind: type) -> bool:
+    return kind in (type(None), float, np.float64, np.float32) or kind.__name__ in ("NAType", "NaTType")
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))

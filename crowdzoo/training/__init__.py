@@ -1,0 +1,1 @@
+"""What trains a model on labels from many annotators."""

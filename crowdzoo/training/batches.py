@@ -1,0 +1,301 @@
+"""Batches of instances and their annotations, for every Keras backend."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.pair_rows import num_rows, pair_rows
+
+__all__ = ["CrowdBatches", "TargetBatches"]
+
+INPUTS = ("annotators", "labels", "tasks")
+
+# Sentences of a batch are cut to a multiple of this: few shapes occur, and little is compiled
+TOKENS = 8
+# Batches among which sentences are sorted by their length
+SORTED_TOGETHER = 16
+
+
+class _Shuffled(keras.utils.PyDataset):
+    """Batches in an order that hangs on the seed and the epoch only.
+
+    Args:
+        rows: what is put in order, int `[n]`.
+        batch_size: rows in a batch.
+        seed: of the shuffling.
+        shuffle: False keeps the order of `rows`.
+    """
+
+    def __init__(self, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool):
+        super().__init__()
+        self.rows = rows
+        self.batch_size = batch_size
+        self.seed = seed
+        self.shuffle = shuffle
+        self._epoch = -1
+        self._order = self._drawn(0)  # Keras may look at the first batch before the epoch begins
+
+    @property
+    def num_batches(self) -> int:
+        """Batches in an epoch, the last one maybe smaller."""
+        return -(-len(self.rows) // self.batch_size)
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def on_epoch_begin(self) -> None:
+        """Draws the order of the next epoch."""
+        self._epoch += 1
+        self._order = self._drawn(self._epoch)
+
+    def _drawn(self, epoch: int) -> np.ndarray:
+        """The order of an epoch."""
+        return np.random.default_rng([self.seed, epoch]).permutation(self.rows) if self.shuffle else self.rows
+
+    def _batch(self, index: int) -> np.ndarray:
+        """Rows of a batch."""
+        return self._order[index * self.batch_size : (index + 1) * self.batch_size]
+
+
+class TargetBatches(_Shuffled):
+    """Batches `(x, y)` of two arrays, or `(x, y, sample_weight)`.
+
+    Args:
+        x: `[n, ...]`, or a structure of such arrays.
+        y: `[n, ...]`.
+        sample_weight: `[n]`, or None.
+        batch_size: rows in a batch.
+        seed: of the shuffling.
+        shuffle: False keeps the rows' order.
+
+    Raises:
+        DataError: different numbers of rows.
+    """
+
+    def __init__(self, x: Any, y: Any, sample_weight: Any = None, *, batch_size: int, seed: int, shuffle: bool):
+        self.x = keras.tree.map_structure(np.asarray, x)
+        self.y = np.asarray(y)
+        rows = num_rows(self.x)
+        if rows != len(self.y):
+            raise DataError(f"there are {rows:,} instances, but {len(self.y):,} targets")
+        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, dtype="float32")
+        if self.sample_weight is not None and self.sample_weight.shape != (rows,):
+            raise DataError(f"sample_weight has one number a row, {rows:,}, got shape {self.sample_weight.shape}")
+        super().__init__(np.arange(rows), batch_size, seed, shuffle)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        rows = self._batch(index)
+        return keras.tree.map_structure(lambda array: array[rows], self._arrays)
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return (self.x, self.y) if self.sample_weight is None else (self.x, self.y, self.sample_weight)
+
+    def as_tf_dataset(self) -> Any:
+        """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
+        return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays))
+
+
+class CrowdBatches(_Shuffled):
+    """Batches `({"instances": x, "annotators": ids}, labels)` out of arrays and annotations.
+
+    Only tasks that somebody labelled appear. The annotations of a batch are padded to its own most annotated
+    task (rounded up to a power of two, so that few shapes occur and little is compiled), so that one task with
+    a thousand labels does not widen all the others.
+
+    Sentences, too, are cut to the longest of their batch (labels and targets with them), and with shuffling sentences
+    of about one length come together, so that most of a batch is no padding. What stands beyond the last labelled
+    token of a batch is not seen.
+
+    The order of an epoch hangs on the seed and the number of the epoch, on nothing else.
+
+    Args:
+        x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
+        annotations: labels.
+        tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
+        batch_size: tasks in a batch, at least 1.
+        seed: of the shuffling.
+        shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
+        inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
+            of them `x` is the instances alone.
+        targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
+            it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
+
+    Items:
+        instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
+        (float32 and NaN for regression; int32 `[B, T, M]` for sequences, T the batch's longest sentence rounded up).
+
+    Raises:
+        DataError: nothing says which row is which task, labelled tasks have no row, no annotation at all, or more
+            tokens labelled than an instance has.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        annotations: Annotations,
+        tasks: Any = None,
+        *,
+        batch_size: int = 32,
+        seed: int = 0,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ):
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if unknown := [name for name in inputs if name not in INPUTS]:
+            raise ValueError(f"inputs knows {', '.join(INPUTS)}, got {unknown[0]!r}")
+        x, annotations = pair_rows(x, annotations, tasks, line="CrowdBatches(x, annotations, tasks={})")
+        if targets is not None and len(targets) < annotations.num_tasks:
+            raise ValueError(f"targets need a row for each of the {annotations.num_tasks} tasks, got {len(targets)}")
+        self.x = keras.tree.map_structure(np.asarray, x)
+        arrays = keras.tree.flatten(self.x)
+        labelled = np.flatnonzero(annotations.redundancy > 0)
+        if len(labelled) == 0:
+            raise DataError("there is no annotation to learn from")
+        if annotations.kind == "sequence":
+            self._length = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
+            if int(annotations.positions.max()) >= self._length:  # type: ignore[union-attr]
+                raise DataError(
+                    f"a label stands at position {int(annotations.positions.max())}, "  # type: ignore[union-attr]
+                    f"but the instances have {self._length} tokens (their second axis; positions count from 0)"
+                )
+            self._length = int(annotations.positions.max()) + 1  # type: ignore[union-attr]
+            self._lengths = np.zeros(annotations.num_tasks, dtype=np.int64)
+            np.maximum.at(self._lengths, annotations.task_ids, annotations.positions + 1)  # type: ignore[operator]
+        self.annotations = annotations
+        self.inputs = tuple(inputs)
+        self.targets = targets
+        self._most = int(annotations.redundancy.max())
+        super().__init__(labelled, batch_size, seed, shuffle)
+
+    def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
+        tasks = self._batch(index)
+        x: dict[str, Any] = {"instances": keras.tree.map_structure(lambda array: self._rows(array, tasks), self.x)}
+        y = None if self.targets is None else self._rows(self.targets, tasks)
+        if y is None or {"annotators", "labels"} & {*self.inputs}:
+            x["annotators"], x["labels"] = self._padded(tasks)
+            y = x["labels"] if y is None else y
+        x["tasks"] = tasks.astype("int32")
+        return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else x["instances"]), y
+
+    def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+        """Some tasks' rows; of sequences as many tokens as the batch needs."""
+        return array[tasks] if self.annotations.kind != "sequence" else array[tasks, : self._tokens(tasks)]
+
+    def _tokens(self, tasks: np.ndarray) -> int:
+        """Tokens that a batch of sequences has."""
+        return min(-(-int(self._lengths[tasks].max()) // TOKENS) * TOKENS, self._length)
+
+    def _drawn(self, epoch: int) -> np.ndarray:
+        """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
+        order = super()._drawn(epoch)
+        if self.annotations.kind != "sequence" or not self.shuffle:
+            return order
+        size = self.batch_size * SORTED_TOGETHER
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        order = np.concatenate([part[np.argsort(self._lengths[part], kind="stable")] for part in parts])
+        # the last batch may be smaller, so it stays last
+        whole = len(order) // self.batch_size * self.batch_size
+        batches = order[:whole].reshape(-1, self.batch_size)
+        shuffled = np.random.default_rng([self.seed, epoch, 1]).permutation(len(batches))
+        return np.concatenate([batches[shuffled].ravel(), order[whole:]])
+
+    def _padded(self, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids and labels of some tasks."""
+        ids, labels = self.annotations.padded(tasks)
+        width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
+        ids = _widened(ids, ids.ndim - 1, width, -1)
+        missing = np.nan if self.annotations.kind == "regression" else -1
+        labels = _widened(labels, labels.ndim - 1, width, missing)
+        if labels.ndim == 3:
+            labels = _widened(labels, 1, self._tokens(tasks), -1)
+        dtype = "float32" if self.annotations.kind == "regression" else "int32"
+        return ids.astype("int32"), labels.astype(dtype)
+
+    def as_tf_dataset(self) -> Any:
+        """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
+
+        Keras makes one by itself, but fixes the padded width at that of the first two batches.
+        """
+        import tensorflow as tf
+
+        sequence = self.annotations.kind == "sequence"
+        spec = _token_spec if sequence else tensor_spec
+        instances = keras.tree.map_structure(spec, self.x)
+        label_shape = (None, None, None) if sequence else (None, None)
+        specs = {
+            "instances": instances,
+            "annotators": tf.TensorSpec((None, None), tf.int32),
+            "labels": tf.TensorSpec(label_shape, tf.float32 if self.annotations.kind == "regression" else tf.int32),
+            "tasks": tf.TensorSpec((None,), tf.int32),
+        }
+        return tf_dataset(
+            self,
+            (
+                {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
+                specs["labels"] if self.targets is None else spec(self.targets),
+            ),
+        )
+
+
+def tensor_spec(array: np.ndarray) -> Any:
+    """What batches of an array's rows look like to TensorFlow."""
+    import tensorflow as tf
+
+    dtype = tf.string if array.dtype.kind in "OSU" else array.dtype
+    return tf.TensorSpec((None, *array.shape[1:]), dtype)
+
+
+def _token_spec(array: np.ndarray) -> Any:
+    """The same for sequences, whose batches have an own number of tokens each."""
+    import tensorflow as tf
+
+    spec = tensor_spec(array)
+    return tf.TensorSpec((None, None, *array.shape[2:]), spec.dtype)
+
+
+def tf_dataset(batches: Any, signature: Any) -> Any:
+    """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
+
+    A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
+
+    Args:
+        batches: has `num_batches`, `on_epoch_begin()` and batches by their index.
+        signature: `tf.TensorSpec`s in the structure of a batch.
+    """
+    import tensorflow as tf
+
+    signature = _tuples(signature)
+    specs = tf.nest.flatten(signature)
+
+    def make(index: np.int64) -> list[np.ndarray]:
+        if index == 0:
+            batches.on_epoch_begin()
+        return [np.asarray(part) for part in tf.nest.flatten(batches[int(index)])]
+
+    def load(index: Any) -> Any:
+        parts = tf.numpy_function(make, [index], [spec.dtype for spec in specs])
+        shaped = [tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True)]
+        return tf.nest.pack_sequence_as(signature, shaped)
+
+    return tf.data.Dataset.range(batches.num_batches).map(load).prefetch(2)
+
+
+def _tuples(structure: Any) -> Any:
+    """The structure with tuples for lists, which tf.data takes for tensors."""
+    if isinstance(structure, Mapping):
+        return {name: _tuples(part) for name, part in structure.items()}
+    return tuple(map(_tuples, structure)) if isinstance(structure, (list, tuple)) else structure
+
+
+def _widened(array: np.ndarray, axis: int, size: int, value: float) -> np.ndarray:
+    """The array with `value` added at the end of an axis until it has `size`."""
+    pads = [(0, 0)] * array.ndim
+    pads[axis] = (0, size - array.shape[axis])
+    return np.pad(array, pads, constant_values=value)

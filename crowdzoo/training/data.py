@@ -1,0 +1,134 @@
+"""Where training gets its batches from: arrays in memory here, files in the pipeline, one set of words for both."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.batches import CrowdBatches
+from crowdzoo.training.pair_rows import pair_rows
+
+__all__ = ["ArrayData", "TrainingData", "split_row"]
+
+
+def split_row(rows: int, fraction: float) -> int:
+    """The first row that is held out where a share of the last rows is, as Keras' `validation_split` counts.
+
+    Args:
+        rows: number of rows.
+        fraction: share that is held out.
+
+    Raises:
+        DataError: a part would have no rows.
+    """
+    place = math.floor(rows * (1 - fraction)) if 0 < fraction < 1 else 0
+    if not 0 < place < rows:
+        raise DataError(
+            f"validation_split must be above 0 and below 1 and leave rows to both parts. Received: {fraction!r}"
+        )
+    return place
+
+
+@runtime_checkable
+class TrainingData(Protocol):
+    """Annotated tasks that training can go through as often as it likes.
+
+    Attributes:
+        num_tasks: N, rows that `targets` need; tasks are numbered 0..N-1.
+        num_tokens: T, labelled tokens of the longest task, the second axis of `targets`; None where labels are no
+            sequences.
+    """
+
+    num_tasks: int
+    num_tokens: int | None
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> Any:
+        """One pass over the tasks as Keras takes it; every pass has an order of its own.
+
+        Args:
+            batch_size: tasks in a batch.
+            seed: of the order.
+            shuffle: False keeps one order.
+            inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
+                -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).
+                With none of them the model gets the instances alone, and `targets` are needed.
+            targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
+                made, so that they may be changed between passes; None is the labels `[B, M]`.
+
+        Returns:
+            Batches `(x, y)`: x the instances, or a dictionary of "instances" and the inputs named.
+        """
+
+
+class ArrayData:
+    """Annotated tasks in memory.
+
+    Args:
+        x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
+        annotations: labels.
+        tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
+
+    Attributes:
+        annotations: the same labels, renumbered so that task code i is row i of x.
+
+    Raises:
+        DataError: nothing says which row is which task, or labelled tasks have no row.
+    """
+
+    def __init__(self, x: Any, annotations: Annotations, tasks: Any = None):
+        self.x, self.annotations = pair_rows(x, annotations, tasks, line="ArrayData(x, annotations, tasks={})")
+        annotations = self.annotations
+        self.num_tasks = annotations.num_tasks
+        self.num_tokens = None
+        if annotations.kind == "sequence":
+            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]
+
+    def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
+        """The first rows, and the share of the last ones.
+
+        Args:
+            fraction: share of the rows in the second part, above 0 and below 1.
+
+        Raises:
+            DataError: a part without rows, or in which nobody labelled anything.
+        """
+        place = split_row(self.num_tasks, fraction)
+        parts = []
+        for rows in (np.arange(place), np.arange(place, self.num_tasks)):
+            annotations = self.annotations.select_tasks(rows)
+            if len(annotations) == 0:
+                raise DataError(
+                    f"validation_split={fraction}: nobody labelled rows {rows[0]:,} to {rows[-1]:,} of x. Shuffle the "
+                    "rows, or give validation_data."
+                )
+            x = keras.tree.map_structure(lambda array, rows=rows: np.asarray(array)[rows[0] : rows[-1] + 1], self.x)
+            parts.append(ArrayData(x, annotations, annotations.tasks))
+        return parts[0], parts[1]
+
+    def batches(
+        self,
+        batch_size: int,
+        seed: int,
+        *,
+        shuffle: bool = True,
+        inputs: Sequence[str] = ("annotators",),
+        targets: np.ndarray | None = None,
+    ) -> Any:
+        """See `TrainingData.batches`."""
+        batches = CrowdBatches(
+            self.x, self.annotations, self.annotations.tasks,
+            batch_size=batch_size, seed=seed, shuffle=shuffle, inputs=inputs, targets=targets,
+        )  # fmt: skip
+        return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches

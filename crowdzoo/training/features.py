@@ -1,0 +1,223 @@
+"""One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.ranges import hidden_units
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.feature_classifier import FeatureClassifier
+from crowdzoo.models.feature_regressor import FeatureRegressor
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.checks import check_scale_ends, check_training
+from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.training.pair_rows import instances_of, pair_rows
+from crowdzoo.training.rating_units import rating_targets, rating_unit
+
+__all__ = ["TrainingSettings", "build_model", "train"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train(settings, x, annotations=annotations, tasks={})"
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How to train; a value that can be printed, compared and hashed.
+
+    Attributes:
+        method: a name in `crowdzoo.models.METHODS`, for ratings in `RATING_METHODS`: "aggregated" learns from one
+            label distribution (one number) per task, every other from the annotations themselves, through a crowd
+            layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
+        hidden: units of each hidden layer of the base.
+        dropout: share of hidden units dropped in training.
+        batch_normalization: of the base; see `FeatureClassifier`.
+        epochs: passes over the tasks; None chooses by their number, see `with_length`.
+        batch_size: tasks in a batch; None chooses by their number.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the tasks.
+        task: "classification", or "regression" for ratings.
+        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
+        high: highest rating of the scale; None is any.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    hidden: tuple[int, ...] = (128,)
+    dropout: float = 0.5
+    batch_normalization: bool = False
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    seed: int = 0
+    task: str = "classification"
+    low: float | None = None
+    high: float | None = None
+
+    usual_epochs: ClassVar[int] = 60
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", hidden_units("training", self.hidden))  # YAML gives a list
+        check_training(self, self.task)
+        if self.task != "regression" and (self.low, self.high) != (None, None):
+            raise ConfigError("training: low and high belong to task regression")
+        check_scale_ends(self.low, self.high)
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(asdict(self), sort_keys=True))
+
+
+def build_model(
+    settings: TrainingSettings,
+    *,
+    num_features: int,
+    num_classes: int = 0,
+    num_annotators: int | None = None,
+    center: float = 0.0,
+    unit: float = 1.0,
+) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
+
+    Args:
+        settings: how to train.
+        num_features: D, length of a feature vector.
+        num_classes: K, number of classes; not needed for ratings.
+        num_annotators: R; not needed for method "aggregated".
+        center: mean of the ratings, for task "regression"; see `rating_unit`.
+        unit: their standard deviation.
+
+    Returns:
+        A model of features `[B, D]`; without a crowd layer for method "aggregated". Its base's features are not
+        standardised yet: call `model.base.adapt(x)`.
+    """
+    crowd = None
+    if settings.method != AGGREGATED:
+        if num_annotators is None:
+            raise ConfigError(f"method {settings.method} needs the number of annotators")
+        crowd = create_crowd_layer(
+            settings.method,
+            num_annotators,
+            num_classes,
+            settings.arguments,
+            task=settings.task,
+            center=center,
+            unit=unit,
+        )
+    network: dict[str, Any] = {
+        "hidden": settings.hidden,
+        "dropout": settings.dropout,
+        "batch_normalization": settings.batch_normalization,
+        "name": "base",
+    }
+    base: keras.Model
+    if crowd is not None and crowd.stands_on_hidden_layer:
+        base = FeatureClassifier(num_features, None, **network)
+    elif settings.task == "regression":
+        base = FeatureRegressor(num_features, center=center, unit=unit, **network)
+    else:
+        base = FeatureClassifier(num_features, num_classes, **network)
+    model = CrowdModel(base, crowd, features="standardize", name="crowd_model")
+    loss = RatingSquaredError(unit) if settings.task == "regression" and crowd is None else None
+    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
+    return model
+
+
+def train(
+    settings: TrainingSettings,
+    x: Any,
+    *,
+    annotations: Annotations | None = None,
+    tasks: Any = None,
+    label_distribution: np.ndarray | None = None,
+    ratings: np.ndarray | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> CrowdModel:
+    """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train.
+        x: features `[N, D]`, or what carries them with the ids of its rows, such as
+            `crowdzoo.instances.instances.read_instances` gives; their mean and variance standardise the base's input.
+        annotations: for every method but "aggregated".
+        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model. Ratings are standardised by their own mean and deviation inside, which the model undoes: it
+        speaks in the labels' unit.
+
+    Raises:
+        DataError: the labels that the method needs are missing, or do not fit the features or the scale; nothing says
+            which row is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
+    """
+    if annotations is None or settings.method == AGGREGATED:
+        x, tasks = instances_of(x), None
+    else:
+        x, annotations = pair_rows(x, annotations, tasks, line=TRAIN)
+        tasks = annotations.tasks
+    x = np.asarray(x, dtype="float32")
+    labels: Any
+    rating = {}
+    if settings.task == "regression":
+        labels = rating_targets(settings, annotations, ratings)
+        num_classes = 0
+        num_annotators = None if annotations is None else annotations.num_annotators
+        rating = dict(zip(("center", "unit"), rating_unit(labels), strict=True))
+    elif settings.method == AGGREGATED:
+        if label_distribution is None:
+            raise DataError("method aggregated needs label_distribution [N, K]")
+        labels = np.asarray(label_distribution, dtype="float32")
+        if labels.ndim != 2:
+            raise DataError(f"label_distribution must have shape [tasks, classes], got {labels.shape}")
+        num_classes, num_annotators = labels.shape[1], None
+    else:
+        if annotations is None:
+            raise DataError(f"method {settings.method} needs annotations")
+        labels = annotations
+        num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
+    if num_classes < 2 and settings.task == "classification":
+        raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
+    if x.ndim != 2:
+        raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+    length = with_length(settings, num_labelled(annotations, labels))
+    keras.utils.set_random_seed(settings.seed)
+    model = build_model(
+        settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators, **rating
+    )
+    model.base.adapt(x)
+    model.fit(
+        x,
+        labels,
+        tasks=tasks,
+        epochs=length.epochs,
+        batch_size=length.batch_size,
+        seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()],
+        verbose=verbose,
+    )
+    check_weights(model)
+    predicted = model.predict(x[:LOOKED_AT], verbose=0)
+    if settings.task == "regression":
+        warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
+    else:
+        targets = labels.labels if isinstance(labels, Annotations) else labels.argmax(axis=1)
+        warn_if_one_class(predicted.argmax(axis=1), targets, getattr(labels, "classes", None))
+    return model

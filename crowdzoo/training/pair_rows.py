@@ -1,0 +1,172 @@
+"""Which row of the instances is which task: matched by the tasks' ids, never by chance."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import names_array
+
+__all__ = ["FIT", "instances_of", "num_rows", "pair_rows", "shown"]
+
+# The line that a message asks for; {} is what `tasks` should be
+FIT = "fit(x, annotations, tasks={})"
+# Columns of a table that are no features
+NOT_FEATURES = ("task", "gold", "split")
+SHOWN = 3
+SHOWN_CHARACTERS = 80
+
+
+def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str = FIT) -> tuple[Any, Annotations]:
+    """Instances and annotations such that row i is task code i.
+
+    The instances stay as they are; the annotations are renumbered where the rows have another order, or more tasks.
+
+    Args:
+        x: instances: an array `[N', ...]`, a structure of them, or something that carries the ids of its rows:
+            `{"instances": x, "tasks": ids}`, `crowdzoo.instances.Instances`, or a pandas frame with a column `task`
+            (without one its index counts, unless it is 0..N'-1).
+        annotations: labels of N tasks.
+        tasks: ids of the rows of x, `[N']`, distinct, in any order, tasks without labels among them; matched by their
+            text. None takes the ids that x carries; without any, x must have N rows, and the tasks must be named
+            0..N-1.
+        line: what to write instead, for messages; `{}` stands for the value of `tasks`.
+
+    Returns:
+        The instances alone, and annotations of N' tasks, named by the ids.
+
+    Raises:
+        DataError: nothing says which row is which task; ids that are empty, repeated or not as many as rows; or
+            labelled tasks that have no row.
+    """
+    carried = _carried_tasks(x)
+    if carried is not None and tasks is not None:
+        raise DataError("x carries the ids of its rows (`tasks`): leave out either these or the argument tasks=.")
+    if tasks is None:
+        tasks = _index_of(x) if carried is None else carried
+    x = instances_of(x)
+    rows = num_rows(x)
+    if tasks is None:
+        if rows != annotations.num_tasks or not _are_row_numbers(annotations.tasks):
+            raise DataError(_unknown_rows(rows, annotations, line))
+        return x, annotations
+    if tasks is annotations.tasks and rows == annotations.num_tasks:
+        return x, annotations
+    ids = _ids(tasks)
+    if len(ids) != rows:
+        raise DataError(
+            f"tasks must name the task of each row of x: x has {rows:,} rows, tasks has {len(ids):,} ids. "
+            f"Write {line.format('ids')} with one id a row."
+        )
+    row_of = _places(annotations.tasks, ids)
+    labelled = np.unique(annotations.task_ids)
+    missing = labelled[row_of[labelled] < 0]
+    if len(missing):
+        raise DataError(
+            f"{len(missing):,} of the {len(labelled):,} labelled tasks have no row in x, such as "
+            f"{shown(annotations.tasks[missing])}; the ids of the rows are such as {shown(ids)}. Give their instances, "
+            "or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
+        )
+    return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids])
+
+
+def instances_of(x: Any) -> Any:
+    """The instances alone, of what may carry ids beside them; see `pair_rows`."""
+    if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
+        return x["instances"]
+    if hasattr(x, "tasks") and hasattr(x, "features"):  # crowdzoo.instances.instances.Instances
+        return x.features if x.texts is None else np.array(x.texts, dtype=object)
+    if _is_frame(x) and "task" in x.columns:
+        names = [name for name in x.columns if name not in NOT_FEATURES]
+        if names == ["text"]:
+            return x["text"].to_numpy(dtype=object)
+        if names == ["features"]:
+            return np.stack([np.asarray(row, "float32") for row in x["features"]])
+        return x[names].to_numpy(dtype="float32")
+    return x
+
+
+def num_rows(x: Any) -> int:
+    """Rows of an array, or of every array of a structure.
+
+    Raises:
+        DataError: arrays of different lengths, or without rows.
+    """
+    parts = keras.tree.flatten(x)
+    counts = {len(part) if np.ndim(part) else 0 for part in parts}
+    if len(counts) != 1 or 0 in counts:
+        shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
+        raise DataError(f"x must hold arrays with one row a task, as many rows in each. Received shapes: {shapes}.")
+    return counts.pop()
+
+
+def shown(names: np.ndarray) -> str:
+    """The first few names, for a message."""
+    parts = [repr(name) for name in names[:SHOWN].tolist()]
+    parts = [part if len(part) <= SHOWN_CHARACTERS else part[:SHOWN_CHARACTERS] + "…" for part in parts]
+    return ", ".join(parts) + (", …" if len(names) > SHOWN else "")
+
+
+def _is_frame(x: Any) -> bool:
+    return hasattr(x, "iloc") and hasattr(x, "columns")
+
+
+def _carried_tasks(x: Any) -> Any:
+    """Ids that stand beside the instances, or None."""
+    if isinstance(x, Mapping):
+        return x["tasks"] if {*x} == {"instances", "tasks"} else None
+    if hasattr(x, "tasks") and hasattr(x, "features"):
+        return x.tasks
+    return x["task"] if _is_frame(x) and "task" in x.columns else None
+
+
+def _index_of(x: Any) -> Any:
+    """The index of a pandas frame or series whose rows were chosen or shuffled, or None."""
+    if not hasattr(x, "iloc") or _are_row_numbers(x.index.to_numpy()):
+        return None
+    return x.index
+
+
+def _ids(tasks: Any) -> np.ndarray:
+    """Ids of rows as a vocabulary."""
+    values = tasks if hasattr(tasks, "tolist") else list(tasks)
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)):  # what a column with gaps makes of integers
+        values = array.astype(np.int64)
+    try:
+        return names_array(values, "tasks")
+    except ValueError as error:
+        raise DataError(f"{error} Each row of x is a task of its own, with an id of its own.") from error
+
+
+def _places(names: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Where each name stands among the ids, int64, -1 where nowhere; by their text."""
+    if names.dtype.kind == ids.dtype.kind == "i":
+        parts = [pa.array(values) for values in (names, ids)]
+    else:
+        parts = [pa.array([str(value) for value in values.tolist()], pa.large_string()) for values in (names, ids)]
+    return pc.fill_null(pc.index_in(parts[0], value_set=parts[1]), -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _are_row_numbers(names: np.ndarray) -> bool:
+    return names.dtype.kind in "iu" and np.array_equal(names, np.arange(len(names)))
+
+
+def _unknown_rows(rows: int, annotations: Annotations, line: str) -> str:
+    """The message where nothing says which row is which task."""
+    names = annotations.tasks
+    ways = [f"{line.format('ids')}, ids being those of the rows of x"]
+    if names.dtype.kind in "iu" and len(names) and 0 <= names.min() <= names.max() < rows:
+        ways.append(f"where row i of x is task i, {line.format('np.arange(len(x))')}")
+    elif rows == len(names):
+        ways.append(f"where row i of x is annotations.tasks[i], {line.format('annotations.tasks')}")
+    return (
+        f"nothing says which row of x is which task: x has {rows:,} rows, the annotations are of {len(names):,} tasks, "
+        f"{shown(names)}. Write {'; or, '.join(ways)}."
+    )

@@ -1,0 +1,71 @@
+"""What networks learn ratings from, and the mean and standard deviation that they learn them in."""
+
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.scale import check_scale
+from crowdzoo.training.methods import AGGREGATED
+
+__all__ = ["rating_targets", "rating_unit"]
+
+
+def rating_unit(ratings: Any) -> tuple[float, float]:
+    """Center and unit of ratings for models and crowd layers: of the ratings themselves, never of gold.
+
+    Args:
+        ratings: `Annotations` of kind regression, or numbers of any shape (NaN is left out).
+
+    Returns:
+        Mean and standard deviation, in the ratings' unit. Where all ratings are equal the latter is 1: there is
+        nothing to measure by.
+
+    Raises:
+        DataError: another kind, or no rating at all, or one that is infinite.
+    """
+    if isinstance(ratings, Annotations):
+        if ratings.kind != "regression":
+            raise DataError(f"only ratings have a unit. Received: annotations of kind {ratings.kind!r}.")
+        ratings = ratings.labels
+    values = np.asarray(ratings, dtype="float64")
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        raise DataError("there is no rating to learn from")
+    with np.errstate(over="ignore", invalid="ignore"):
+        center, unit = float(values.mean()), float(values.std())
+    if not (np.isfinite(center) and np.isfinite(unit)):
+        raise DataError(f"ratings must be finite numbers below 1e150 in size, the largest is {np.abs(values).max()}")
+    # the deviation of equal numbers may be a rounding error
+    return center, unit if unit > 1e-12 * max(abs(center), 1e-300) else 1.0
+
+
+def rating_targets(settings: Any, annotations: Annotations | None, ratings: np.ndarray | None) -> Any:
+    """What a regression learns from, checked.
+
+    Args:
+        settings: with `method`, `low` and `high`.
+        annotations: for every method but "aggregated".
+        ratings: `[N]`, one number a task, NaN where there is none; for method "aggregated".
+
+    Returns:
+        The annotations, or float32 `[N, 1]`.
+
+    Raises:
+        DataError: what the method needs is missing, has another shape, is infinite or outside of the scale.
+    """
+    if settings.method == AGGREGATED:
+        if ratings is None:
+            raise DataError("method aggregated of task regression needs ratings [N]")
+        targets = np.asarray(ratings, dtype="float64")
+        if targets.ndim != 1:
+            raise DataError(f"ratings must have shape [tasks], got {targets.shape}")
+        infinite = np.flatnonzero(np.isinf(targets))
+        if len(infinite):
+            raise DataError(f"ratings must be finite or NaN: that of task code {infinite[0]} is {targets[infinite[0]]}")
+        return targets[:, None].astype("float32")
+    if annotations is None:
+        raise DataError(f"method {settings.method} needs annotations")
+    check_scale(annotations, settings.low, settings.high)
+    return annotations

@@ -1,0 +1,181 @@
+"""One recipe for training a tagger on crowd tags, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.sequence_tagger import SequenceTagger
+from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.sequences.tags import TagSet
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.checks import check_training
+from crowdzoo.training.data import ArrayData
+from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.training.pair_rows import pair_rows
+
+__all__ = ["TaggerSettings", "train_tagger"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
+
+
+@dataclass(frozen=True)
+class TaggerSettings:
+    """How to train a tagger.
+
+    Attributes:
+        method: a name in `crowdzoo.training.methods.SEQUENCE_METHODS`: "aggregated" learns from one tag distribution a
+            token, every other from the annotators' tags, through a crowd layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer.
+        embedding: length of a word's vector.
+        filters: of the convolution.
+        units: of the GRU (in each direction).
+        dropout: share of the convolution's outputs dropped in training.
+        bidirectional: whether a second GRU reads backwards.
+        characters: whether the tagger sees characters beside words and their shapes.
+        crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
+        epochs: passes over the sentences; a first phase of the method's own comes before. None chooses by the number
+            of sentences, see `with_length`.
+        batch_size: sentences in a batch; None chooses by their number.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the sentences.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    embedding: int = 100
+    filters: int = 512
+    units: int = 50
+    dropout: float = 0.5
+    bidirectional: bool = False
+    characters: bool = False
+    crf: bool = False
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    seed: int = 0
+
+    usual_epochs: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        check_training(self, "sequence")
+        if self.crf and self.method == "doctor-net":
+            raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
+
+
+def train_tagger(
+    settings: TaggerSettings,
+    tokens: Sequence[Sequence[str]],
+    annotations: Annotations,
+    *,
+    tasks: Any = None,
+    scheme: str = "BIO",
+    tag_distribution: Sequence[np.ndarray] | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> tuple[CrowdModel, TokenEncoder]:
+    """Trains a tagger from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    The sentences should be cut as the served model will cut text, `crowdzoo.sequences.retokenized`.
+
+    Args:
+        settings: how to train.
+        tokens: of each sentence, N lists.
+        annotations: kind "sequence"; its classes are the tags.
+        tasks: ids of the sentences, N, which match them with the annotations (of a `CrowdSequences` those of its
+            annotations); see `CrowdModel.fit`.
+        scheme: "BIO" or "IOBES", for the CRF's constraints.
+        tag_distribution: N arrays `[T_i, K]`, rows sum to one (or zeros where nothing is known), for method
+            "aggregated".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model, and the encoder that turns text into what it reads.
+
+    Raises:
+        DataError: the tags that the method needs are missing, or do not fit the sentences; nothing says which sentence
+            is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one tag to all tokens, while annotators gave others as well.
+    """
+    _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
+    if annotations.kind != "sequence" or annotations.classes is None:
+        raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
+    if settings.method == AGGREGATED and tag_distribution is None:
+        raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")
+    length = with_length(settings, num_labelled(annotations))
+    keras.utils.set_random_seed(settings.seed)
+    encoder = TokenEncoder.fit(tokens, characters=settings.characters)
+    num_classes, crowd = annotations.num_classes, None
+    if settings.method != AGGREGATED:
+        crowd = create_crowd_layer(
+            settings.method, annotations.num_annotators, num_classes, settings.arguments, task="sequence"
+        )
+    allowed = None
+    if settings.crf:
+        first, after, _ = TagSet([str(name) for name in annotations.classes], scheme).follows()
+        allowed = [*after.tolist(), first.tolist()]
+    base = SequenceTagger(
+        **encoder.sizes,
+        num_classes=None if crowd is not None and crowd.stands_on_hidden_layer else num_classes,
+        embedding=settings.embedding,
+        filters=settings.filters,
+        units=settings.units,
+        dropout=settings.dropout,
+        bidirectional=settings.bidirectional,
+        crf=settings.crf,
+        allowed=allowed,
+        name="base",
+    )
+    model = CrowdModel(base, crowd, name="crowd_model")
+    model.compile(keras.optimizers.Adam(settings.learning_rate))
+    data = ArrayData(encoder(tokens), annotations, annotations.tasks)
+    how: dict[str, Any] = {"epochs": length.epochs, "callbacks": [*callbacks, StopAtNaN()], "verbose": verbose}
+    if crowd is None:
+        targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
+        batches = data.batches(length.batch_size, settings.seed, inputs=(), targets=targets)
+        model.fit_batches(batches, **how)
+    else:
+        model.fit(data, batch_size=length.batch_size, seed=settings.seed, **how)
+    check_weights(model)
+    _warn_if_one_tag(model, encoder(tokens[:LOOKED_AT]), annotations)
+    return model, encoder
+
+
+def _warn_if_one_tag(model: CrowdModel, x: dict[str, np.ndarray], annotations: Annotations) -> None:
+    """Warns where the tagger gives one tag to all tokens of these sentences."""
+    if model.crowd is None or not model.crowd.stands_on_hidden_layer:
+        tags = model.base.tag(x)
+    else:
+        there = x["words"] != 0
+        tags = [model.predict(x, verbose=0).argmax(axis=-1)[there]]
+    warn_if_one_class(np.concatenate(tags), annotations.labels, annotations.classes, "tokens")
+
+
+def _padded(
+    distributions: Sequence[np.ndarray], tokens: Sequence[Sequence[str]], num_classes: int, width: int
+) -> np.ndarray:
+    """Distributions of all sentences, float32 [N, T, K], zeros as padding."""
+    if len(distributions) != len(tokens):
+        raise DataError(f"there are {len(tokens):,} sentences, but {len(distributions):,} tag distributions")
+    padded = np.zeros((len(tokens), width, num_classes), "float32")
+    for task, (rows, own) in enumerate(zip(distributions, tokens, strict=True)):
+        if np.shape(rows) != (len(own), num_classes):
+            raise DataError(
+                f"the tag distribution of sentence {task} must have shape {[len(own), num_classes]}, got "
+                f"{list(np.shape(rows))}"
+            )
+        padded[task, : min(len(own), width)] = rows[:width]
+    return padded

@@ -1,0 +1,182 @@
+"""One recipe for training a regressor of texts on crowd ratings, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.layers.ranges import UNITS
+from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.text_ids import TextIds, build_vocabulary
+from crowdzoo.models.text_regressor import FORMS, TextRegressor
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.checks import check_scale_ends, check_training
+from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_value
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
+from crowdzoo.training.pair_rows import pair_rows
+from crowdzoo.training.rating_units import rating_targets, rating_unit
+
+__all__ = ["TextSettings", "build_text_model", "text_ids", "train_text_regressor"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train_text_regressor(settings, texts, annotations=annotations, tasks={})"
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How to train a regressor of texts.
+
+    Attributes:
+        method: a name in `crowdzoo.models.RATING_METHODS`: "aggregated" learns from one number a task, every other from
+            the annotators' ratings, through a crowd layer.
+        arguments: the method's hyperparameters: arguments of its crowd layer.
+        form: "convolutional" or "bag-of-words"; see `TextRegressor`.
+        embedding: numbers for each word (convolutional).
+        filters: of each convolution.
+        hidden: units of the last hidden layer; None is the form's own number.
+        dropout: share dropped in training.
+        max_words: the most frequent words of the training texts that are known.
+        min_texts: training texts that a known word occurs in.
+        max_length: words of a text that count; None is all.
+        epochs: passes over the texts; None chooses by their number, see `with_length`.
+        batch_size: texts in a batch; None chooses by their number.
+        learning_rate: of Adam.
+        seed: of weights, dropout and the order of the texts.
+        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
+        high: highest rating of the scale; None is any.
+
+    Raises:
+        ConfigError: a value that makes no sense; it names the setting.
+    """
+
+    method: str = "crowdsourced-layer"
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    form: str = "convolutional"
+    embedding: int = 64
+    filters: int = 128
+    hidden: int | None = None
+    dropout: float = 0.5
+    max_words: int = 20_000
+    min_texts: int = 1
+    max_length: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    seed: int = 0
+    low: float | None = None
+    high: float | None = None
+
+    usual_epochs: ClassVar[int] = 15
+
+    def __post_init__(self) -> None:
+        check_training(self, "regression")
+        replace(UNITS, optional=True).checked("training", "hidden", self.hidden)
+        check_scale_ends(self.low, self.high)
+        if not isinstance(self.form, str) or self.form not in FORMS:
+            raise ConfigError(
+                f"training: form must be one of {', '.join(FORMS)}, got {self.form!r}.{did_you_mean(self.form, FORMS)}"
+            )
+
+
+def text_ids(settings: TextSettings, texts: Iterable[str]) -> TextIds:
+    """From texts to word ids, with the words of the training texts.
+
+    Raises:
+        DataError: no word is left.
+    """
+    words = build_vocabulary(texts, max_words=settings.max_words, min_texts=settings.min_texts)
+    return TextIds(words, settings.max_length)
+
+
+def build_text_model(
+    settings: TextSettings, *, num_words: int, num_annotators: int, center: float, unit: float
+) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`.
+
+    Args:
+        settings: how to train.
+        num_words: V, number of ids, those of padding and of the unknown word included.
+        num_annotators: R.
+        center: mean of the ratings; see `rating_unit`.
+        unit: their standard deviation.
+
+    Returns:
+        A model of word ids `[B, T]`; without a crowd layer for method "aggregated". Words of a bag have no weights yet:
+        call `model.base.adapt(ids)`.
+    """
+    crowd = None
+    if settings.method != AGGREGATED:
+        crowd = create_crowd_layer(
+            settings.method, num_annotators, 0, settings.arguments, task="regression", center=center, unit=unit
+        )
+    base = TextRegressor(
+        num_words, settings.form, settings.embedding, settings.filters, settings.hidden, settings.dropout, center, unit,
+        head=crowd is None or not crowd.stands_on_hidden_layer, name="base",
+    )  # fmt: skip
+    model = CrowdModel(base, crowd, name="crowd_model")
+    loss = RatingSquaredError(unit) if crowd is None else None
+    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
+    return model
+
+
+def train_text_regressor(
+    settings: TextSettings,
+    texts: Sequence[str],
+    *,
+    annotations: Annotations | None = None,
+    tasks: Any = None,
+    ratings: np.ndarray | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> tuple[CrowdModel, TextIds]:
+    """Trains a regressor of texts from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train.
+        texts: N strings.
+        annotations: ratings of them, for every method but "aggregated".
+        tasks: ids of the texts, N, which match them with the annotations; see `CrowdModel.fit`.
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model, which speaks in the labels' unit, and what turns texts into its input.
+
+    Raises:
+        DataError: the ratings that the method needs are missing, or do not fit the texts or the scale; texts without
+            words; nothing says which text is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives nearly one value to all texts, while their ratings differ.
+    """
+    texts = list(texts)
+    if annotations is None or settings.method == AGGREGATED:
+        tasks = None
+    else:
+        _, annotations = pair_rows(np.array(texts, dtype=object), annotations, tasks, line=TRAIN)
+        tasks = annotations.tasks
+    labels = rating_targets(settings, annotations, ratings)
+    center, unit = rating_unit(labels)
+    length = with_length(settings, num_labelled(annotations, labels))
+    keras.utils.set_random_seed(settings.seed)
+    encoder = text_ids(settings, texts)
+    num_annotators = 0 if annotations is None else annotations.num_annotators
+    model = build_text_model(
+        settings, num_words=encoder.num_words, num_annotators=num_annotators, center=center, unit=unit
+    )
+    ids = encoder.to_numpy(texts)
+    model.base.adapt(ids)
+    model.fit(
+        ids, labels, tasks=tasks, epochs=length.epochs, batch_size=length.batch_size, seed=settings.seed,
+        callbacks=[*callbacks, StopAtNaN()], verbose=verbose,
+    )  # fmt: skip
+    check_weights(model)
+    predicted = model.predict(ids[:LOOKED_AT], verbose=0)
+    warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
+    return model, encoder

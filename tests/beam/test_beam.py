@@ -1,0 +1,889 @@
+import functools
+import subprocess
+import sys
+import warnings
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.engine.block import Block, blocks_of
+from crowdzoo.testing.aggregators import simulated_crowd
+
+beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
+
+from apache_beam import coders  # noqa: E402
+from apache_beam.internal import pickler  # noqa: E402
+from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
+from apache_beam.pipeline import PipelineVisitor  # noqa: E402
+from apache_beam.testing.util import assert_that  # noqa: E402
+
+from crowdzoo.beam import files as beam_files  # noqa: E402
+from crowdzoo.beam import steps as beam_steps  # noqa: E402
+from crowdzoo.beam import transforms as on_beam  # noqa: E402
+from crowdzoo.beam import values as beam_values  # noqa: E402
+from crowdzoo.beam.methods import method_of  # noqa: E402
+
+ALL = 2**26  # bytes of a shard that holds everyone
+
+
+def shard_bytes(aggregator, annotators, num_classes=4):
+    """What so many annotators' parameters take."""
+    method = method_of(aggregator, annotators, num_classes)
+    return annotators * method.row_bytes * method.starts
+
+
+def name_of(value):
+    return type(value).__name__ if hasattr(value, "fit") else str(value)
+
+
+def make_pipeline(*options):
+    return beam.Pipeline(options=PipelineOptions(["--runner=FnApiRunner", *options]))
+
+
+def crowd(num_annotators=9, num_classes=4):
+    """60 tasks of which some are known, and two without annotations."""
+    annotations, truth = simulated_crowd(redundancy=3, seed=1)
+    longer = Annotations.from_arrays(
+        annotations.task_ids,
+        annotations.annotator_ids,
+        annotations.labels,
+        tasks=range(62),
+        annotators=range(num_annotators),
+        classes=range(num_classes),
+    )
+    return longer, np.where(np.arange(62) % 10 == 0, np.resize(truth, 62), -1)
+
+
+def assert_same(left, right):
+    np.testing.assert_allclose(left.posteriors, right.posteriors, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(left.labels, right.labels)
+    for name in ("confusions", "class_prior", "reliability", "difficulty"):
+        one, other = getattr(left, name), getattr(right, name)
+        assert (one is None) == (other is None)
+        if one is not None:
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(left.history, right.history, rtol=1e-9)
+    assert left.log_likelihood == (None if right.log_likelihood is None else pytest.approx(right.log_likelihood))
+    for name in ("converged", "num_iterations", "method"):
+        assert getattr(left, name) == getattr(right, name)
+    for name in ("tasks", "annotators", "classes", "annotations_per_task", "annotations_per_annotator"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))
+
+
+AGGREGATORS = {
+    "majority vote": MajorityVote(),
+    "hard majority vote": MajorityVote(voting="hard", ties="random", seed=4),
+    "dawid-skene": DawidSkene(tol=1e-3),
+    "three starts": DawidSkene(num_starts=3, seed=2, tol=5e-3, prior=0.1, diagonal=0.5),
+    "one-coin": OneCoinDawidSkene(tol=1e-3, class_prior="estimated"),
+    "glad": GLAD(tol=1e-3, class_prior="estimated", alpha_mean=0.8, b_mean=0.5),
+    "ibcc": IBCC(tol=5e-3),
+}
+
+
+CASES = [
+    *((name, None) for name in AGGREGATORS if name not in ("majority vote", "three starts")),
+    *((name, 5) for name in AGGREGATORS if name not in ("hard majority vote", "dawid-skene")),
+    ("dawid-skene", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "per_shard"), CASES, ids=str)
+def test_beam_equals_the_local_engine(tmp_path, name, per_shard):
+    aggregator = AGGREGATORS[name]
+    annotations, gold = crowd(
+        num_annotators=12, num_classes=5
+    )  # the last three have no annotations; nobody said the last class
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        gold=gold,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path / "new"),
+        max_annotations=30,
+        iterations_per_pipeline=3,  # several pipelines
+        max_shard_bytes=ALL if per_shard is None else shard_bytes(aggregator, per_shard, 5),
+    )
+    assert_same(result, aggregator.fit(annotations, gold=gold))
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "kind", "in_shards"),
+    [
+        (DawidSkene(tol=0.01), "confusions", False),
+        (DawidSkene(num_starts=2, tol=0.01), "aggregation", False),
+        (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
+        (OneCoinDawidSkene(tol=0.01), "aggregation", True),
+        (OneCoinDawidSkene(tol=0.01), "posteriors", False),
+        (GLAD(tol=0.01, class_prior="estimated"), "aggregation", True),
+        (GLAD(tol=0.01), "posteriors", False),
+        (GLAD(tol=0.01), "posteriors", True),
+        (IBCC(tol=0.01), "posteriors", True),
+    ],
+    ids=name_of,
+)
+def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, in_shards):
+    annotations, gold = crowd()
+    earlier = aggregator if kind == "aggregation" else DawidSkene(tol=1e-2)
+    first = earlier.fit(annotations, gold=np.where(np.arange(62) % 7 == 0, 1, -1))
+    initial = first if kind == "aggregation" else getattr(first, kind)
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        gold=gold,
+        initial=initial,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        max_annotations=70,
+        iterations_per_pipeline=4,
+        max_shard_bytes=shard_bytes(aggregator, 4) if in_shards else ALL,
+    )
+    expected = aggregator.fit(annotations, gold=gold, initial=initial)
+    assert_same(result, expected)
+    if getattr(aggregator, "num_starts", 1) == 1:  # of several, the best may be one that does not begin there
+        assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "shape"),
+    [
+        (GLAD(max_iter=2, tol=0), (200, 90, 2)),
+        (DawidSkene(max_iter=2, tol=0), (150, 40, 7)),
+        (IBCC(max_iter=2, tol=0), (40, 150, 3)),
+    ],
+    ids=name_of,
+)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_tables_of_other_shapes(tmp_path, aggregator, shape):
+    """Many annotators with few annotations, one with many, tasks out of order, one class more or less."""
+    rng = np.random.default_rng(1)
+    num_tasks, num_annotators, num_classes = shape
+    size = 600
+    tasks = rng.integers(num_tasks, size=size)
+    annotators = np.where(rng.random(size) < 0.3, 5, rng.integers(num_annotators, size=size))
+    keep = np.unique(tasks * num_annotators + annotators, return_index=True)[1]
+    annotations = Annotations.from_arrays(
+        tasks[keep],
+        annotators[keep],
+        rng.integers(num_classes, size=keep.size),
+        tasks=range(num_tasks),
+        annotators=range(num_annotators),
+        classes=range(num_classes),
+    )
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        max_annotations=100,
+        iterations_per_pipeline=3,
+        max_shard_bytes=shard_bytes(aggregator, 13, num_classes),
+    )
+    assert_same(result, aggregator.fit(annotations))
+
+
+def test_no_annotations_on_beam(tmp_path):
+    annotations = Annotations.from_arrays([], [], [], tasks=[], annotators=[], classes=["cat", "dog"])
+    for aggregator in (DawidSkene(), GLAD()):
+        result = on_beam.aggregate(
+            annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path), iterations_per_pipeline=2
+        )
+        assert result.posteriors.shape == (0, 2)
+
+
+def test_not_converged_on_beam_is_said(tmp_path):
+    annotations, _ = crowd()
+    with pytest.warns(ConvergenceWarning, match="did not converge in 2 iterations"):
+        result = on_beam.aggregate(
+            annotations, DawidSkene(max_iter=2), make_pipeline=make_pipeline, folder=str(tmp_path / "more" / "")
+        )
+    assert result.num_iterations == 2
+    assert not result.converged
+
+
+# === The transforms ===
+
+
+def collected(pcoll, check):
+    assert_that(pcoll, check, label=f"Check{id(check)}")
+
+
+def test_dawid_skene_transform_gives_posteriors_and_the_run():
+    annotations, gold = crowd()
+    settings = {"max_iter": 4, "num_starts": 2, "seed": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = DawidSkene(**settings).fit(annotations, gold=gold)
+
+    def check_posteriors(blocks):
+        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
+        for block in blocks:
+            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
+            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
+
+    def check_run(runs):
+        (run,) = runs
+        np.testing.assert_allclose(run.history, expected.history)
+        np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)
+        assert run.converged == expected.converged
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, gold, 40)))
+        found = blocks | on_beam.DawidSkene(annotations.num_annotators, annotations.num_classes, **settings)
+        collected(found["posteriors"], check_posteriors)
+        collected(found["run"], check_run)
+
+
+def test_a_converged_run_passes_through_the_rest_of_the_graph():
+    annotations = Annotations.from_arrays([0, 0, 1, 1, 2, 2, 3, 3], [0, 1] * 4, [0, 0, 0, 1, 1, 1, 1, 1])
+
+    def check(runs):  # the fixed point that test_dawid_skene.py finds by hand: two E-steps out of nine see it
+        (run,) = runs
+        assert run.converged
+        assert len(run.history) == 2
+        np.testing.assert_allclose(run.params.class_prior, [3 / 8, 5 / 8])
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 2)))
+        collected((blocks | on_beam.DawidSkene(2, 2, max_iter=8, prior=0, diagonal=0))["run"], check)
+
+
+def test_majority_vote_transform_gives_posteriors_and_params():
+    annotations, _ = crowd()
+    expected = MajorityVote(voting="hard", ties="lowest").fit(annotations)
+
+    def check_posteriors(blocks):
+        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
+        for block in blocks:
+            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
+            np.testing.assert_array_equal(block.labels, expected.labels[block.tasks])
+
+    def check_params(params):
+        np.testing.assert_allclose(params[0].confusions, expected.confusions, atol=1e-6)
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
+        found = blocks | on_beam.MajorityVote(9, 4, voting="hard", ties="lowest")
+        collected(found["posteriors"], check_posteriors)
+        collected(found["params"], check_params)
+
+
+def test_transforms_with_shards_give_the_annotators_shard_by_shard():
+    annotations, gold = crowd()
+    settings = {"max_iter": 2, "tol": 0, "num_starts": 2, "seed": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        expected = DawidSkene(**settings).fit(annotations, gold=gold)
+
+    def check_posteriors(blocks):
+        assert sorted(task for block in blocks for task in block.tasks) == list(range(62))
+        for block in blocks:
+            np.testing.assert_allclose(block.posteriors, expected.posteriors[block.tasks], atol=1e-6)
+
+    def check_annotators(shards):
+        assert sorted(first for first, _ in shards) == [0, 2, 4, 6, 8]
+        for first, params in shards:
+            np.testing.assert_allclose(params.confusions, expected.confusions[first : first + 2], atol=1e-6)
+
+    def check_run(runs):
+        (run,) = runs
+        np.testing.assert_allclose(run.history, expected.history)
+        assert run.params.num_annotators == 0
+        np.testing.assert_allclose(run.params.class_prior, expected.class_prior, atol=1e-6)
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, gold, 40)))
+        found = blocks | on_beam.DawidSkene(9, 4, max_shard_bytes=2 * 2 * 128, **settings)
+        collected(found["posteriors"], check_posteriors)
+        collected(found["annotators"], check_annotators)
+        collected(found["run"], check_run)
+
+
+def test_glad_transform_gives_difficulties():
+    annotations, _ = crowd()
+    expected = GLAD(tol=0.01).fit(annotations)
+
+    def check(blocks):
+        for block in blocks:
+            np.testing.assert_allclose(np.exp(-block.state), expected.difficulty[block.tasks], atol=1e-6)
+
+    with make_pipeline() as pipeline:
+        blocks = pipeline | beam.Create(list(blocks_of(annotations, None, 40)))
+        collected((blocks | on_beam.GLAD(9, 4, max_iter=3, tol=0.01))["posteriors"], check)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_bundle_adds_up_in_any_number_of_threads(threads):
+    annotations, gold = crowd()
+    method = method_of(DawidSkene(num_starts=2), 9, 4)
+    totals = []
+    for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
+        first = beam_steps.First(method, False, threads)
+        first.start_bundle()
+        for block in blocks:
+            assert list(first.process(beam_steps.Item(block))) == []
+        (windowed,) = first.finish_bundle()
+        totals.append(windowed.value[1].parts)
+    assert totals[0][0].common[-1] == len(annotations)
+    for left, right in zip(*totals, strict=True):
+        np.testing.assert_allclose(left.rows, right.rows)
+        np.testing.assert_allclose(left.common, right.common)
+
+
+def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
+    monkeypatch.setenv("CROWDZOO_THREADS", "5")
+    engine = on_beam._Engine(method_of(DawidSkene(), 9, 4), on_beam.Shards(9, 9))
+    assert engine.threaded(make_pipeline(), None).threads == 5
+    assert engine.threaded(make_pipeline(), 3).threads == 3
+    for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
+        assert engine.threaded(make_pipeline(*options), None).threads == 1
+
+
+# === What crosses ===
+
+OURS = (beam_values.ValueCoder, coders.VarIntCoder, coders.StrUtf8Coder, coders.BytesCoder)
+AROUND = (coders.TupleCoder, coders.IterableCoder)
+
+
+def strangers(pipeline):
+    """Names and coders of the PCollections whose elements are not values, integers, text or bytes, or tuples of these.
+
+    Reshuffle is Beam's, and has a coder that could pickle for the timestamps that it adds, here always None.
+    """
+    proto, context = pipeline.to_runner_api(return_context=True)
+    assert proto.components.pcollections
+    for pcoll in proto.components.pcollections.values():
+        todo = [context.coders.get_by_id(pcoll.coder_id)]
+        while todo:
+            coder = todo.pop()
+            if isinstance(coder, AROUND):
+                todo += coder._get_component_coders()
+            elif isinstance(coder, coders.NullableCoder | coders.coders.PaneInfoCoder):
+                assert "/ReshufflePerKey/" in pcoll.unique_name
+            elif not isinstance(coder, OURS):
+                yield pcoll.unique_name, coder
+
+
+class _Seen(PipelineVisitor):
+    """Collects what a pipeline does."""
+
+    def __init__(self):
+        self.functions = []
+
+    def visit_transform(self, node):
+        if isinstance(node.transform, beam.ParDo):
+            self.functions.append(node.transform.fn)
+
+
+TRANSFORMS = {
+    "majority vote": (on_beam.MajorityVote, {}),
+    "dawid-skene": (on_beam.DawidSkene, {"max_iter": 1, "num_starts": 2}),
+    "one-coin": (on_beam.OneCoinDawidSkene, {"max_iter": 1}),
+    "glad": (on_beam.GLAD, {"max_iter": 1}),
+    "ibcc": (on_beam.IBCC, {"max_iter": 1}),
+}
+every_transform = pytest.mark.parametrize("name", TRANSFORMS)
+every_cut = pytest.mark.parametrize("max_shard_bytes", [ALL, 20], ids=["all", "shards"])
+
+
+@functools.cache
+def graph(name, max_shard_bytes, num_annotators=9):
+    """A pipeline that is built, but not run."""
+    transform, settings = TRANSFORMS[name]
+    pipeline = make_pipeline()
+    blocks = pipeline | beam.Create([Block([0, 1], [1, 2], [0, 3])])
+    found = blocks | transform(num_annotators, 4, max_shard_bytes=max_shard_bytes, **settings)
+    assert ("annotators" in found) == (max_shard_bytes != ALL)
+    return pipeline
+
+
+@every_cut
+@every_transform
+def test_nothing_that_crosses_is_pickled(name, max_shard_bytes):
+    assert list(strangers(graph(name, max_shard_bytes))) == []
+
+
+def test_what_would_be_pickled_is_found():
+    for hint in (object, dict, np.ndarray, tuple[int, object]):
+        pipeline = make_pipeline()
+        _ = pipeline | beam.Create([1]) | "Bad" >> beam.Map(lambda one: one).with_output_types(hint)
+        assert [name.split(".")[0].split("/")[-1].lstrip("0123456789") for name, _ in strangers(pipeline)] == ["Bad"]
+
+
+class _Recorded(beam.Pipeline):
+    """Looks at its own graph before it runs."""
+
+    found: ClassVar[list] = []
+
+    def run(self, *args, **kwargs):
+        self.found.append(list(strangers(self)))
+        return super().run(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("aggregator", "per_shard"), [(DawidSkene(tol=0.1), 9), (GLAD(tol=0.1), 5)], ids=name_of)
+def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, aggregator, per_shard):
+    annotations, _ = crowd()
+    _Recorded.found.clear()
+    on_beam.aggregate(
+        annotations,
+        aggregator,
+        make_pipeline=lambda: _Recorded(options=PipelineOptions(["--runner=FnApiRunner"])),
+        folder=str(tmp_path),
+        max_annotations=100,
+        iterations_per_pipeline=1,
+        max_shard_bytes=shard_bytes(aggregator, per_shard),
+    )
+    assert len(_Recorded.found) >= 2
+    assert not any(_Recorded.found)
+
+
+@every_cut
+@every_transform
+def test_what_workers_call_goes_to_them(name, max_shard_bytes):
+    seen = _Seen()
+    graph(name, max_shard_bytes).visit(seen)
+    assert len(seen.functions) > 5
+    for function in seen.functions:
+        again = pickler.loads(pickler.dumps(function))
+        assert type(again).__name__ == type(function).__name__
+        assert vars(again).keys() == vars(function).keys()
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "glad"])
+def test_the_graph_of_many_annotators_is_as_small(name):
+    few, many = (graph(name, ALL, number).to_runner_api().ByteSize() for number in (9, 1000))
+    assert many < few + 2000
+
+
+def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
+    annotations, _ = crowd(num_annotators=1000)
+    aggregator = DawidSkene(tol=1.0, diagonal=0)
+    sizes = []
+
+    class Sized(beam.Pipeline):
+        def run(self, *args, **kwargs):
+            sizes.append(self.to_runner_api().ByteSize())
+            return super().run(*args, **kwargs)
+
+    initial = np.random.default_rng(0).dirichlet(np.ones(4), size=(1000, 4))  # 128 KB that do not pack
+    for max_shard_bytes in (ALL, 500 * 128):  # in the second shard there are no annotations
+        result = on_beam.aggregate(
+            annotations,
+            aggregator,
+            initial=initial,
+            make_pipeline=lambda: Sized(options=PipelineOptions(["--runner=FnApiRunner"])),
+            folder=str(tmp_path),
+            iterations_per_pipeline=2,
+            max_shard_bytes=max_shard_bytes,
+        )
+        assert_same(result, aggregator.fit(annotations, initial=initial))
+        np.testing.assert_allclose(result.confusions[-1], 0.25)  # so nothing is left of where they began
+    assert len(sizes) >= 3
+    assert max(sizes) < 100_000
+
+
+def test_a_step_that_went_to_a_worker_does_what_it_did():
+    annotations, gold = crowd()
+    method = method_of(DawidSkene(), 9, 4)
+    items = [beam_steps.Item(block) for block in blocks_of(annotations, gold, 50)]
+
+    def counted(step):
+        step.start_bundle()
+        for item in items:
+            list(step.process(item))
+        return next(step.finish_bundle()).value[1].parts[0].rows
+
+    step = beam_steps.First(method, False, 1)
+    expected = counted(step)
+    assert expected.sum() == pytest.approx(len(annotations))
+    np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
+
+
+# === Checkpoints ===
+
+
+class KilledError(Exception):
+    """What stands for a crash between two pipelines."""
+
+
+def pipelines_until(limit):
+    """A maker of pipelines that crashes after so many."""
+    made = []
+
+    def make():
+        if len(made) == limit:
+            raise KilledError
+        made.append(None)
+        return make_pipeline()
+
+    make.made = made
+    return make
+
+
+def fit_in_steps(annotations, folder, make, aggregator, **options):
+    return on_beam.aggregate(
+        annotations, aggregator, make_pipeline=make, folder=str(folder), iterations_per_pipeline=2, **options
+    )
+
+
+RESUMED = {
+    "all": (DawidSkene(tol=1e-4), None),
+    "task states": (GLAD(tol=2e-4), None),
+    "task states and shards": (GLAD(tol=2e-4), 3),
+}
+
+
+@pytest.mark.parametrize("case", RESUMED)
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
+    annotations, _ = crowd()
+    aggregator, per_shard = RESUMED[case]
+    options = {"max_annotations": 60, "max_shard_bytes": shard_bytes(aggregator, per_shard or 9)}
+    expected = aggregator.fit(annotations)
+    assert expected.num_iterations > 4  # more than two pipelines of two
+    with pytest.raises(KilledError):
+        fit_in_steps(annotations, tmp_path, pipelines_until(2), aggregator, **options)
+    names = sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("items-"))
+    assert names[-1] == "checkpoint-000002.manifest"
+    assert all(name.startswith("checkpoint-000002") for name in names)
+    assert sum("annotators" in name for name in names) == (3 if per_shard else 1)
+    assert any("tasks" in name for name in names) == ("task states" in case)
+    rest = pipelines_until(None)
+    assert_same(fit_in_steps(annotations, tmp_path, rest, aggregator, **options), expected)
+    finds = "shards" in case  # else the last one finds the posteriors, too
+    assert len(rest.made) == -(-(expected.num_iterations + 1) // 2) - 2 + finds
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_until(limit, name):
+    """`write_value`, but for the limit-th file of a name, at which the worker dies with half of it written."""
+    write, written = beam_files.write_value, []
+
+    def write_or_die(path, value):
+        if name in path:
+            written.append(path)
+            if len(written) == limit:
+                with open(f"{path}.0123abcd", "wb") as file:
+                    file.write(b"half")
+                raise KilledError
+        return write(path, value)
+
+    return write_or_die
+
+
+@pytest.mark.parametrize(("dies_at", "per_shard"), [("tasks", 5), ("posteriors", 5), ("posteriors", 9)])
+def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at, per_shard):
+    annotations, _ = crowd()
+    aggregator = GLAD(tol=5e-3)
+    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, per_shard)}
+    expected = aggregator.fit(annotations)
+    # in the second pipeline, or the last: a checkpoint is two files of annotators, two of tasks, one manifest
+    limit = {"tasks": 3, "posteriors": 2}[dies_at]
+    with monkeypatch.context() as patch:
+        patch.setattr(beam_steps, "write_value", write_until(limit, dies_at))
+        with pytest.raises(Exception, match="KilledError"):
+            fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
+    manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
+    # with one shard the last checkpoint and the posteriors are made in one pipeline, in any order
+    assert len(manifests) == 1 or (per_shard == 9 and len(manifests) == 2)
+    assert (manifests == ["checkpoint-000001.manifest"]) == (dies_at != "posteriors") or per_shard == 9
+    assert_same(fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options), expected)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", ["settings", "data", "gold", "shards", "method"])
+def test_a_checkpoint_of_something_else_is_refused(tmp_path, other):
+    annotations, gold = crowd()
+    with pytest.raises(KilledError):
+        fit_in_steps(annotations, tmp_path, pipelines_until(1), DawidSkene())
+    arguments = {"annotations": annotations, "aggregator": DawidSkene(), "gold": None}
+    changed = {
+        "settings": ("aggregator", DawidSkene(prior=0.5)),
+        "data": ("annotations", simulated_crowd()[0]),
+        "gold": ("gold", gold),
+        "shards": ("max_shard_bytes", 500),
+        "method": ("aggregator", IBCC()),
+    }
+    name, value = changed[other]
+    arguments[name] = value
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        on_beam.aggregate(**arguments, make_pipeline=make_pipeline, folder=str(tmp_path))
+
+
+def test_a_checkpoint_of_as_many_shards_of_another_size_is_refused(tmp_path):
+    annotations, _ = crowd()  # nine annotators
+    aggregator = DawidSkene()
+    five_and_four, eight_and_one = (shard_bytes(aggregator, number) for number in (5, 8))
+    with pytest.raises(KilledError):
+        fit_in_steps(annotations, tmp_path, pipelines_until(1), aggregator, max_shard_bytes=five_and_four)
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, max_shard_bytes=eight_and_one)
+
+
+def test_a_fit_that_begins_elsewhere_does_not_go_on_from_a_checkpoint(tmp_path):
+    annotations, _ = crowd()
+    initial = DawidSkene(prior=1.0).warm_start(annotations, np.full((9, 4, 4), 0.25))
+
+    def fit(make, initial):
+        on_beam.fit(
+            lambda pipeline: pipeline | beam.Create(blocks_of(annotations)),
+            DawidSkene(),
+            *(9, 4),
+            make_pipeline=make,
+            folder=str(tmp_path),
+            initial=initial,
+            iterations_per_pipeline=1,
+        )
+
+    with pytest.raises(KilledError):
+        fit(pipelines_until(1), None)
+    with pytest.raises(ConfigError, match="checkpoint of other data or settings"):
+        fit(make_pipeline, initial)
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    annotations, _ = crowd()
+    aggregator = DawidSkene(max_iter=np.int64(9), tol=np.float32(0.05), seed=np.int32(1), num_starts=np.uint8(1))
+    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
+    assert_same(result, aggregator.fit(annotations))
+
+
+def test_posteriors_that_another_call_left_are_not_read(tmp_path):
+    """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
+    annotations, _ = crowd()
+    aggregator = IBCC(tol=0.05)
+    left = beam_steps.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
+    beam_steps.write_posteriors(left, beam_files.Folder(str(tmp_path)))
+    assert [path.name for path in tmp_path.iterdir()] == ["posteriors-000000000005.bin"]
+    result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
+    assert_same(result, aggregator.fit(annotations))
+    assert list(tmp_path.iterdir()) == []
+
+
+def checkpoint(folder, number):
+    """Writes files as of a checkpoint of two shards and two blocks; gives their names."""
+    paths = [folder.shard(number, 0), folder.shard(number, 1), folder.tasks(number, 0), folder.tasks(number, 30)]
+    for path in (*paths, folder.manifest(number)):
+        beam_files.write_value(path, (number,))
+    return paths
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+@pytest.mark.parametrize("order", [1, -1], ids=["forwards", "backwards"])
+def test_a_kill_in_the_midst_of_cleaning_leaves_a_whole_checkpoint_or_none(tmp_path, monkeypatch, order, at_the_end):
+    """Whatever file was the last to go, and in whatever order a file system removes them."""
+    delete = beam_files.FileSystems.delete
+    for limit in range(20):
+        folder = beam_files.Folder(str(tmp_path / str(limit)))
+        files = {number: checkpoint(folder, number) for number in (1, 2)}
+        for path in (folder.item(0), folder.posteriors(0), folder.manifest(2) + ".0123", folder.shard(1, 0) + ".0123"):
+            beam_files.write_value(path, None)
+        gone = []
+
+        def delete_some(paths, gone=gone, limit=limit):
+            for path in paths[::order]:
+                if len(gone) == limit:
+                    raise KilledError
+                delete([path])
+                gone.append(path)
+
+        killed = False
+        with monkeypatch.context() as patch:
+            patch.setattr(beam_files.FileSystems, "delete", delete_some)
+            try:
+                folder.clean(None if at_the_end else 2)
+            except KilledError:
+                killed = True
+        last = folder.last_manifest()
+        assert last in ((0, 1, 2) if at_the_end else (2,))
+        assert all(beam_files.read_value(path) == (last,) for path in files.get(last, ()))
+        if not killed:
+            break
+        folder.clean(None if at_the_end else 2)
+    assert limit > 5
+    names = sorted(path.name for path in (tmp_path / str(limit)).iterdir())
+    assert names == (
+        []
+        if at_the_end
+        else sorted(
+            path.rsplit("/")[-1]
+            for path in (
+                *files[2],
+                folder.manifest(2),
+                folder.manifest(2) + ".0123",
+                folder.item(0),
+                folder.posteriors(0),
+            )
+        )
+    )
+
+
+def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path, monkeypatch):
+    """As on HDFS; a runner may do again what a worker has done."""
+    rename = beam_files.FileSystems.rename
+
+    def rename_to_free_names(sources, targets):
+        if any(beam_files.FileSystems.exists(target) for target in targets):
+            raise beam_files.BeamIOError("taken")
+        rename(sources, targets)
+
+    monkeypatch.setattr(beam_files.FileSystems, "rename", rename_to_free_names)
+    path = str(tmp_path / "value.bin")
+    for number in range(3):
+        beam_files.write_value(path, number)
+        assert beam_files.read_value(path) == number
+    assert [path.name for path in tmp_path.iterdir()] == ["value.bin"]
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "per_shard"),
+    [(DawidSkene(max_iter=2), 9), (GLAD(max_iter=2), 5)],
+    ids=name_of,
+)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_several_blocks_may_be_empty(tmp_path, aggregator, per_shard):
+    annotations, _ = crowd()
+    expected = aggregator.fit(annotations)
+    empty = [Block([], [], [])] * 2
+    for blocks in ([*empty, *blocks_of(annotations, None, 100), *empty], empty):
+        run = on_beam.fit(
+            lambda pipeline, blocks=blocks: pipeline | beam.Create(blocks),
+            aggregator,
+            *(9, 4),
+            make_pipeline=make_pipeline,
+            folder=str(tmp_path),
+            iterations_per_pipeline=3,
+            max_shard_bytes=shard_bytes(aggregator, per_shard),
+        )
+        if len(blocks) > 2:
+            np.testing.assert_allclose(run.history, expected.history)
+    assert list(tmp_path.iterdir()) == []
+    assert np.isfinite(run.history).all()
+
+
+def test_half_written_files_are_not_read(tmp_path):
+    annotations, _ = crowd()
+    for name in ("checkpoint-000001.manifest.0123", "checkpoint-000001-annotators-000000.bin.0123"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / "posteriors-000000000000.bin.0123").write_bytes(b"half")
+    (tmp_path / "mine.txt").write_text("not touched")
+    aggregator = DawidSkene(tol=0.1)
+    result = on_beam.aggregate(annotations, aggregator, make_pipeline=make_pipeline, folder=str(tmp_path))
+    assert_same(result, aggregator.fit(annotations))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("aggregator", [GLAD(tol=0.01), MajorityVote()], ids=name_of)
+def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
+    annotations, gold = crowd()
+    expected = aggregator.fit(annotations, gold=gold)
+    run = on_beam.fit(
+        lambda pipeline: pipeline | beam.Create(blocks_of(annotations, gold, 50)),
+        aggregator,
+        annotations.num_annotators,
+        annotations.num_classes,
+        make_pipeline=make_pipeline,
+        folder=str(tmp_path),
+        iterations_per_pipeline=3,
+        max_shard_bytes=shard_bytes(aggregator, 4),
+    )
+    np.testing.assert_allclose(run.history, expected.history)
+    assert run.converged
+    if isinstance(aggregator, GLAD):
+        np.testing.assert_allclose(run.params.alpha, expected.reliability)
+    else:
+        np.testing.assert_allclose(run.params.confusions, expected.confusions)
+
+
+def test_a_block_that_is_cut_short_is_an_error(tmp_path):
+    path = tmp_path / "block.bin"
+    size = len(beam_values.encode(beam_values.Item(blocks_of(crowd()[0])[0])))
+    beam_files.write_value(str(path), beam_values.Item(blocks_of(crowd()[0])[0]))
+    reader = beam_files.Reader()
+    first = reader.read(str(path), size).block
+    np.testing.assert_array_equal(first.labels, reader.read(str(path), size).block.labels)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=f"ends after {size - 9:,} bytes of {size:,}"):
+        reader.read(str(path), size)
+
+
+# === Engines ===
+
+ENGINES = {
+    "many threads": ["--direct_running_mode=multi_threading", "--direct_num_workers=2"],
+    "many processes": ["--direct_running_mode=multi_processing", "--direct_num_workers=2"],
+    "job service": ["--runner=PortableRunner", "--job_endpoint=embed", "--environment_type=LOOPBACK"],
+}
+
+
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+@every_engine
+def test_workers_of_other_kinds_fit_the_same(tmp_path, engine):
+    annotations, gold = crowd()
+    aggregator = DawidSkene(tol=0.05, num_starts=2)
+    run = on_beam.fit(
+        lambda pipeline: pipeline | beam.Create(blocks_of(annotations, gold, 60)),
+        aggregator,
+        *(9, 4),
+        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
+        folder=str(tmp_path),
+        iterations_per_pipeline=3,
+    )
+    expected = aggregator.fit(annotations, gold=gold)
+    np.testing.assert_allclose(run.history, expected.history)
+    np.testing.assert_allclose(run.params.confusions, expected.confusions, atol=1e-6)
+
+
+@pytest.mark.slow
+@every_engine
+def test_workers_of_other_kinds_find_the_same_in_shards(tmp_path, engine):
+    annotations, gold = crowd()
+    aggregator = GLAD(tol=1.0)
+    result = on_beam.aggregate(
+        annotations,
+        aggregator,
+        gold=gold,
+        make_pipeline=lambda: make_pipeline(*ENGINES[engine]),
+        folder=str(tmp_path),
+        max_annotations=60,
+        iterations_per_pipeline=2,
+        max_shard_bytes=shard_bytes(aggregator, 5),
+    )
+    assert_same(result, aggregator.fit(annotations, gold=gold))
+
+
+# === What is refused ===
+
+
+def test_what_beam_cannot_do_is_refused(tmp_path):
+    annotations, _ = crowd()
+    common = {"make_pipeline": make_pipeline, "folder": str(tmp_path)}
+    with pytest.raises(DataError, match="posteriors"):
+        on_beam.aggregate(annotations, GLAD(), initial=np.full((9, 4, 4), 0.25), **common)
+    with pytest.raises(ConfigError, match="max_shard_bytes"):
+        on_beam.aggregate(annotations, DawidSkene(), max_shard_bytes=0, **common)
+    with pytest.raises(ConfigError, match="threads_per_worker"):
+        on_beam.aggregate(annotations, DawidSkene(), threads_per_worker=0, **common)
+    with pytest.raises(ConfigError, match="takes no `initial`"):
+        on_beam.aggregate(annotations, MajorityVote(), initial=np.full((9, 4, 4), 0.25), **common)
+    for name in ("a[1]", "a*", "a?"):
+        with pytest.raises(ConfigError, match=r"none of \*, \? and \["):
+            on_beam.aggregate(annotations, DawidSkene(), make_pipeline=make_pipeline, folder=str(tmp_path / name))
+    with pytest.raises(ConfigError, match="str does not run on Beam"):
+        on_beam.aggregate(annotations, "dawid-skene", **common)
+    with pytest.raises(ConfigError, match="iterations_per_pipeline"):
+        on_beam.aggregate(annotations, DawidSkene(), iterations_per_pipeline=0, **common)
+
+
+def test_the_local_engine_does_not_import_beam():
+    code = "import sys, crowdzoo.aggregation; print({'apache_beam', 'pandas', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

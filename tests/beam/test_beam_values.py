@@ -1,0 +1,441 @@
+import contextlib
+import math
+import struct
+
+import numpy as np
+import pytest
+
+from crowdzoo import DataError
+from crowdzoo.aggregation.classes.glad import Abilities
+from crowdzoo.aggregation.classes.ibcc import Beliefs, Priors
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.right_wrong import Cells
+from crowdzoo.aggregation.engine.run import Run
+
+pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
+
+from apache_beam import coders
+from apache_beam.internal import pickler
+
+from crowdzoo.beam import values as beam_values
+from crowdzoo.beam.values import (
+    KINDS,
+    BlockPosteriors,
+    Item,
+    Parcel,
+    Request,
+    ShardRows,
+    ShardStep,
+    State,
+    Step,
+    StoredBlock,
+    Sums,
+    Tally,
+    ValueCoder,
+    decode,
+    encode,
+)
+
+RNG = np.random.default_rng(5)
+
+
+def values():
+    """At least one of each kind, as the methods send it, and one with little or nothing in it."""
+    block = Block([7, 3, 3, 5, 7], [0, 4, 2, 0, 1], [1, 0, 0, 2, 1], gold=[-1, 2, -1])
+    wide = Block([0, 1], [3, 5], [2, 300], tasks=[0, 1, 2])  # labels in 32 bits, tasks that count up, one of them idle
+    nothing = Block([], [], [], gold=[])
+    confusions = np.log(RNG.dirichlet([1, 1, 1], size=(4, 3)))
+    params = Params(confusions.transpose(0, 2, 1), np.log([0.5, 0.25, 0.25]))  # a view that is not in C order
+    counts = Counts(RNG.random((4, 3, 3)), np.array([3.0, 1.0, 0.0]), -4.5, 12)
+    rows = ShardRows(2, (RNG.random((2, 3, 3)), None), np.array([0, 4]))
+    nobody = ShardRows(0, (np.zeros((0, 2)),))
+    tally = Tally(RNG.random((4, 2)), np.array([1.0, -np.inf, np.nan, -0.0]))
+    sums = Sums((tally, None))
+    run = Run(np.array([0.5, 0.5]), (-7.25, -6.5), -6.0, True, True)
+    item = Item(block, np.array([0, 1, 2, 4]), RNG.random((2, 3)), RNG.random((3, 3)))
+    beliefs = Beliefs(counts, Priors(1.0, 3.0, 1.0), params, 2.5)
+    return [
+        block,
+        wide,
+        nothing,
+        counts,
+        params,
+        Params(np.zeros((0, 3, 3)), np.zeros(3)),
+        run,
+        Run(params),
+        Run(beliefs, (-3.0,)),
+        BlockPosteriors(np.arange(3), RNG.random((3, 2)), np.array([1, 0, 1])),
+        BlockPosteriors(np.zeros(0, np.int64), np.zeros((0, 2)), np.zeros(0, np.int64), np.zeros(0), -3.5),
+        item,
+        Item(nothing),
+        Item(StoredBlock("folder/items-000001.bin", 2**33, -1), np.array([3, 4])),
+        StoredBlock("ä.bin", 0, 2**40),
+        tally,
+        sums,
+        Sums((tally,), State((run,), (), (-0.5,))),
+        State((run, Run(np.zeros(2))), (RNG.random((4, 2)), np.zeros((0, 2)))),
+        State((run,)),
+        rows,
+        nobody,
+        Request(-1, np.arange(3, 9)),
+        Request(2**40, np.zeros(0, np.int64)),
+        Parcel(item),
+        Parcel(rows),
+        Parcel(Request(3, np.array([5]))),
+        Step(),
+        Step(4, item, sums, (rows, nobody)),
+        ShardStep(rows, sums),
+        ShardStep(answer=nobody, key=12),
+        Cells(np.log([0.9, 0.5]), np.log([0.1, 0.5]), np.array([0.5, 0.5])),
+        Abilities(np.array([1.5, -0.25]), np.array([0.5, 0.5])),
+        Priors(1.0, 3.0, 0.5),
+        beliefs,
+    ]
+
+
+VALUES = values()
+NAMES = [f"{number} {type(value).__name__}" for number, value in enumerate(VALUES)]
+every_value = pytest.mark.parametrize("value", VALUES, ids=NAMES)
+
+
+def fields_of(value):
+    return next(names for kind, names in KINDS if kind is type(value))
+
+
+def assert_same(left, right):
+    """Alike to the last bit."""
+    assert type(left) is type(right)
+    if isinstance(left, np.ndarray):
+        assert left.dtype == right.dtype
+        assert left.shape == right.shape
+        assert left.tobytes() == right.tobytes()
+    elif isinstance(left, tuple):
+        assert len(left) == len(right)
+        for one, other in zip(left, right, strict=True):
+            assert_same(one, other)
+    elif isinstance(left, float):
+        assert struct.pack("d", left) == struct.pack("d", right)
+    elif type(left) in dict(KINDS):
+        for name in fields_of(left):
+            assert_same(getattr(left, name), getattr(right, name))
+    else:
+        assert left == right
+
+
+def arrays_of(value):
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from arrays_of(part)
+    elif type(value) in dict(KINDS):
+        for name in fields_of(value):
+            yield from arrays_of(getattr(value, name))
+
+
+# === There and back ===
+
+
+def test_there_is_an_example_of_each_kind():
+    assert {type(value) for value in VALUES} == {kind for kind, _ in KINDS}
+
+
+@every_value
+def test_a_value_comes_back_as_it_was(value):
+    assert_same(decode(encode(value)), value)
+
+
+@every_value
+def test_the_coder_that_beam_finds_brings_a_value_back(value):
+    coder = coders.registry.get_coder(type(value))
+    assert coder == ValueCoder(type(value))
+    assert_same(coder.decode(coder.encode(value)), value)
+    group = coders.TupleCoder([coders.VarIntCoder(), coders.IterableCoder(coder)])
+    key, parts = group.decode(group.encode((-3, [value, value])))
+    assert key == -3
+    assert_same(tuple(parts), (value, value))
+
+
+@every_value
+def test_decoded_arrays_are_their_owners_alone(value):
+    data = encode(value)
+    kept = bytes(data)
+    one, other = decode(data), decode(data)
+    for array in arrays_of(one):
+        assert array.flags.writeable
+        assert array.flags.aligned
+        assert array.flags.c_contiguous
+        array.reshape(-1).view(np.uint8)[:] = 1
+        assert_same(decode(data), value)
+        assert_same(other, value)
+    assert data == kept
+
+
+def test_arrays_of_one_value_share_no_memory():
+    tally = decode(encode(Tally(np.zeros((3, 2)), np.zeros(4))))
+    tally.rows[:] = 1
+    assert (tally.common == 0).all()
+
+
+@every_value
+def test_equal_values_have_equal_bytes(value):
+    again = decode(encode(value))
+    assert encode(again) == encode(value)
+    assert ValueCoder(type(value)).is_deterministic()
+
+
+PLAIN = {
+    "nothing": None,
+    "true": True,
+    "false": False,
+    "zero": 0,
+    "negative": -3,
+    "smallest": -(2**63),
+    "largest": 2**63 - 1,
+    "float": 0.1,
+    "minus zero": -0.0,
+    "infinity": math.inf,
+    "minus infinity": -math.inf,
+    "not a number": math.nan,
+    "text": "Dawid–Skene ∑",
+    "no text": "",
+    "no parts": (),
+    "parts of parts": ((), (1, (None, ("a", np.arange(3.0), (2.5,)))), np.zeros((2, 0))),
+}
+
+
+@pytest.mark.parametrize("value", PLAIN.values(), ids=PLAIN)
+def test_what_values_are_made_of_comes_back(value):
+    assert_same(decode(encode(value)), value)
+
+
+ARRAYS = {
+    "of no dimension": np.array(2.5),
+    "of one element": np.array([7]),
+    "empty": np.zeros(0),
+    "empty in the middle": np.zeros((3, 0, 2), np.float32),
+    "special floats": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324]),
+    "truth values": np.array([True, False]),
+    "counting up": np.arange(3, 1000),
+    "counting up from below": np.arange(-2, 2),
+    "counting up to the largest": np.array([2**63 - 2, 2**63 - 1]),
+    "from end to end": np.array([-(2**63), 2**63 - 1]),
+    "over the end": np.array([2**63 - 1, -(2**63)]),
+    "counting in twos": np.arange(0, 10, 2),
+    "back at the end": np.array([0, 2, 1, 3]),
+    "counting up in 32 bits": np.arange(5, dtype=np.int32),
+    "counting up in a square": np.arange(4).reshape(2, 2),
+    **{f"of {code}": np.array([0, 1, 100]).astype(code) for code in beam_values.DTYPES},
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_arrays_come_back_to_the_bit(array):
+    back = decode(encode(("x", array)))[1]  # behind text, so that they do not start at a multiple of eight
+    assert_same(back, array)
+    assert back.flags.writeable
+    assert back.flags.aligned
+
+
+FOREIGN = {
+    "transposed": RNG.random((3, 4)).T,
+    "every other": np.arange(20.0)[::2],
+    "backwards": np.arange(5)[::-1],
+    "Fortran": np.asfortranarray(RNG.random((3, 4))),
+    "one value, repeated": np.broadcast_to(np.float64(3), (2, 3)),
+    "big-endian floats": np.array([1.5, -2.0], ">f8"),
+    "big-endian integers": np.array([1, 2, 3], ">i8"),
+    "big-endian halves": np.array([1, -2], ">i2"),
+}
+
+
+@pytest.mark.parametrize("array", FOREIGN.values(), ids=FOREIGN)
+def test_arrays_of_any_layout_have_the_bytes_of_the_usual_one(array):
+    usual = np.array(array, array.dtype.newbyteorder("="), order="C")
+    assert encode(array) == encode(usual)
+    assert_same(decode(encode(array)), usual)
+
+
+def test_numbers_of_numpy_come_back_as_pythons():
+    value = (np.float64(0.5), np.int64(-4), np.uint8(3), np.bool_(True), np.bool_(False))
+    assert_same(decode(encode(value)), (0.5, -4, 3, True, False))
+
+
+def test_codes_that_count_up_take_no_space():
+    assert len(encode(np.arange(10**6))) < 50
+    assert len(encode(np.arange(0, 200, 2))) > 800
+
+
+# === What is refused ===
+
+
+class Sub(tuple):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({1, 2}, "set"),
+        ([1], "list"),
+        ({"a": 1}, "dict"),
+        (b"bytes", "bytes"),
+        (1j, "complex"),
+        (Sub((1, 2)), "Sub"),
+        (len, "builtin_function_or_method"),
+        ((1, (object(),)), "object"),
+        (Run(["not an array"]), "list"),
+        (np.array(["text"]), "<U4"),
+        (np.array([None]), "object"),
+        (np.array([1j]), "complex128"),
+        (np.zeros(2, [("a", "<i4")]), r"\[\('a', '<i4'\)\]"),
+        (np.array(["2020-01-01"], "datetime64[D]"), "datetime64"),
+    ],
+)
+def test_other_types_are_refused_by_name(value, name):
+    with pytest.raises(TypeError, match=f"{name}.* do(es)? not cross workers"):
+        encode(value)
+
+
+def test_a_coder_takes_its_own_kind_alone():
+    coder = ValueCoder(Sums)
+    with pytest.raises(TypeError, match=r"for Sums\. Received: State"):
+        coder.encode(State(()))
+    with pytest.raises(DataError, match="bytes of a State, not of a Sums"):
+        coder.decode(encode(State(())))
+
+
+def test_coders_are_equal_where_their_kinds_are():
+    assert ValueCoder(Sums) == ValueCoder(Sums)
+    assert hash(ValueCoder(Sums)) == hash(ValueCoder(Sums))
+    assert len({ValueCoder(kind) for kind, _ in KINDS}) == len(KINDS)
+    assert ValueCoder(Sums) != ValueCoder(State)
+    assert ValueCoder(Sums) != coders.VarIntCoder()
+    assert ValueCoder(Sums).to_type_hint() is Sums
+
+
+def test_a_coder_goes_to_workers():
+    for kind, _ in KINDS:
+        assert pickler.loads(pickler.dumps(ValueCoder(kind))) == ValueCoder(kind)
+
+
+@every_value
+def test_the_estimated_size_is_near(value):
+    real, estimate = len(encode(value)), ValueCoder(type(value)).estimate_size(value)
+    assert real / 3 < estimate < 3 * real
+
+
+def test_the_estimated_size_of_much_is_nearer():
+    tally = Tally(np.zeros((1000, 4)), np.zeros(2))
+    assert ValueCoder(Tally).estimate_size(tally) == pytest.approx(len(encode(tally)), rel=0.01)
+
+
+# === Damage ===
+
+
+@every_value
+def test_bytes_that_end_too_early_are_damaged(value):
+    data = encode(value)
+    for length in range(len(data)):
+        with pytest.raises(DataError, match=r"damaged|not the bytes"):
+            decode(data[:length])
+
+
+@every_value
+def test_bytes_that_go_on_are_damaged(value):
+    data = encode(value)
+    for rest in (b"\0", b"N\0\0\0", data):
+        with pytest.raises(DataError, match=f"go on where it ends: {len(rest)} more"):
+            decode(data + rest)
+
+
+def test_bytes_of_something_else_are_refused():
+    for data in (b"", b"CZ\x01", b"ZC\x01\x00N\0\0\0", b"\x80\x04N.", b"PAR1PAR1"):
+        with pytest.raises(DataError, match="not the bytes of a value"):
+            decode(data)
+
+
+def test_bytes_of_a_later_version_are_refused_by_number():
+    with pytest.raises(DataError, match=r"version 2; .* reads version 1"):
+        decode(b"CZ\x02\x00N\0\0\0")
+
+
+def put(data, place, value):
+    return data[:place] + struct.pack("<q", value) + data[place + 8 :]
+
+
+HUGE = (-1, -(2**63), 2**31, 2**40, 2**62, 2**63 - 1)
+FIRST = 8  # where the first number is, behind the head and what it is
+
+
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        (np.zeros((2, 3)), FIRST),
+        (np.zeros((2, 3)), FIRST + 8),
+        ("text", FIRST),
+        ((1, 2), FIRST),
+        ((), FIRST),
+        (np.arange(9), FIRST + 8),
+        (np.arange(9), FIRST + 16),
+    ],
+    ids=["rows", "columns", "text", "tuple", "no tuple", "last of range", "length of range"],
+)
+def test_a_damaged_length_is_no_matter_of_memory(value, place, number):
+    with pytest.raises(DataError):
+        decode(put(encode(value), place, number))
+
+
+def test_lengths_whose_product_wraps_around_are_damaged():
+    data = encode(np.zeros((2, 2)))
+    with pytest.raises(DataError, match="damaged"):
+        decode(put(put(data, FIRST, 2**32), FIRST + 8, 2**32))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"o\xff\0\0",  # a kind that is not in the list
+        b"a\xff\x01\0" + bytes(16),  # nor that array
+        b"a\x00\xff\0" + bytes(8 * 255 + 16),  # more dimensions than NumPy has
+        b"x\0\0\0",
+        b"s\0\0\0" + struct.pack("<q", 2) + b"\xff\xfe",  # not UTF-8
+        b"a\x04\x01\0" + struct.pack("<q", 2) + b"\1\2",  # a truth value of two
+        (b"t\0\0\0" + struct.pack("<q", 1)) * 100_000,  # deeper than Python goes
+    ],
+    ids=["kind", "type of array", "dimensions", "tag", "text", "truth", "depth"],
+)
+def test_nonsense_is_damaged(data):
+    with pytest.raises(DataError, match="damaged"):
+        decode(b"CZ\x01\x00" + data)
+
+
+@every_value
+def test_bytes_with_errors_decode_to_something_or_are_refused(value):
+    """Numbers may change unseen, as Beam and file systems have checksums; but nothing else is raised."""
+    rng = np.random.default_rng(len(encode(value)))
+    data = np.frombuffer(encode(value), np.uint8)
+    refused = 0
+    for flips in (1, 1, 1, 2, 5) * 60:
+        bad = data.copy()
+        bad[rng.integers(len(bad), size=flips)] ^= rng.integers(1, 256, size=flips).astype(np.uint8)
+        try:
+            decode(bad.tobytes())
+        except DataError:
+            refused += 1
+    assert refused > 10
+
+
+@every_value
+def test_an_error_in_any_byte_is_no_other_exception(value):
+    data = bytearray(encode(value))
+    for place in range(len(data)):
+        for bits in (0x01, 0x80, 0xFF):
+            data[place] ^= bits
+            with contextlib.suppress(DataError):
+                decode(bytes(data))
+            data[place] ^= bits
+    assert_same(decode(bytes(data)), value)

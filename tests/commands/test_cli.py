@@ -1,0 +1,264 @@
+"""The command line as a user meets it: exit codes, messages without tracebacks, files that come out."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo.aggregation import METHODS
+from crowdzoo.commands import main as cli
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Annotations of 120 tasks by 6 annotators (the last one is wrong half of the time) and their instances."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 3, 120)
+    centres = np.array([[3.0, 0, 0], [0, 3, 0], [0, 0, 3]])
+    features = (centres[truth] + rng.normal(size=(120, 3))).astype(np.float32)
+    names = np.array(["ape", "bat", "cat"])
+    rows = []
+    for task in range(120):
+        for annotator in rng.choice(6, 3, replace=False):
+            wrong = rng.random() < (0.5 if annotator == 5 else 0.1)
+            rows.append((f"t{task}", f"a{annotator}", names[rng.integers(0, 3) if wrong else truth[task]]))
+    with open(folder / "annotations.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
+    table = {
+        "task": [f"t{task}" for task in range(120)],
+        "features": list(features),
+        "gold": names[truth],
+        "split": np.where(np.arange(120) < 90, "train", "eval"),
+    }
+    pq.write_table(pa.table(table), folder / "instances.parquet")
+    return folder
+
+
+def run(*words) -> int:
+    return cli.main([str(word) for word in words])
+
+
+def test_no_command_and_unknown_words_exit_with_2(capsys):
+    for words in ([], ["agregate"], ["aggregate", "x.csv"], ["serve", "x", "--rest-port", "99999"]):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(words)
+        assert stopped.value.code == 2
+        assert "usage: crowdzoo" in capsys.readouterr().err
+
+
+def test_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("crowdzoo 0.")
+
+
+def test_an_error_is_one_message_without_a_traceback(tmp_path):
+    words = [sys.executable, "-m", "crowdzoo", "aggregate", "nowhere.csv", "--out", str(tmp_path / "out")]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.startswith("crowdzoo: ")
+    assert "nowhere.csv" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+    for place in (["--debug", *words[3:]], [*words[3:], "--debug"]):
+        shown = subprocess.run([*words[:3], *place], capture_output=True, text=True, cwd=tmp_path)
+        assert "Traceback" in shown.stderr
+        assert shown.returncode == 1
+
+
+def test_what_was_not_foreseen_is_said_without_a_traceback(monkeypatch, capsys):
+    def fail(arguments):
+        raise RuntimeError("the disk is tired")
+
+    monkeypatch.setitem(cli.COMMANDS, "datasets", (cli.COMMANDS["datasets"][0], fail, "x"))
+    assert run("datasets") == 1
+    message = capsys.readouterr().err
+    assert "the disk is tired" in message
+    assert "--debug" in message
+
+
+def test_an_interruption_is_said_and_exits_with_130(monkeypatch, capsys):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(cli.COMMANDS, "datasets", (cli.COMMANDS["datasets"][0], interrupt, "x"))
+    assert run("datasets") == 130
+    assert capsys.readouterr().err == "crowdzoo: interrupted\n"
+
+
+def test_a_file_that_the_system_refuses_is_named(monkeypatch, capsys):
+    def fail(arguments):
+        raise OSError(28, "No space left on device", "out/tasks.parquet")
+
+    monkeypatch.setitem(cli.COMMANDS, "datasets", (cli.COMMANDS["datasets"][0], fail, "x"))
+    assert run("datasets") == 1
+    assert capsys.readouterr().err == "crowdzoo: out/tasks.parquet: No space left on device\n"
+
+
+def test_a_missing_extra_is_named(monkeypatch, capsys):
+    def fail(arguments):
+        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+
+    monkeypatch.setitem(cli.COMMANDS, "serve", (cli.COMMANDS["serve"][0], fail, "x"))
+    assert run("serve", "folder") == 1
+    assert "pip install 'crowdzoo[serving]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["dawid-skene", "majority-vote"])
+def test_aggregate_writes_labels_that_are_mostly_right(files, tmp_path, capsys, method):
+    assert run("aggregate", files / "annotations.csv", "--method", method, "--out", tmp_path / "out") == 0
+    assert "120" in capsys.readouterr().out
+    tasks = pq.read_table(tmp_path / "out" / "tasks.parquet").to_pandas().set_index("task")
+    gold = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
+    assert (tasks["label"] == gold.reindex(tasks.index)).mean() > 0.9
+
+
+def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(files, tmp_path, capsys):
+    (tmp_path / "filled").mkdir()
+    (tmp_path / "filled" / "mine.txt").write_text("keep")
+    cases = [
+        (("--method", "majority"), "'majority' is no aggregation method"),
+        (("--method", "majority-vote", "--max-iter", 3), "'max_iter' is no setting of majority-vote"),
+        (("--rejects", "r.csv"), "give both"),
+        (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1. Received: 'prior'"),
+        (("--set", "piror=1"), "'piror' is no setting of dawid-skene"),
+        (("--set", "prior=many"), "DawidSkene: prior is a number from 0 to 1e+09. Received: prior='many'"),
+        (("--use-gold",), "--use-gold takes the classes of --gold FILE"),
+    ]
+    for words, message in cases:
+        assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "new", *words) == 4
+        assert message in capsys.readouterr().err
+    assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "filled") == 4
+    assert "not empty" in capsys.readouterr().err
+    assert (tmp_path / "filled" / "mine.txt").read_text() == "keep"
+
+
+def test_aggregate_compares_with_gold_or_uses_it(files, tmp_path, capsys):
+    words = ("aggregate", files / "annotations.csv", "--method", "one-coin", "--set", "max_iter=7")
+    gold = ("--gold", files / "instances.parquet")
+    assert run(*words, *gold, "--out", tmp_path / "compared") == 0
+    accuracy = float(re.search(r"accuracy +(0\.\d+)", capsys.readouterr().out)[1])
+    assert 0.9 < accuracy < 1
+    assert run(*words, *gold, "--use-gold", "--out", tmp_path / "used") == 0
+    assert "tasks of known class" in capsys.readouterr().out
+    tasks = pq.read_table(tmp_path / "used" / "tasks.parquet").to_pandas().set_index("task")
+    truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
+    assert (tasks["label"] == truth.reindex(tasks.index)).all()
+
+
+def test_every_method_aggregates(files, tmp_path):
+    for method, kind in METHODS.items():
+        expected = 0 if getattr(kind, "max_classes", 3) >= 3 else 3
+        assert run("aggregate", files / "annotations.csv", "--method", method, "--out", tmp_path / method) == expected
+
+
+def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
+    out, picture = tmp_path / "out", tmp_path / "deep" / "q.png"
+    words = ("quality", files / "annotations.csv", "--out", out, "--format", "csv", "--bootstrap", 20, "--top", 2)
+    assert run(*words, "--seed", 3) == 0
+    shown = capsys.readouterr().out
+    assert "Krippendorff's alpha, nominal" in shown
+    assert "lowest spammer score" in shown
+    summary = json.loads((out / "summary.json").read_text())
+    assert f"{summary['krippendorff_alpha']['value']:.3f}" in shown
+    assert summary["aggregation"] == "dawid-skene"
+    with open(out / "annotators.csv", newline="") as file:
+        annotators = list(csv.DictReader(file))
+    worst = min(annotators, key=lambda row: float(row["spammer_score"]))
+    assert worst["annotator"] == "a5"  # wrong half of the time
+    listed = shown.split("lowest spammer score")[1].splitlines()
+    assert listed[3].split()[0] == "a5"
+    assert listed[5] == ""  # two lines, no more
+    assert not picture.exists()
+
+
+def test_quality_without_an_aggregate_and_with_a_picture(files, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "deep" / "q.png"
+    assert run("quality", files / "annotations.csv", "--method", "none", "--bootstrap", 0, "--plot", picture) == 0
+    shown = capsys.readouterr().out
+    assert "lowest agreement" in shown
+    assert "spammer" not in shown
+    assert " to " not in shown.split("alpha, nominal")[1].splitlines()[0]  # no interval
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+
+
+def test_quality_of_annotations_that_cannot_be_compared(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,ann,cat\n2,bob,dog\n2,,dog\n")
+    assert run("quality", tmp_path / "a.csv", "--method", "majority-vote", "--on-bad-rows", "reject",
+               "--rejects", tmp_path / "r.csv") == 0  # fmt: skip
+    shown = capsys.readouterr().out
+    assert "No alpha or kappa" in shown
+    assert re.search(r"rows left out +1\n", shown)
+
+
+def test_quality_refuses_before_it_works(files, tmp_path, capsys):
+    (tmp_path / "filled").mkdir()
+    (tmp_path / "filled" / "mine.txt").write_text("keep")
+    cases = [
+        (("--method", "majority"), "'majority' is no aggregation method"),
+        (("--out", tmp_path / "filled"), "not empty"),
+        (("--plot", tmp_path / "q.pdf"), "ends in .png"),
+        (("--rejects", "r.csv"), "give both"),
+    ]
+    for words, message in cases:
+        assert run("quality", files / "annotations.csv", *words) == 4
+        assert message in capsys.readouterr().err
+    for words in (("--bootstrap", "-1"), ("--seed", "-1"), ("--metric", "nominl"), ("--format", "xls")):
+        with pytest.raises(SystemExit) as stopped:
+            run("quality", files / "annotations.csv", *words)
+        assert stopped.value.code == 2
+
+
+def test_train_export_predict_end_to_end(files, tmp_path, capsys):
+    model = tmp_path / "model.keras"
+    words = ("train", files / "annotations.csv", files / "instances.parquet", "--out", model, "--epochs", 30)
+    assert run(*words, "--hidden", "16", "--learning-rate", "0.01") == 0
+    shown = capsys.readouterr().out
+    assert "held-out accuracy" in shown
+    assert json.loads((tmp_path / "model.names.json").read_text())["classes"] == ["ape", "bat", "cat"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.keras", "model.names.json"]
+    for version in ("1", "2"):  # in processes of their own: nothing is registered there by the training above
+        words = ("export", model, tmp_path / "served", "--warmup", files / "instances.parquet")
+        done = subprocess.run([sys.executable, "-m", "crowdzoo", *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip().endswith(version)
+    out = tmp_path / "predictions.csv"
+    assert run("predict", tmp_path / "served", files / "instances.parquet", "--out", out) == 0
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    gold = pq.read_table(files / "instances.parquet").to_pandas()["gold"]
+    assert [row["task"] for row in rows] == [f"t{task}" for task in range(120)]
+    assert np.mean([row["class"] == name for row, name in zip(rows, gold, strict=True)]) > 0.85
+
+
+def test_training_twice_with_one_seed_gives_one_model(files, tmp_path):
+    predictions = []
+    for name in ("one", "two"):
+        words = ("train", files / "annotations.csv", files / "instances.parquet", "--out", tmp_path / f"{name}.keras")
+        assert run(*words, "--epochs", 3, "--seed", 11, "--method", "dawid-skene") == 0
+        import keras
+
+        features = np.stack(pq.read_table(files / "instances.parquet")["features"].to_pylist()).astype(np.float32)
+        predictions.append(keras.saving.load_model(tmp_path / f"{name}.keras").predict(features, verbose=0))
+    np.testing.assert_array_equal(*predictions)
+
+
+def test_datasets_are_listed_shown_and_written(tmp_path, capsys):
+    assert run("datasets") == 0
+    assert "labelme" in capsys.readouterr().out
+    assert run("datasets", "labelme") == 0
+    assert "CC BY 4.0" in capsys.readouterr().out
+    assert run("datasets", "labelme", "--write", tmp_path / "data") == 0
+    assert {path.name for path in (tmp_path / "data").iterdir()} >= {"annotations.csv", "instances.parquet"}
+    assert run("datasets", "labelmee") in (3, 4)
+    assert "Did you mean 'labelme'" in capsys.readouterr().err

@@ -1,0 +1,222 @@
+"""What commands write, print and leave behind: outputs that are refused before the work, streams, warnings, SIGTERM."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crowdzoo.commands import main as cli
+from crowdzoo.commands.options import as_options
+
+ANNOTATIONS = "task,annotator,label\n1,ann,cat\n1,bob,dog\n2,ann,dog\n2,bob,dog\n"
+BAD = ANNOTATIONS + "3,,cat\n"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text(ANNOTATIONS)
+    Path("bad.csv").write_text(BAD)
+    Path("g.csv").write_text("task,gold\n1,cat\n")
+
+
+def crowdzoo(*words, **options):
+    """The command in a process of its own, as a shell starts it."""
+    return subprocess.run(
+        [sys.executable, "-m", "crowdzoo", *words], capture_output="stdout" not in options, text=True, **options
+    )
+
+
+def tree():
+    return {str(path): path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
+
+
+@pytest.mark.parametrize("name", ["d/my results", "Köln", "50%", "a[1]", "a:b"])
+def test_relative_outputs_take_any_name(name):
+    words = ["--on-bad-rows", "reject", "--rejects", f"{name}.csv"]
+    assert cli.main(["aggregate", "bad.csv", "--out", name, *words]) == 0
+    assert sorted(os.listdir(name)) == ["annotators.parquet", "summary.json", "tasks.parquet"]
+    words += ["--bootstrap", "0", "--out", f"{name} q", "--plot", f"{name}.png"]
+    assert cli.main(["quality", "bad.csv", *words]) == 0
+    assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert Path(f"{name}.csv").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--out", "."], "--out .: is the working directory"),
+        (["--out", "dangling"], "--out dangling: is a link to nowhere"),
+        (["--out", "a.csv"], "--out a.csv: is a file, not a folder"),
+        (["--out", "a.csv/b"], "a.csv is a file, not a folder"),
+        (["--out", "/proc/out"], "/proc cannot be written to"),
+        (["--rejects", "a.csv"], "--rejects a.csv: is also an input (a.csv)"),
+        (["--rejects", "g.csv", "--force"], "--rejects g.csv: is also an input (g.csv)"),
+        (["--rejects", "link", "--force"], "--rejects link: is also an input (g.csv)"),
+        (["--rejects", "bad.csv"], "--rejects bad.csv: exists and was not written by this command"),
+        (["--rejects", "/dev/null", "--force"], "--rejects /dev/null: is a device"),
+        (["--rejects", "dangling"], "--rejects dangling: is a link to nowhere"),
+        (["--rejects", "out/r.csv"], "--rejects out/r.csv: is inside --out out"),
+    ],
+)
+def test_outputs_that_would_destroy_something_are_refused_before_the_work(words, says, capsys, monkeypatch):
+    os.symlink("nowhere", "dangling")
+    os.symlink("g.csv", "link")
+    before = tree()
+    monkeypatch.setattr("crowdzoo.tables.annotations.Annotations.read", None)  # no work is done
+    words = ["aggregate", "a.csv", "--gold", "g.csv", "--on-bad-rows", "reject", "--out", "out", *words]
+    assert cli.main(words) == 4
+    assert says in capsys.readouterr().err
+    assert tree() == before
+
+
+def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
+    aggregate = ["aggregate", "bad.csv", "--on-bad-rows", "reject", "--rejects", "r.csv", "--out"]
+    assert cli.main([*aggregate, "out"]) == 0
+    assert cli.main([*aggregate, "out"]) == 4
+    assert "replace the earlier result with --force" in capsys.readouterr().err
+    assert cli.main([*aggregate, "out", "--force"]) == 0
+    assert cli.main([*aggregate, "out2"]) == 0  # r.csv was written by the command
+    Path("out/mine").touch()
+    assert cli.main([*aggregate, "out", "--force"]) == 4
+    Path("r.csv").write_text("mine")
+    assert cli.main([*aggregate, "out3"]) == 4
+    assert cli.main([*aggregate, "out3", "--force"]) == 0
+    assert Path("r.csv").read_text().startswith("file,row,column")
+
+    quality = ["quality", "a.csv", "--bootstrap", "0", "--plot", "q.png"]
+    assert cli.main([*quality, "--out", "q"]) == 0
+    assert cli.main(quality) == 0
+    assert cli.main([*quality, "--out", "q"]) == 4
+    assert cli.main([*quality, "--out", "q", "--format", "csv", "--force"]) == 0
+    assert sorted(os.listdir("q")) == ["annotators.csv", "classes.csv", "summary.json", "tasks.csv"]
+    for name in ("m.keras", "m.names.json"):
+        Path(name).write_text("mine")
+        assert cli.main(["train", "a.csv", "a.csv", "--out", "m.keras"]) == 4
+        Path(name).unlink()
+    Path("q.png").write_bytes(b"\x89PNG\r\n of somebody else")
+    assert cli.main(quality) == 4
+
+    datasets = ["datasets", "labelme", "--write", "data"]
+    assert [cli.main(words) for words in (datasets, datasets, [*datasets, "--force"])] == [0, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["aggregate", "a\0.csv", "--out", "o"], 2, "NUL"),
+        (["aggregate", "a.csv", "--out", "o", "--on-bad-rows", "reject", "--rejects", "r\0"], 2, "NUL"),
+        (["aggregate", "gs://b/a.csv", "--out", "o"], 2, "gs:// paths are not supported"),
+        (["aggregate", "a.csv", "--out", "o", "--max-iter", "9" * 5000], 2, "not an integer from 1 to 1,000,000,000"),
+        (["aggregate", "a.csv", "--out", "o", "--seed", str(2**63)], 2, "is not an integer from 0 to"),
+        (["aggregate", "a.csv", "--out", "o", "--tol", "nan"], 2, "is not a finite number"),
+        (["aggregate", "a.csv", "--out", "o", "--set", "prior=" + "[" * 10_000], 4, "nested too deep"),
+        (["aggregate", "a.csv", "--out", "o", "--set", "prior=" + "x" * 60_000], 4, "prior is a number"),
+        (["train", "a.csv", "a.csv", "--out", "m.keras", "--hidden", "9" * 30], 4, "whole numbers of 1 to 65,536"),
+        (["run", "x.yaml", "--set", "name=" + "[" * 10_000], 4, "not valid YAML"),
+        (["run", "x.yaml", "--set", "name={1: 2}"], 4, "not valid YAML"),
+        (["serve", "m", "--poll-seconds", "-1"], 2, "is not a finite number from 0.01 to"),
+    ],
+)  # fmt: skip
+def test_nonsense_values_are_refused_in_short(words, code, says, capsys):
+    with contextlib.ExitStack() as stack:
+        stopped = stack.enter_context(pytest.raises(SystemExit)) if code == 2 else None
+        assert cli.main(words) == code
+    assert stopped is None or stopped.value.code == code
+    message = capsys.readouterr().err.split("error: ")[-1]
+    assert says in message
+    assert len(message) < 300
+    assert sorted(os.listdir()) == ["a.csv", "bad.csv", "g.csv"]
+
+
+def test_messages_and_warnings_name_options(capsys):
+    assert cli.main(["aggregate", "bad.csv", "--out", "o"]) == 3
+    assert "leave them out with --on-bad-rows reject (and --rejects FILE" in capsys.readouterr().err
+    assert cli.main(["aggregate", "bad.csv", "--out", "o", "--on-bad-rows", "reject", "--set", "max_iter=1"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith("crowdzoo: warning: 1 row was left out, e.g. bad.csv, row 6")
+    assert said[1].startswith("crowdzoo: warning: Dawid-Skene did not converge")
+    assert "(--tol " in said[1]
+    assert "raise --max-iter" in said[1]
+
+
+def test_only_arguments_become_options():
+    options = {"on_bad_rows": "--on-bad-rows", "on_duplicate": "--on-duplicate", "tol": "--tol", "out": "--out"}
+    for message, shown in [
+        ("pass on_duplicate='first' or 'last'.", "pass --on-duplicate first or last."),
+        ("on_bad_rows is 'a'. Received: on_bad_rows='b'.", "--on-bad-rows is 'a'. Received: --on-bad-rows b."),
+        ("tol is positive. Received: tol=-1.", "--tol is positive. Received: --tol -1."),
+        ("runs/tol=1/a.csv: 'tol=2' is out of the classes; x.on_bad_rows", None),
+    ]:  # fmt: skip
+        assert as_options(message, options) == (shown or message)
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped():
+    Path("a.csv").write_text("task,annotator,label\n1,ann,Zürich\n", encoding="utf-8")
+    done = crowdzoo("aggregate", "a.csv", "--out", "o", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"label Z\xfcrich" in done.stdout
+
+
+def test_help_is_shown_in_any_encoding_and_long_values_are_not_repeated():
+    done = crowdzoo("aggregate", "--help", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    done = crowdzoo("aggregate", "a.csv", "--out", "o", "--scheme", "x" * 60_000)
+    assert done.returncode == 2
+    assert "invalid choice: 'xxx" in done.stderr
+    assert len(done.stderr) < 2000
+
+
+@pytest.mark.parametrize("words", [["--help"], ["datasets", "labelme"], ["aggregate", "a.csv", "--out", "o"]])
+def test_output_that_cannot_be_written_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = crowdzoo(*words, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr == "crowdzoo: standard output: No space left on device\n"
+
+
+def test_closed_streams_get_no_file_of_the_command():
+    done = crowdzoo("aggregate", "a.csv", "--out", "o", preexec_fn=lambda: os.close(1), stdout=None, stderr=-1)
+    assert done.returncode == 1
+    assert done.stderr == "crowdzoo: standard output is closed. Send it to /dev/null where it is not wanted.\n"
+    assert not Path("o").exists()
+    done = crowdzoo("aggregate", "bad.csv", "--out", "o", preexec_fn=lambda: os.close(2), stdout=-1)
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+# Says "ready" in the middle of a write of the command, and waits.
+SLOW = """
+import sys, time
+from crowdzoo.commands import main as cli
+from crowdzoo.aggregation import result_files
+
+def slow(*_, **__):
+    print("ready", flush=True)
+    time.sleep(60)
+
+result_files.json.dumps = slow
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_sigterm_leaves_no_temporary_file_and_is_one_line():
+    words = ["aggregate", "bad.csv", "--on-bad-rows", "reject", "--rejects", "new/r.csv", "--out", "deep/out"]
+    before = tree()
+    command = subprocess.Popen(
+        [sys.executable, "-c", SLOW, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert command.stdout.readline() == "ready\n"
+        assert len(tree()) > len(before)
+        command.send_signal(signal.SIGTERM)
+        _, errors = command.communicate(timeout=30)
+    finally:
+        command.kill()
+    assert (command.returncode, errors) == (143, "crowdzoo: terminated\n")
+    assert {name: text for name, text in tree().items() if not name.startswith("new")} == before
+    assert os.listdir("new") == ["r.csv"]  # reading was done

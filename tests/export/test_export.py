@@ -1,0 +1,388 @@
+"""Exported models: what is in the folder, and that TensorFlow alone can use it."""
+
+# ruff: noqa: E402
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("tensorflow_serving.apis")
+keras = pytest.importorskip("keras")
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from crowdzoo.errors import ConfigError, DataError, ServingError
+from crowdzoo.export.saved_model import REQUEST_FILES, WARMUP_FILE, export_model, load_and_predict, newest_version
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.feature_classifier import FeatureClassifier
+
+CLASSES = ["cat", "dog", "ünïcorn"]
+ANNOTATORS = ["ann", "bob", "7", "chloé"]
+D, K, R = 5, len(CLASSES), len(ANNOTATORS)
+
+
+def make_model(crowd=True, base=None):
+    keras.utils.set_random_seed(3)
+    if base is None:
+        base = FeatureClassifier(D, K, hidden=(8,), mean=np.arange(D), variance=np.full(D, 4.0))
+    layer = None
+    if crowd:
+        layer = CrowdsourcedLayer(R)
+        layer.build((None, K))
+        layer.set_weights([np.random.default_rng(0).normal(size=(R, K, K)).astype("float32")])
+    return CrowdModel(base, layer)
+
+
+def instances(n=6, seed=1):
+    return np.random.default_rng(seed).normal(size=(n, D)).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def exported(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "1"
+    return export_model(
+        model, path, classes=CLASSES, annotators=ANNOTATORS, name="pets", warmup_instances=instances(20),
+        model_card={"accuracy": np.float32(0.5), "per_class": np.array([0.25, 0.5, 0.75])},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def loaded(exported):
+    return tf.saved_model.load(str(exported))
+
+
+def test_serving_default_gives_what_predict_gives(model, loaded):
+    x = instances()
+    outputs = loaded.signatures["serving_default"](instances=tf.constant(x))
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-6)
+    np.testing.assert_array_equal(outputs["label"], expected.argmax(axis=1))
+    assert [name.decode() for name in outputs["class"].numpy()] == [CLASSES[k] for k in expected.argmax(axis=1)]
+
+
+def test_annotators_gives_the_named_annotators_label_distribution(model, loaded):
+    x = instances(5)
+    names = ["chloé", "ann", "7", "7", "bob"]
+    outputs = loaded.signatures["annotators"](instances=tf.constant(x), annotator=tf.constant(names))
+    kernel = model.crowd.get_weights()[0]
+    truth = model.predict(x, verbose=0)
+    logits = np.stack([truth[i] @ kernel[ANNOTATORS.index(name)] for i, name in enumerate(names)])
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(outputs["probabilities"], expected, atol=1e-6)
+    np.testing.assert_array_equal(outputs["label"], expected.argmax(axis=1))
+
+
+def test_an_unknown_annotator_is_an_error_that_names_it(loaded):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not among the 4 annotators.*zoe"):
+        loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann", "zoe"]))
+
+
+def test_as_many_names_as_instances_are_needed(loaded):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="as many names as instances"):
+        loaded.signatures["annotators"](instances=tf.constant(instances(2)), annotator=tf.constant(["ann"]))
+
+
+def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(model, exported):
+    x = instances(3)
+    script = """
+import importlib.abc, importlib.machinery, json, sys
+
+class Without(importlib.abc.MetaPathFinder):
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("keras", "tf_keras", "crowdzoo"):
+            return None
+        return self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
+for name in ("keras", "crowdzoo"):
+    try:
+        __import__(name)
+    except ImportError:
+        continue
+    raise SystemExit(name + " is there after all")
+import tensorflow as tf
+loaded = tf.saved_model.load(sys.argv[1])
+x = tf.constant(json.loads(sys.argv[2]))
+truth = loaded.signatures["serving_default"](instances=x)
+said = loaded.signatures["annotators"](instances=x, annotator=tf.constant(["ann"] * 3))
+print(json.dumps([truth["probabilities"].numpy().tolist(), said["probabilities"].numpy().sum(axis=1).tolist()]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script, str(exported), json.dumps(x.tolist())],
+        capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    truth, sums = json.loads(result.stdout.splitlines()[-1])
+    np.testing.assert_allclose(truth, model.predict(x, verbose=0), atol=1e-6)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
+
+
+def test_each_variable_is_written_once_and_the_optimizer_not_at_all(tmp_path):
+    model = make_model()
+    model.compile()
+    ids = np.zeros((6, 1), dtype="int64")
+    model.train_on_batch({"instances": instances(), "annotators": ids}, np.ones((6, 1), dtype="int64"))
+    path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    written = tf.train.load_checkpoint(str(path / "variables" / "variables")).get_variable_to_shape_map()
+    shapes = sorted(tuple(shape) for name, shape in written.items() if name != "_CHECKPOINTABLE_OBJECT_GRAPH")
+    # mean and variance, hidden kernel and bias, output kernel and bias, the annotators' matrices
+    assert shapes == sorted([(D,), (D,), (D, 8), (8,), (8, K), (K,), (R, K, K)])
+
+
+def test_a_base_without_crowd_layer_has_no_annotators_signature(tmp_path):
+    model = make_model(crowd=False)
+    path = export_model(model, tmp_path / "1", classes=CLASSES)
+    assert set(tf.saved_model.load(str(path)).signatures) == {"serving_default"}
+    assert not (path / REQUEST_FILES["annotators"]).exists()
+    np.testing.assert_allclose(
+        load_and_predict(path, instances())["probabilities"], model.predict(instances(), verbose=0), atol=1e-6
+    )
+
+
+def test_warm_up_requests_are_parsed_and_answered(model, exported, loaded):
+    records = tf.data.TFRecordDataset(str(exported / WARMUP_FILE)).as_numpy_iterator()
+    requests = [PredictionLog.FromString(record).predict_log.request for record in records]
+    found = []
+    for request in requests:
+        signature = request.model_spec.signature_name
+        inputs = {name: tf.constant(tf.make_ndarray(proto)) for name, proto in request.inputs.items()}
+        probabilities = loaded.signatures[signature](**inputs)["probabilities"].numpy()
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-6)
+        found.append((request.model_spec.name, signature, len(probabilities)))
+    assert found == [
+        ("pets", "serving_default", 1),
+        ("pets", "serving_default", 16),
+        ("pets", "annotators", 1),
+        ("pets", "annotators", 16),
+    ]
+    np.testing.assert_array_equal(tf.make_ndarray(requests[1].inputs["instances"]), instances(20)[:16])
+
+
+def test_the_json_requests_hold_the_first_warm_up_instance_exactly(exported):
+    request = json.loads((exported / REQUEST_FILES["serving_default"]).read_text())
+    np.testing.assert_array_equal(np.array(request["instances"], dtype="float32"), instances(20)[:1])
+    request = json.loads((exported / REQUEST_FILES["annotators"]).read_text())
+    assert request["signature_name"] == "annotators"
+    assert request["instances"][0]["annotator"] == "ann"
+
+
+def test_the_model_card_tells_classes_counts_signatures_and_what_was_added(exported):
+    card = json.loads((exported / "assets.extra" / "model_card.json").read_text())
+    assert card["name"] == "pets"
+    assert card["classes"] == CLASSES
+    assert card["num_annotators"] == R
+    assert card["num_parameters"] == 2 * D + D * 8 + 8 + 8 * K + K
+    assert card["signatures"]["annotators"]["inputs"] == {
+        "instances": {"dtype": "float32", "shape": [None, D]}, "annotator": {"dtype": "string", "shape": [None]}
+    }  # fmt: skip
+    assert card["accuracy"] == 0.5
+    assert card["per_class"] == [0.25, 0.5, 0.75]
+    assert "bob" not in json.dumps(card)
+
+
+def test_other_users_may_read_the_folder_and_nothing_is_left_beside_it(exported):
+    assert os.listdir(exported.parent) == ["1"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(exported.stat().st_mode) == 0o777 & ~umask
+
+
+def test_a_full_folder_is_refused_and_an_empty_one_is_used(tmp_path):
+    model = make_model(crowd=False)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept").write_text("mine")
+    with pytest.raises(ConfigError, match="is not empty"):
+        export_model(model, tmp_path / "full", classes=CLASSES)
+    assert os.listdir(tmp_path / "full") == ["kept"]
+    (tmp_path / "empty").mkdir()
+    export_model(model, tmp_path / "empty", classes=CLASSES)
+    assert newest_version(tmp_path / "empty") == tmp_path / "empty"
+
+
+class Subclassed(keras.Model):
+    """A base that is not functional: its input is known only from what it was called with."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(K, activation="softmax")
+
+    def call(self, inputs):
+        return self.dense(inputs)
+
+
+def test_a_subclassed_base_takes_the_shape_it_was_built_with(tmp_path):
+    base = Subclassed()
+    base(instances())
+    path = export_model(make_model(base=base), tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    expected = base.predict(instances(), verbose=0)
+    np.testing.assert_allclose(load_and_predict(path, instances())["probabilities"], expected, atol=1e-6)
+
+
+def test_a_base_on_images_takes_images(tmp_path):
+    base = keras.Sequential([
+        keras.Input((None, None, 3)), keras.layers.Conv2D(4, 3), keras.layers.GlobalAveragePooling2D(),
+        keras.layers.Dense(K, activation="softmax"),
+    ])  # fmt: skip
+    images = np.random.default_rng(0).random((2, 8, 7, 3)).astype("float32")
+    model = make_model(base=base)
+    path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, warmup_instances=images)
+    np.testing.assert_allclose(
+        load_and_predict(path, images)["probabilities"], base.predict(images, verbose=0), atol=1e-6
+    )
+
+
+def test_mixed_precision_answers_in_float32(tmp_path):
+    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax", dtype="mixed_float16")])
+    path = export_model(make_model(base=base), tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    assert load_and_predict(path, instances())["probabilities"].dtype == np.float32
+
+
+SEQUENCE_BASE = lambda: keras.Sequential([keras.Input((4, D)), keras.layers.Dense(K)])  # noqa: E731
+BROKEN = {
+    "too few classes": ({"classes": CLASSES[:2]}, "2 classes are named, the model has 3 outputs"),
+    "no classes": ({"classes": []}, "classes is empty"),
+    "a class twice": ({"classes": ["a", "b", "a"]}, "classes has 'a' twice"),
+    "too few annotators": ({"annotators": ["ann"]}, "1 annotators are named, the crowd layer has 4"),
+    "an annotator twice": ({"annotators": ["ann", "bob", 7, "7"]}, "annotators has '7' twice"),
+    "wrong warm-up shape": ({"warmup_instances": np.zeros((2, 9))}, r"shape \[2, 9\], the base takes \[None, 5\]"),
+    "no warm-up instance": ({"warmup_instances": np.zeros((0, D))}, r"shape \[0, 5\]"),
+    "NaN in warm-up": ({"warmup_instances": np.full((1, D), np.nan)}, "not finite"),
+    "card that is not JSON": ({"model_card": {"model": object()}}, "model_card cannot be written"),
+    "card with NaN": ({"model_card": {"accuracy": float("nan")}}, "model_card cannot be written"),
+    "card that contradicts": ({"model_card": {"classes": ["x"]}}, r"model_card\['classes'\]"),
+    "a base for sequences": ({"base": SEQUENCE_BASE}, r"the model's output is \[None, 4, 3\]"),
+    "an unbuilt base": ({"base": Subclassed}, "not built yet"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_cannot_be_exported_is_said_and_leaves_nothing(case, tmp_path):
+    changes, message = BROKEN[case]
+    arguments = {"classes": CLASSES, "annotators": ANNOTATORS, **changes}
+    make_base = arguments.pop("base", None)
+    model = make_model()
+    if make_base is not None:
+        model = CrowdModel(make_base())
+    with pytest.raises(ConfigError, match=message):
+        export_model(model, tmp_path / "1", **arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_with_a_weight_that_is_nan_is_refused_by_the_weights_name(tmp_path):
+    model = make_model()
+    bias = model.base.weights[-1]
+    bias.assign(np.full(bias.shape, np.nan))
+    with pytest.raises(DataError, match=rf"3 of the 3 numbers of weight '{bias.path}' are NaN or infinite"):
+        export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_backend_is_refused_with_a_way_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ConfigError, match="KERAS_BACKEND=tensorflow"):
+        export_model(make_model(crowd=False), tmp_path / "1", classes=CLASSES)
+
+
+def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path):
+    old = make_model(crowd=False)
+    new = make_model(crowd=False)
+    new.base.set_weights([weight + 0.5 for weight in new.base.get_weights()])
+    export_model(old, tmp_path / "9", classes=CLASSES)
+    export_model(new, tmp_path / "10", classes=CLASSES)
+    outputs = load_and_predict(tmp_path, instances(7), batch_size=3)
+    np.testing.assert_allclose(outputs["probabilities"], new.predict(instances(7), verbose=0), atol=1e-6)
+    assert list(outputs["class"]) == [CLASSES[k] for k in outputs["label"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "x", "message"),
+    [
+        ("nowhere", np.zeros((1, D)), "no such folder"),
+        ("", np.zeros((1, 9)), r"shape \[1, 9\] \(float64\), the model takes \[None, 5\]"),
+        ("", np.array([["a"] * D]), "the model takes"),
+        ("1/variables", np.zeros((1, D)), "holds no model"),
+    ],
+)
+def test_load_and_predict_says_what_is_wrong(exported, place, x, message):
+    with pytest.raises(ServingError, match=message):
+        load_and_predict(Path(exported.parent, place), x)
+
+
+# === Bases that look things up ===
+
+
+def looking_up(layer, dtype):
+    """A base on one preprocessing layer of Keras', in the shape that its vocabulary needs."""
+    inputs = keras.Input((1,), dtype=dtype)
+    return keras.Model(inputs, keras.layers.Dense(K, "softmax")(layer(inputs)))
+
+
+def vectorized():
+    layer = keras.layers.TextVectorization(output_mode="multi_hot", vocabulary=["good", "bad", "film"])
+    return keras.Sequential([keras.Input((1,), dtype="string"), layer, keras.layers.Dense(K, "softmax")])
+
+
+@pytest.mark.parametrize(
+    ("make", "x"),
+    [
+        (vectorized, ["good film", "ünïcorn"]),
+        (
+            lambda: looking_up(keras.layers.StringLookup(vocabulary=["a", "b"], output_mode="one_hot"), "string"),
+            ["a", "ünïcorn"],
+        ),
+        (
+            lambda: looking_up(keras.layers.IntegerLookup(vocabulary=[3, 5], output_mode="one_hot"), "int64"),
+            [3, 9],
+        ),
+        (lambda: looking_up(keras.layers.Hashing(8, output_mode="one_hot"), "string"), ["a", "ünïcorn"]),
+    ],
+    ids=["TextVectorization", "StringLookup", "IntegerLookup", "Hashing"],
+)
+def test_a_base_with_a_lookup_inside_is_exported_with_its_table(make, x, tmp_path):
+    """Before, SavedModel refused the table as an untracked resource."""
+    x = np.array(x, dtype=object if isinstance(x[0], str) else None)[:, None]
+    model = make_model(base=make())
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(load_and_predict(path, x)["probabilities"], expected, atol=1e-6)
+    request = json.loads((path / REQUEST_FILES["serving_default"]).read_text())
+    assert request["instances"] == [["warm up" if x.dtype == object else 0]]
+
+
+def test_a_feature_space_takes_several_inputs_and_is_refused_with_a_sentence(tmp_path):
+    space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "float_rescaled"}, output_mode="concat")
+    data = {"a": np.arange(4.0), "b": np.arange(4.0)}
+    space.adapt(tf.data.Dataset.from_tensor_slices(data))
+    base = keras.Model(space.get_inputs(), keras.layers.Dense(K, "softmax")(space.get_encoded_features()))
+    with pytest.raises(ConfigError, match="takes 2 inputs, a served model takes one"):
+        make_model(base=base).export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+
+
+def test_versions_are_those_of_the_modules_not_of_distributions(model, tmp_path, monkeypatch):
+    """tensorflow-cpu brings the module tensorflow and no distribution of that name."""
+    import importlib.metadata
+
+    def absent(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    card = json.loads((path / "assets.extra" / "model_card.json").read_text())
+    assert card["software"]["tensorflow"] == tf.__version__

@@ -1,0 +1,142 @@
+"""Exported regressors: the value that `predict` gives, and what an annotator would say, both in the labels' unit."""
+
+# ruff: noqa: E402
+
+import json
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("tensorflow_serving.apis")
+keras = pytest.importorskip("keras")
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.export.saved_model import MODEL_CARD_FILE, REQUEST_FILES, export_model, load_and_predict, load_saved_model
+from crowdzoo.layers import CrowdsourcedLayer, RatingDoctorNet, RatingEM
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.feature_classifier import FeatureClassifier
+from crowdzoo.models.feature_regressor import FeatureRegressor
+from crowdzoo.models.text_ids import TextIds
+from crowdzoo.models.text_regressor import TextRegressor
+
+CENTER, UNIT = 60.0, 15.0
+ANNOTATORS = ["ann", "bob", "chloé"]
+X = np.random.default_rng(1).normal(size=(6, 4)).astype("float32")
+ASKED = np.array([2, 0, 1, 1, 0, 2])
+LAYERS = {
+    "B": lambda: CrowdsourcedLayer(3, "B", "regression", center=CENTER, unit=UNIT),
+    "S": lambda: CrowdsourcedLayer(3, "S", "regression", center=CENTER, unit=UNIT),
+    "S+B": lambda: CrowdsourcedLayer(3, "S+B", "regression", center=CENTER, unit=UNIT),
+    "anchored B": lambda: CrowdsourcedLayer(3, "B", "regression", center=CENTER, unit=UNIT, anchor=True),
+    "rating-em": lambda: RatingEM(3, center=CENTER, unit=UNIT),
+    "doctor-net": lambda: RatingDoctorNet(3, center=CENTER, unit=UNIT),
+}
+
+
+def weights_of(layer):
+    return {weight.name: weight.numpy().astype("float64") for weight in layer.weights}
+
+
+def standardised(model, x):
+    """What the base's network says before the labels' unit, by hand: two dense layers and a ReLU."""
+    layers = {layer.name: layer for layer in model.base.layers}
+    dense = [layer for layer in layers.values() if isinstance(layer, keras.layers.Dense)]
+    hidden = np.maximum(x @ dense[0].kernel.numpy() + dense[0].bias.numpy(), 0).astype("float64")
+    return hidden, (hidden @ dense[1].kernel.numpy() + dense[1].bias.numpy())[:, 0] if len(dense) > 1 else None
+
+
+def expected(name, model, x):
+    """The truth [N] and each annotator's rating [N, R], from the definitions of the layers."""
+    hidden, z = standardised(model, x)
+    own = {} if model.crowd is None else weights_of(model.crowd)
+    if name == "doctor-net":
+        heads = hidden @ own["kernel"].T + own["bias"]
+        return CENTER + UNIT * heads.mean(axis=1), CENTER + UNIT * heads
+    bias = own.get("bias", np.zeros(3))
+    scale = own.get("kernel", np.ones(3))
+    z = z + own.get("shift", 0.0)
+    return CENTER + UNIT * z, CENTER + UNIT * (z[:, None] * scale + bias)
+
+
+def regressor(name):
+    """A model with random weights, far from the start."""
+    keras.utils.set_random_seed(0)
+    if name == "doctor-net":
+        base = FeatureClassifier(4, None, hidden=(5,))
+    else:
+        base = FeatureRegressor(4, hidden=(5,), center=CENTER, unit=UNIT)
+    crowd = LAYERS[name]() if name in LAYERS else None
+    model = CrowdModel(base, crowd, features="standardize")
+    rng = np.random.default_rng(0)
+    for layer in [base.get_layer(index=at) for at in range(len(base.layers))] + ([crowd] if crowd else []):
+        if layer.name != "standardize":
+            layer.set_weights([rng.normal(size=weight.shape) for weight in layer.get_weights()])
+    if name == "doctor-net":
+        crowd.seen.assign([1.0, 7.0, 2.0])
+    return model
+
+
+@pytest.mark.parametrize("name", [*LAYERS, "aggregated"])
+def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):
+    model = regressor(name)
+    path = export_model(
+        model, tmp_path / "1", annotators=ANNOTATORS, warmup_instances=X, model_card={"method": name}
+    )  # fmt: skip
+    truth, said = expected(name, model, X)
+    value = load_and_predict(path, X)["value"]
+    assert value.dtype == np.float32
+    assert value.shape == (6,)
+    np.testing.assert_allclose(value, truth, rtol=1e-5)
+    np.testing.assert_allclose(value, model.predict(X, verbose=0)[:, 0], rtol=1e-5)
+    loaded = load_saved_model(path)
+    card = json.loads((path / MODEL_CARD_FILE).read_text())
+    assert card["classes"] is None
+    assert card["signatures"]["serving_default"]["outputs"] == {"value": {"dtype": "float32", "shape": [None]}}
+    if name == "aggregated":
+        assert list(loaded.signatures) == ["serving_default"]
+        return
+    names = tf.constant([ANNOTATORS[code] for code in ASKED])
+    answers = loaded.signatures["annotators"](instances=tf.constant(X), annotator=names)["value"].numpy()
+    np.testing.assert_allclose(answers, said[np.arange(6), ASKED], rtol=1e-5)
+    assert np.abs(answers - value).max() > 1, "annotators say something of their own"
+    assert json.loads((path / REQUEST_FILES["annotators"]).read_text())["instances"][0]["annotator"] == "ann"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="dora"):
+        loaded.signatures["annotators"](instances=tf.constant(X[:1]), annotator=tf.constant(["dora"]))
+
+
+@pytest.mark.parametrize("form", ["convolutional", "bag-of-words"])
+def test_a_regressor_of_texts_takes_raw_text(form, tmp_path):
+    ids = TextIds(["a", "fine", "film", "dull", "ünd"], max_length=6)
+    texts = ["A fine film!", "", "DULL, dull dull film ÜND more words than count", "nobody knows these"]
+    keras.utils.set_random_seed(0)
+    base = TextRegressor(
+        ids.num_words, form=form, embedding=4, filters=5, hidden=3, center=CENTER, unit=UNIT
+    )  # fmt: skip
+    base.adapt(ids.to_numpy(texts))
+    crowd = CrowdsourcedLayer(3, "B", "regression", center=CENTER, unit=UNIT)
+    model = CrowdModel(base, crowd)
+    rng = np.random.default_rng(0)
+    for weight in base.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape))
+    crowd.bias.assign([-1.0, 0.5, 2.0])
+    path = export_model(model, tmp_path / "1", annotators=ANNOTATORS, encoder=ids, warmup_instances=texts)
+    by_hand = np.array([[2, 3, 4, 0, 0, 0], [0] * 6, [5, 5, 5, 4, 6, 1], [1, 1, 1, 0, 0, 0]])
+    wanted = model.predict(by_hand, verbose=0)[:, 0]
+    assert np.ptp(wanted) > 1, "texts differ"
+    np.testing.assert_allclose(load_and_predict(path, texts)["value"], wanted, rtol=1e-5)
+    for text, number in zip(texts, wanted, strict=True):
+        assert load_and_predict(path, [text])["value"] == pytest.approx([number], rel=1e-5), "padding does not count"
+    assert load_and_predict(path, np.array([], dtype=object))["value"].shape == (0,)
+    signature = load_saved_model(path).signatures["annotators"]
+    said = signature(instances=tf.constant(texts), annotator=tf.constant(["chloé", "ann", "bob", "ann"]))["value"]
+    np.testing.assert_allclose(said.numpy(), wanted + UNIT * np.array([2.0, -1.0, 0.5, -1.0]), rtol=1e-5)
+    assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {"instances": ["A fine film!"]}
+
+
+def test_classes_are_refused_for_ratings(tmp_path):
+    with pytest.raises(ConfigError, match="2 classes are named, but the model gives ratings, one a task"):
+        export_model(regressor("aggregated"), tmp_path / "1", classes=["bad", "good"])
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,383 @@
+"""Exported taggers: from raw text to tags and spans in TensorFlow alone; and exported estimates of ratings."""
+
+# ruff: noqa: E402
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("tensorflow_text")
+pytest.importorskip("tensorflow_serving.apis")
+keras = pytest.importorskip("keras")
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from crowdzoo.datasets.generated_ner import generated_ner
+from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.export.saved_model import (
+    MODEL_CARD_FILE,
+    REQUEST_FILES,
+    WARMUP_FILE,
+    export_model,
+    load_and_predict,
+    load_saved_model,
+)
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.sequence_tagger import SequenceTagger
+from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.sequences import allowed_tags, spans_of, split_tokens
+
+CORPUS = generated_ner(60, 3, redundancy=1, seed=1)
+ENCODER = TokenEncoder.fit(CORPUS.tokens, characters=True)
+ANNOTATORS = ["ann", "bob", "chloé"]
+CLASSES = {"BIO": CORPUS.classes, "IOBES": allowed_tags(["LOC", "PER"], "IOBES")}
+STRANGE = [
+    "",
+    "Anna Bell lives in Lisbon.",
+    " \t\u00a0",
+    "👩\u200d👩\u200d👧 met Zoe\u0308 — in São Paulo… \ufeff中文，日本!",
+    "a\x00b \x00c",
+    "x",
+]
+
+
+def tagger(scheme):
+    """A tagger with random weights, so that neighbouring tokens have all kinds of tags."""
+    keras.utils.set_random_seed(0)
+    sizes = {"embedding": 6, "filters": 6, "units": 5, **ENCODER.sizes}
+    base = SequenceTagger(num_classes=len(CLASSES[scheme]), crf=scheme == "IOBES", **sizes)
+    model = CrowdModel(base, CrowdsourcedLayer(len(ANNOTATORS), task="sequence") if scheme == "BIO" else None)
+    rng = np.random.default_rng(0)
+    model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
+    return model
+
+
+def exported_tagger(scheme, path):
+    model = tagger(scheme)
+    export_model(
+        model, path / "1", classes=CLASSES[scheme], annotators=ANNOTATORS, encoder=ENCODER, name="ner",
+        warmup_instances=list(CORPUS.texts[:3]),
+    )  # fmt: skip
+    loaded = load_saved_model(path / "1")
+    return SimpleNamespace(
+        model=model, path=path / "1", classes=CLASSES[scheme], scheme=scheme, loaded=loaded,
+        signatures=loaded.signatures,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return exported_tagger("BIO", tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def crf(tmp_path_factory):
+    return exported_tagger("IOBES", tmp_path_factory.mktemp("crf"))
+
+
+@pytest.fixture(params=["plain", "crf"])
+def served(request):
+    return request.getfixturevalue(request.param)
+
+
+def ask(served, texts, signature="serving_default", **more):
+    instances = tf.constant([text if isinstance(text, bytes) else text.encode() for text in texts], tf.string)
+    return {name: value.numpy() for name, value in served.signatures[signature](instances=instances, **more).items()}
+
+
+def rows(outputs):
+    """The outputs of each text without their padding, strings as `str`; and that padding is "" and 0."""
+    found = []
+    for i, length in enumerate(outputs["lengths"]):
+        row = {}
+        for name, array in outputs.items():
+            if name != "lengths":
+                assert not any(array[i, length:].tolist()), name
+                row[name] = [cell.decode() if isinstance(cell, bytes) else cell for cell in array[i, :length].tolist()]
+        found.append(row)
+    return found
+
+
+def test_tags_are_the_models_own(served):
+    texts = [*CORPUS.texts[:40], *STRANGE]
+    tokens = [split_tokens(text)[0] for text in texts]
+    outputs = ask(served, texts)
+    assert outputs["lengths"].tolist() == [len(each) for each in tokens]
+    assert outputs["tokens"].shape[1] == max(map(len, tokens))
+    x = ENCODER(tokens)
+    probabilities = served.model.predict(x, verbose=0)
+    for i, (row, codes) in enumerate(zip(rows(outputs), served.model.base.tag(x), strict=True)):
+        assert row["tokens"] == tokens[i]
+        assert row["tags"] == [served.classes[code] for code in codes]
+        np.testing.assert_allclose(row["scores"], probabilities[i][np.arange(len(codes)), codes], atol=1e-5)
+        text = texts[i].encode()
+        assert [text[start:end].decode() for start, end in zip(row["starts"], row["ends"], strict=True)] == tokens[i]
+    types = {"tokens": object, "tags": object, "scores": np.float32, "starts": np.int64, "ends": np.int64}
+    assert {name: array.dtype for name, array in outputs.items()} == {**types, "lengths": np.int64}
+
+
+def test_a_crf_answers_with_its_best_path_which_is_not_the_most_probable_tags(crf):
+    outputs = ask(crf, CORPUS.texts)
+    probabilities = crf.model.predict(ENCODER(CORPUS.tokens), verbose=0)
+    most_probable = np.array(crf.classes)[probabilities.argmax(axis=-1)]
+    there = np.arange(most_probable.shape[1]) < outputs["lengths"][:, None]
+    assert (most_probable != outputs["tags"].astype(str))[there].any()
+
+
+def test_spans_are_those_that_the_tags_mean(served):
+    texts = [*CORPUS.texts[:40], *STRANGE]
+    lengths = []
+    found = rows(ask(served, texts, "spans"))
+    for text, row, tagged in zip(texts, found, rows(ask(served, texts)), strict=True):
+        spans = spans_of(tagged["tags"], served.scheme)
+        assert row["types"] == [span.type for span in spans]
+        assert row["starts"] == [tagged["starts"][span.start] for span in spans]
+        assert row["ends"] == [tagged["ends"][span.end - 1] for span in spans]
+        places = zip(row["starts"], row["ends"], strict=True)
+        assert row["texts"] == [text.encode()[start:end].decode() for start, end in places]
+        expected = [np.mean(tagged["scores"][span.start : span.end]) for span in spans]
+        np.testing.assert_allclose(row["scores"], expected, atol=1e-5)
+        lengths += [span.end - span.start for span in spans]
+    assert {1, 2} <= {*lengths}  # long ones, and neighbours that are not one
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "spans"])
+def test_no_texts_give_no_rows(served, signature):
+    outputs = ask(served, [], signature)
+    assert {len(array) for array in outputs.values()} == {0}
+    assert outputs["lengths"].shape == (0,)
+
+
+def test_a_text_without_tokens_has_none(plain):
+    for texts in ([""], ["", " \n"]):
+        for row in rows(ask(plain, texts)):
+            assert row == {"tokens": [], "tags": [], "scores": [], "starts": [], "ends": []}
+        outputs = ask(plain, texts, "spans")
+        assert outputs["lengths"].tolist() == [0] * len(texts)
+        assert outputs["texts"].shape == (len(texts), 0)
+
+
+def test_a_sentence_of_ten_thousand_tokens_is_tagged_beside_a_short_one(plain):
+    text = "Paris, " * 5000
+    long, short = rows(ask(plain, [text, "Anna"]))
+    assert long["tokens"] == ["Paris", ","] * 5000
+    assert long["ends"][-1] == len(text) - 1
+    assert short["tags"] == rows(ask(plain, ["Anna"]))[0]["tags"]
+    spans = rows(ask(plain, [text, "Anna"], "spans"))[0]
+    assert len(spans["texts"]) > 1000
+    assert spans["texts"] == [text[start:end] for start, end in zip(spans["starts"], spans["ends"], strict=True)]
+
+
+def test_annotators_answer_with_the_tags_that_they_would_give(plain):
+    texts, names = [*CORPUS.texts[:3], "Anna"], ["chloé", "ann", "ann", "bob"]
+    outputs = rows(ask(plain, texts, "annotators", annotator=tf.constant(names)))
+    truth = plain.model.predict(ENCODER([split_tokens(text)[0] for text in texts]), verbose=0).astype("float64")
+    kernel = plain.model.crowd.get_weights()[0]
+    for i, row in enumerate(outputs):
+        logits = truth[i, : len(row["tags"])] @ kernel[ANNOTATORS.index(names[i])]
+        assert row["tags"] == [plain.classes[code] for code in logits.argmax(axis=-1)]
+        said = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(row["scores"], said.max(axis=-1), atol=1e-5)
+        assert row["tokens"] == split_tokens(texts[i])[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["ann", "zoe"], r"not among the 3 annotators.*zoe"), (["ann"], "as many names as instances")],
+)
+def test_annotators_that_do_not_fit_are_an_error(plain, names, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        ask(plain, ["a", "b"], "annotators", annotator=tf.constant(names))
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "spans"])
+def test_a_text_that_is_not_utf_8_is_an_error_that_names_its_row(plain, signature):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"instances: not valid UTF-8 in row\W+1\b"):
+        ask(plain, ["fine", b"\xff\xfe", "fine"], signature)
+
+
+def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain, monkeypatch):
+    monkeypatch.setattr("crowdzoo.export.saved_model.load_saved_model", lambda folder: plain.loaded)  # once is enough
+    texts = [*CORPUS.texts[:7], ""]
+    for signature, names in (("serving_default", {"tokens", "tags"}), ("spans", {"types", "texts"})):
+        split = load_and_predict(plain.path, texts, batch_size=3, signature=signature)
+        whole = ask(plain, texts, signature)
+        assert {name for name, array in split.items() if array.dtype.kind == "U"} == names
+        for name, array in split.items():
+            expected = [cell.decode() for cell in whole[name].flat] if name in names else whole[name].ravel()
+            assert array.shape == whole[name].shape
+            if name == "scores":
+                np.testing.assert_allclose(array.ravel(), expected, atol=1e-5)
+            else:
+                assert array.ravel().tolist() == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("texts", "signature", "message"),
+    [
+        ([1.0, 2.0], "serving_default", r"shape \[2\] \(float64\), the model takes \[None\] \(string\)"),
+        (["a"], "span", r"no signature span, only \['annotators', 'serving_default', 'spans'\]"),
+    ],
+)
+def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, monkeypatch):
+    monkeypatch.setattr("crowdzoo.export.saved_model.load_saved_model", lambda folder: plain.loaded)
+    with pytest.raises(ServingError, match=message):
+        load_and_predict(plain.path, texts, signature=signature)
+
+
+def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(plain):
+    script = """
+import importlib.abc, importlib.util, json, pathlib, sys
+
+class Without(importlib.abc.MetaPathFinder):
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("keras", "tf_keras", "crowdzoo"):
+            return None
+        return self.finder.find_spec(name, path, target)
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
+for name in ("keras", "crowdzoo"):
+    try:
+        __import__(name)
+    except ImportError:
+        continue
+    raise SystemExit(name + " is there after all")
+import tensorflow as tf
+# the operations alone, as TensorFlow Serving has them: `import tensorflow_text` asks for Keras
+(package,) = importlib.util.find_spec("tensorflow_text").submodule_search_locations
+tf.load_op_library(str(pathlib.Path(package, "python", "ops", "_regex_split_ops.so")))
+loaded = tf.saved_model.load(sys.argv[1])
+texts = tf.constant(json.loads(sys.argv[2]))
+tags = loaded.signatures["serving_default"](instances=texts)["tags"].numpy().tolist()
+spans = loaded.signatures["spans"](instances=texts)["texts"].numpy().tolist()
+said = loaded.signatures["annotators"](instances=texts, annotator=tf.constant(["bob"] * 2))["tags"].numpy().tolist()
+print(json.dumps([[[cell.decode() for cell in row] for row in each] for each in (tags, spans, said)]))
+"""
+    texts = [CORPUS.texts[0], STRANGE[3]]
+    result = subprocess.run(
+        [sys.executable, "-c", script, str(plain.path), json.dumps(texts)],
+        capture_output=True, text=True, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    bob = {"annotator": tf.constant(["bob"] * 2)}
+    expected = [
+        ask(plain, texts)["tags"], ask(plain, texts, "spans")["texts"], ask(plain, texts, "annotators", **bob)["tags"]
+    ]  # fmt: skip
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert found == [[[cell.decode() for cell in row] for row in array] for array in expected]
+
+
+def test_warm_up_requests_are_parsed_and_answered(plain):
+    records = tf.data.TFRecordDataset(str(plain.path / WARMUP_FILE)).as_numpy_iterator()
+    found = []
+    for record in records:
+        request = PredictionLog.FromString(record).predict_log.request
+        inputs = {name: tf.constant(tf.make_ndarray(proto)) for name, proto in request.inputs.items()}
+        outputs = plain.signatures[request.model_spec.signature_name](**inputs)
+        texts = [text.decode() for text in inputs["instances"].numpy()]
+        assert texts == list(CORPUS.texts[: len(texts)])
+        found.append((request.model_spec.name, request.model_spec.signature_name, len(outputs["lengths"])))
+    signatures = ["annotators", "serving_default", "spans"]
+    assert sorted(found) == [("ner", signature, size) for signature in signatures for size in (1, 3)]
+
+
+def test_each_signature_has_a_request_with_the_first_text(plain):
+    requests = {name: json.loads((plain.path / file).read_text("utf-8")) for name, file in REQUEST_FILES.items()}
+    first = CORPUS.texts[0]
+    assert requests == {
+        "serving_default": {"instances": [first]},
+        "spans": {"signature_name": "spans", "instances": [first]},
+        "annotators": {"signature_name": "annotators", "instances": [{"instances": first, "annotator": "ann"}]},
+    }
+
+
+def test_the_model_card_lists_the_signatures(plain):
+    card = json.loads((plain.path / MODEL_CARD_FILE).read_text("utf-8"))
+    assert card["classes"] == plain.classes
+    assert {*card["signatures"]} == {"serving_default", "spans", "annotators"}
+    text, string = {"dtype": "string", "shape": [None]}, {"dtype": "string", "shape": [None, None]}
+    assert card["signatures"]["spans"]["inputs"] == {"instances": text}
+    assert card["signatures"]["annotators"]["inputs"] == {"instances": text, "annotator": text}
+    outputs = card["signatures"]["serving_default"]["outputs"]
+    assert {name for name, spec in outputs.items() if spec == string} == {"tokens", "tags"}
+    assert outputs["lengths"] == {"dtype": "int64", "shape": [None]}
+    assert "tensorflow-text" in card["software"]
+    assert card["num_parameters"] == plain.model.base.count_params()
+
+
+def test_tags_that_are_no_spans_have_no_signature_for_spans(tmp_path):
+    encoder = TokenEncoder(["a"], shapes=False)
+    model = CrowdModel(SequenceTagger(3, 2, embedding=2, filters=2, units=2))
+    path = export_model(model, tmp_path / "1", classes=["noun", "verb"], encoder=encoder)
+    found = load_and_predict(path, ["a b"])
+    assert found["lengths"].tolist() == [2]
+    assert {*found["tags"].ravel()} <= {"noun", "verb"}
+    assert [*json.loads((path / MODEL_CARD_FILE).read_text())["signatures"]] == ["serving_default"]
+    assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {"instances": ["warm up"]}
+    assert not (path / REQUEST_FILES["spans"]).exists()
+    assert "tensorflow-text" in json.loads((path / MODEL_CARD_FILE).read_text())["software"]
+
+
+@pytest.mark.filterwarnings("ignore:The structure of")
+@pytest.mark.parametrize("shapes", [False, True])
+def test_a_tagger_without_its_encoder_is_refused_with_the_way_out(tmp_path, shapes):
+    model = CrowdModel(SequenceTagger(3, 2, embedding=2, filters=2, units=2, num_shapes=3 if shapes else 0))
+    with pytest.raises(ConfigError, match=r"give its encoder|encoder=TokenEncoder"):
+        export_model(model, tmp_path / "1", classes=["O", "B-X"])
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": ["O", "B-X"]}, "2 classes are named, the model has 9 outputs"),
+        ({"classes": None}, "no classes are named, the model has 9 outputs"),
+        ({"warmup_instances": [1, 2]}, "warmup_instances must be texts, because the encoder reads texts"),
+        ({"warmup_instances": []}, "warmup_instances must be texts"),
+        ({"annotators": ["ann"]}, "1 annotators are named, the crowd layer has 3"),
+    ],
+)
+def test_what_does_not_fit_a_tagger_is_said_and_leaves_nothing(plain, tmp_path, changes, message):
+    arguments = {"classes": plain.classes, "annotators": ANNOTATORS, "encoder": ENCODER, **changes}
+    with pytest.raises(ConfigError, match=message):
+        export_model(plain.model, tmp_path / "1", **arguments)
+    assert os.listdir(tmp_path) == []
+
+
+# === Ratings ===
+
+
+def test_a_regressor_answers_with_a_value_and_each_annotators(tmp_path):
+    model = CrowdModel(
+        keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]), CrowdsourcedLayer(2, "B", "regression")
+    )
+    rng = np.random.default_rng(0)
+    model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
+    x = rng.normal(size=(3, 4)).astype("float32")
+    with pytest.raises(ConfigError, match="2 classes are named, but the model gives ratings"):
+        export_model(model, tmp_path / "1", classes=["low", "high"], annotators=["ann", "bob"])
+    path = export_model(model, tmp_path / "1", annotators=["ann", "bob"])
+    kernel, bias = model.base.get_weights()
+    expected = (x @ kernel + bias)[:, 0]
+    found = load_and_predict(path, x, batch_size=2)
+    assert {*found} == {"value"}
+    assert found["value"].dtype == np.float32
+    np.testing.assert_allclose(found["value"], expected, rtol=1e-5)
+    signature = tf.saved_model.load(str(path)).signatures["annotators"]
+    said = signature(instances=tf.constant(x), annotator=tf.constant(["bob", "ann", "bob"]))["value"].numpy()
+    biases = model.crowd.get_weights()[0]
+    np.testing.assert_allclose(said, expected + biases[[1, 0, 1]], rtol=1e-5)
+    card = json.loads((path / MODEL_CARD_FILE).read_text())
+    assert card["classes"] is None
+    assert card["signatures"]["serving_default"]["outputs"] == {"value": {"dtype": "float32", "shape": [None]}}

@@ -1,0 +1,556 @@
+"""Annotations from arrays, frames and matrices, and what can be asked of them."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crowdzoo.errors import DataError
+from crowdzoo.tables.annotations import KINDS, Annotations
+from crowdzoo.testing.strategies import annotations, names
+
+ANY_KIND = st.sampled_from(KINDS).flatmap(lambda kind: annotations(kind))
+
+
+@pytest.fixture
+def answers():
+    """Four annotations: a by x and y, b by x, c by z."""
+    return Annotations.from_arrays(["a", "b", "a", "c"], ["x", "x", "y", "z"], ["cat", "dog", "dog", "cat"])
+
+
+@pytest.fixture
+def tokens():
+    """Task 0 has two tokens and one annotator, task 1 three tokens and two annotators."""
+    dense = np.full((2, 3, 2), -1)
+    dense[0, :2, 0] = [1, 0]
+    dense[1, :, 0] = [0, 0, 1]
+    dense[1, :, 1] = 2
+    return Annotations.from_dense(dense, kind="sequence")
+
+
+def rows_of(ann):
+    """Every row by name, as a sorted list: what must not depend on codes or order."""
+    columns = [ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids]]
+    columns.append(ann.labels if ann.classes is None else ann.classes[ann.labels])
+    if ann.positions is not None:
+        columns.append(ann.positions)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True), key=repr)
+
+
+# === From arrays ===
+
+
+def test_names_are_sorted_and_rows_keep_their_order(answers):
+    assert answers.tasks.tolist() == ["a", "b", "c"]
+    assert answers.annotators.tolist() == ["x", "y", "z"]
+    assert answers.classes.tolist() == ["cat", "dog"]
+    assert answers.task_ids.tolist() == [0, 1, 0, 2]
+    assert answers.annotator_ids.tolist() == [0, 0, 1, 2]
+    assert answers.labels.tolist() == [0, 1, 1, 0]
+    assert (len(answers), answers.num_tasks, answers.num_annotators, answers.num_classes) == (4, 3, 3, 2)
+    assert answers.redundancy.tolist() == [2, 1, 1]
+    assert {array.dtype for array in (answers.task_ids, answers.annotator_ids, answers.labels)} == {np.dtype(np.int64)}
+
+
+def test_integers_are_sorted_by_value():
+    ann = Annotations.from_arrays([10, 9, -3], [0, 0, 0], [2, 100, 11])
+    assert ann.tasks.tolist() == [-3, 9, 10]
+    assert ann.classes.tolist() == [2, 11, 100]
+    assert ann.classes[ann.labels].tolist() == [2, 100, 11]
+
+
+def test_strings_that_are_integers_are_sorted_by_value_and_stay_strings():
+    assert Annotations.from_arrays(["10", "9"], [0, 0], [0, 0]).tasks.tolist() == ["9", "10"]
+
+
+def test_strings_that_only_look_like_integers_are_sorted_as_text():
+    assert Annotations.from_arrays(["10", "9", "007"], [0, 0, 0], [0, 0, 0]).tasks.tolist() == ["007", "10", "9"]
+
+
+@pytest.mark.parametrize("far", [2**40, 2**62, -(2**62)])
+def test_integers_far_apart_are_told_apart(far):
+    ann = Annotations.from_arrays([far, 1, far, 0], [0, 0, 1, 0], [0, 0, 0, 0])
+    assert ann.tasks[ann.task_ids].tolist() == [far, 1, far, 0]
+    assert ann.tasks.tolist() == sorted({far, 1, 0})
+
+
+def test_integers_beyond_int64_are_names_too():
+    ann = Annotations.from_arrays([2**70, 1], [0, 0], [0, 0])
+    assert ann.tasks[ann.task_ids].tolist() == [2**70, 1]
+
+
+def test_whole_floats_are_integers():
+    ann = Annotations.from_arrays(np.array([2.0, 1.0]), [0, 0], np.array([1.0, 0.0]))
+    assert (ann.tasks.dtype, ann.classes.dtype) == (np.int64, np.int64)
+    assert ann.tasks[ann.task_ids].tolist() == [2, 1]
+
+
+def test_any_hashable_ids_are_names():
+    ann = Annotations.from_arrays([(1, 2), (0, 1), (1, 2)], [True, False, False], [0.5, 1.5, 0.5])
+    assert ann.tasks.tolist() == [(0, 1), (1, 2)]
+    assert ann.annotators.tolist() == [False, True]
+    assert ann.classes[ann.labels].tolist() == [0.5, 1.5, 0.5]
+
+
+def test_an_integer_and_the_string_of_it_are_two_ids():
+    ann = Annotations.from_arrays([1, "1"], ["r", "r"], ["x", "x"])
+    assert ann.tasks[ann.task_ids].tolist() == [1, "1"]
+
+
+def test_a_given_vocabulary_keeps_its_order_and_its_unused_names():
+    ann = Annotations.from_arrays(["b"], ["y"], [1], tasks=["c", "b", "a"], annotators=["z", "y"], classes=[2, 1, 0])
+    assert (ann.task_ids[0], ann.annotator_ids[0], ann.labels[0]) == (1, 1, 1)
+    assert (ann.num_tasks, ann.num_annotators, ann.num_classes) == (3, 2, 3)
+    assert ann.redundancy.tolist() == [0, 1, 0]
+
+
+def test_no_rows_are_legal_where_the_vocabularies_are_given():
+    ann = Annotations.from_arrays([], [], [], tasks=["a", "b"], annotators=["x"], classes=[0, 1])
+    assert (len(ann), ann.num_tasks) == (0, 2)
+    assert ann.to_dense().tolist() == [[-1], [-1]]
+    assert [array.shape for array in ann.padded()] == [(2, 0), (2, 0)]
+    assert list(ann.blocks()) == []
+    with pytest.raises(DataError, match="arrays has no rows"):
+        Annotations.from_arrays([], [], [])
+
+
+def test_arrays_are_read_only_and_the_callers_own_are_left_alone():
+    labels = np.array([1.0, 2.0])
+    ann = Annotations.from_arrays([0, 1], [0, 0], labels, kind="regression")
+    with pytest.raises(ValueError, match="read-only"):
+        ann.labels[0] = 5
+    labels[0] = 7
+    assert ann.labels.tolist() == [1.0, 2.0]
+
+
+@given(ANY_KIND, st.data())
+def test_row_order_changes_nothing_but_the_row_order(ann, data):
+    order = np.array(data.draw(st.permutations(range(len(ann)))))
+    position = None if ann.positions is None else ann.positions[order]
+    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
+    columns = ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label
+    shuffled = Annotations.from_arrays(*(column[order] for column in columns), kind=ann.kind, position=position)
+    straight = Annotations.from_arrays(*columns, kind=ann.kind, position=ann.positions)
+    np.testing.assert_array_equal(shuffled.task_ids, straight.task_ids[order])
+    np.testing.assert_array_equal(shuffled.labels, straight.labels[order])
+    np.testing.assert_array_equal(shuffled.to_dense(), straight.to_dense())
+
+
+@given(st.data())
+def test_renaming_permutes_the_codes_and_no_more(data):
+    ann = data.draw(annotations())
+    new = np.array(data.draw(names(ann.num_tasks)), dtype=object)
+    renamed = Annotations.from_arrays(new[ann.task_ids].tolist(), ann.annotator_ids, ann.labels)
+    assert renamed.tasks[renamed.task_ids].tolist() == new[ann.task_ids].tolist()
+    assert renamed.tasks.tolist() == sorted(set(new[ann.task_ids]))
+
+
+# === Bad rows in arrays ===
+
+
+def test_a_label_outside_the_classes_is_named_with_the_nearest_class():
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(["a", "b"], ["x", "x"], ["cat", "catt"], classes=["cat", "dog"])
+    assert str(error.value) == (
+        "arrays: 1 bad row.\n"
+        "  arrays, row 1, column 'label': 'catt' is not one of the classes ['cat', 'dog']. Did you mean 'cat'?"
+    )
+
+
+def test_ten_bad_rows_are_shown_and_the_rest_counted():
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(range(1000), [""] * 1000, [0] * 1000)
+    lines = str(error.value).splitlines()
+    assert lines[0] == "arrays: 1,000 bad rows."
+    assert lines[1] == "  arrays, row 0, column 'annotator': '' is empty. Fill it in, or remove the row."
+    assert len(lines) == 12
+    assert lines[-1] == "  ... and 990 more"
+
+
+@pytest.mark.parametrize("empty", [None, float("nan"), "", "  ", pd.NA])
+def test_an_empty_id_is_bad(empty):
+    with pytest.raises(DataError, match=r"row 1, column 'task': .* is empty"):
+        Annotations.from_arrays(["a", empty], ["x", "y"], ["cat", "cat"])
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_not_finite_is_bad(number):
+    with pytest.raises(DataError, match=r"row 1, column 'label': .*(finite|empty)"):
+        Annotations.from_arrays([0, 1], [0, 0], [1.0, number], kind="regression")
+
+
+def test_a_rating_that_is_no_number_is_bad():
+    with pytest.raises(DataError, match="row 1, column 'label': 'good' is not a number"):
+        Annotations.from_arrays([0, 1], [0, 0], ["3", "good"], kind="regression")
+
+
+def test_an_unknown_task_or_annotator_is_bad_where_they_are_given():
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(["t1", "t3"], ["bab", "bob"], [0, 0], tasks=["t1", "t2"], annotators=["bob", "eve"])
+    assert "row 0, column 'annotator': 'bab' is not one of the annotators ['bob', 'eve']. Did you mean 'bob'?" in str(
+        error.value
+    )
+    assert "row 1, column 'task': 't3' is not one of the tasks ['t1', 't2']." in str(error.value)
+
+
+REPEATED = (["a", "b", "a", "a"], ["x", "x", "x", "y"], ["cat", "cat", "dog", "cat"])
+
+
+def test_a_repeated_pair_is_bad_and_both_rows_are_named():
+    with pytest.raises(DataError, match=r"row 2, column 'annotator': 'x' has labelled task 'a' before, in row 0\."):
+        Annotations.from_arrays(*REPEATED)
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("first", ["cat", "cat", "cat"]), ("last", ["cat", "dog", "cat"])])
+def test_a_policy_says_which_of_a_repeated_pair_stays(policy, kept):
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        ann = Annotations.from_arrays(*REPEATED, on_duplicate=policy)
+    assert ann.classes[ann.labels].tolist() == kept
+    assert ann.num_rejected == 1
+
+
+def test_a_class_that_only_a_dropped_row_holds_is_no_class():
+    with pytest.warns(UserWarning, match="left out"):
+        ann = Annotations.from_arrays([0, 0], [0, 0], ["gone", "kept"], on_duplicate="last")
+    assert ann.classes.tolist() == ["kept"]
+
+
+def test_a_repeated_position_is_bad_but_a_repeated_pair_is_not():
+    ok = Annotations.from_arrays([0, 0], [0, 0], ["B", "I"], kind="sequence", position=[0, 1])
+    assert ok.redundancy.tolist() == [1]
+    with pytest.raises(
+        DataError, match="row 2, column 'annotator': 0 has labelled position 1 of task 0 before, in row 1"
+    ):
+        Annotations.from_arrays([0, 0, 0], [0, 0, 0], ["B", "I", "I"], kind="sequence", position=[0, 1, 1])
+
+
+def test_annotators_of_one_task_who_stop_at_different_positions_are_bad():
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(
+            ["s"] * 5, ["x", "x", "x", "y", "y"], ["O"] * 5, kind="sequence", position=[0, 1, 2, 0, 1]
+        )
+    message = "labels 2 positions of task 's' where another annotator labels 3."
+    assert message in str(error.value)
+    assert error.value.total == 1
+    assert "row 3, column 'position': 0 belongs to annotator 'y'" in str(error.value)
+
+
+def test_gaps_and_positions_from_one_are_bad():
+    with pytest.raises(DataError, match="labels 2 positions of task 0, not each of 0 to 2"):
+        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[0, 2])
+    with pytest.raises(DataError, match="Positions count from 0, and the lowest here is 1"):
+        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[1, 2])
+    with pytest.raises(DataError, match=r"row 1, column 'position': 0\.5 is not a position"):
+        Annotations.from_arrays([0, 0], [0, 0], ["O", "O"], kind="sequence", position=[0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"task": [1, 2]}, "same length. Received: {'task': 2, 'annotator': 1, 'label': 1}"),
+        ({"task": np.zeros((1, 1))}, r"'task' must have one axis. Received shape: \(1, 1\)"),
+        ({"task": [[1]]}, "'task' holds ids that cannot be hashed"),
+        ({"kind": "sequence"}, "a sequence needs 'position'"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(DataError, match=message.replace("{", r"\{").replace("}", r"\}")):
+        Annotations.from_arrays(**{"task": [1], "annotator": [1], "label": [1], **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": "ranking"}, "kind must be one of classification, regression, sequence. Received: kind='ranking'"),
+        ({"on_duplicate": "mean"}, "on_duplicate must be 'error' or 'first' or 'last'. Received: on_duplicate='mean'"),
+        ({"classes": ["a", "a"]}, "classes holds 'a' twice"),
+        ({"classes": ["1", 1]}, "classes holds 1 twice; names are matched by their text"),
+        ({"classes": "ab"}, "classes must be a list of names. Received: classes='ab'"),
+        ({"tasks": [" "]}, "tasks holds an empty name"),
+        ({"kind": "regression", "classes": [1]}, "classes belong to every kind but regression"),
+    ],
+)
+def test_wrong_arguments_are_told_with_what_came(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Annotations.from_arrays(**{"task": [1], "annotator": [1], "label": [1], **arguments})
+
+
+# === Dense ===
+
+
+def test_a_matrix_and_its_annotations_say_the_same(answers):
+    expected = [[0, 1, -1], [1, -1, -1], [-1, -1, 0]]
+    assert answers.to_dense().tolist() == expected
+    again = Annotations.from_dense(expected, tasks=["a", "b", "c"], annotators=["x", "y", "z"], classes=["cat", "dog"])
+    assert rows_of(again) == rows_of(answers)
+
+
+@given(ANY_KIND)
+def test_to_dense_and_back_loses_nothing(ann):
+    again = Annotations.from_dense(
+        ann.to_dense(), kind=ann.kind, tasks=ann.tasks, annotators=ann.annotators, classes=ann.classes
+    )
+    assert rows_of(again) == rows_of(ann)
+    assert (again.num_tasks, again.num_annotators, again.num_classes) == (
+        ann.num_tasks,
+        ann.num_annotators,
+        ann.num_classes,
+    )
+
+
+def test_missing_cells_of_a_matrix_can_be_marked_otherwise():
+    assert Annotations.from_dense([[0, 9], [9, 1]], missing=9).to_dense().tolist() == [[0, -1], [-1, 1]]
+    assert Annotations.from_dense([[0, np.nan]], missing=np.nan).to_dense().tolist() == [[0, -1]]
+    assert len(Annotations.from_dense([[0.0, np.nan]], kind="regression")) == 1
+
+
+@pytest.mark.parametrize("bad", [2, -2, 0.5, np.nan, np.inf])
+def test_a_cell_that_is_no_class_code_is_named(bad):
+    with pytest.raises(DataError, match=rf"matrix, row 1, column '0': {bad} is not a class code, 0 to 1"):
+        Annotations.from_dense([[0, -1], [bad, 1]], classes=["no", "yes"])
+
+
+def test_ragged_sequences_in_a_matrix_are_named():
+    dense = np.zeros((1, 3, 2), dtype=int)
+    dense[0, 1, 1] = -1
+    with pytest.raises(DataError, match="matrix, row 0, column '1': 2 tokens are labelled"):
+        Annotations.from_dense(dense, kind="sequence")
+    dense[0, 1:, 1] = -1
+    with pytest.raises(DataError, match="matrix, row 0, column '1': 1 tokens are labelled"):
+        Annotations.from_dense(dense, kind="sequence")
+
+
+def test_a_matrix_of_the_wrong_shape_or_type_is_refused():
+    with pytest.raises(DataError, match=r"has 2 axes and holds class codes. Received: shape \(3,\), type int64"):
+        Annotations.from_dense([0, 1, 2])
+    with pytest.raises(DataError, match="type <U1"):
+        Annotations.from_dense([["a", "b"]])
+
+
+# === Padded and blocks ===
+
+
+def test_padded_puts_a_tasks_annotations_side_by_side(answers):
+    annotators, labels = answers.padded()
+    assert annotators.tolist() == [[0, 1], [0, -1], [2, -1]]
+    assert labels.tolist() == [[0, 1], [1, -1], [0, -1]]
+
+
+def test_padded_takes_tasks_in_any_order_and_more_than_once(answers):
+    annotators, labels = answers.padded([2, 1, 2])
+    assert annotators.tolist() == [[2], [0], [2]]
+    assert labels.tolist() == [[0], [1], [0]]
+
+
+def test_padded_sequences_have_an_axis_for_tokens(tokens):
+    annotators, labels = tokens.padded()
+    assert annotators.tolist() == [[0, -1], [0, 1]]
+    assert labels.tolist() == [[[1, -1], [0, -1], [-1, -1]], [[0, 2], [0, 2], [1, 2]]]
+    assert [array.shape for array in tokens.padded([0])] == [(1, 1), (1, 2, 1)]
+
+
+@given(ANY_KIND)
+def test_padded_agrees_with_the_dense_matrix(ann):
+    dense = ann.to_dense()
+    annotators, labels = ann.padded()
+    again = np.full_like(dense, np.nan if ann.kind == "regression" else -1)
+    for task, column in np.argwhere(annotators >= 0):
+        again[task, ..., annotators[task, column]] = labels[task, ..., column]
+    np.testing.assert_array_equal(again, dense)
+    assert (annotators >= 0).sum(axis=1).tolist() == ann.redundancy.tolist()
+    padding = labels[np.broadcast_to((annotators < 0)[:, None] if labels.ndim == 3 else annotators < 0, labels.shape)]
+    assert np.isnan(padding).all() if ann.kind == "regression" else (padding == -1).all()
+
+
+@given(ANY_KIND, st.integers(1, 10))
+def test_blocks_hold_every_row_once_and_never_cut_a_task(ann, size):
+    blocks = list(ann.blocks(size))
+    columns = [np.concatenate(column) for column in zip(*blocks, strict=True)]
+    assert sorted(zip(*columns, strict=True)) == sorted(
+        zip(
+            *(column for column in (ann.task_ids, ann.annotator_ids, ann.labels, ann.positions) if column is not None),
+            strict=True,
+        )
+    )
+    assert (np.diff(columns[0]) >= 0).all()
+    tasks = [set(block[0].tolist()) for block in blocks]
+    assert sum(map(len, tasks)) == len(set().union(*tasks))
+    assert all(len(block[0]) <= size or len(held) == 1 for block, held in zip(blocks, tasks, strict=True))
+
+
+def test_blocks_are_as_large_as_they_may_be():
+    ann = Annotations.from_arrays([0, 0, 1, 2, 2, 2, 3], [0, 1, 0, 0, 1, 2, 0], [0] * 7)
+    assert [block[0].tolist() for block in ann.blocks(3)] == [[0, 0, 1], [2, 2, 2], [3]]
+    assert [len(block[0]) for block in ann.blocks(2)] == [2, 1, 3, 1]
+    with pytest.raises(ValueError, match="max_annotations=0"):
+        next(ann.blocks(0))
+
+
+# === Selection ===
+
+
+def test_selected_tasks_are_renumbered_and_the_rest_of_the_vocabulary_stays(answers):
+    picked = answers.select_tasks([2, 0])
+    assert picked.tasks.tolist() == ["c", "a"]
+    assert picked.task_ids.tolist() == [1, 1, 0]
+    assert picked.annotators.tolist() == ["x", "y", "z"]
+    assert picked.classes.tolist() == ["cat", "dog"]
+    assert answers.select_tasks(["c", "a"]) == picked
+    assert answers.select_tasks(np.array([True, False, True])).tasks.tolist() == ["a", "c"]
+    assert len(answers.select_tasks([])) == 0
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ([3], "task code 3 is not one of 0 to 2"),
+        ([-1], "task code -1 is not"),
+        (["a", "d"], "1 of the 2 tasks are not there, e.g. 'd'"),
+        ([0, 0], "task 'a' is selected more than once"),
+        ([True, False], r"mask of tasks has shape \[3\]"),
+    ],
+)
+def test_tasks_that_cannot_be_selected_are_named(answers, tasks, message):
+    with pytest.raises(DataError, match=message):
+        answers.select_tasks(tasks)
+
+
+@given(ANY_KIND, st.integers(0, 3), st.integers(0, 5))
+def test_restricting_keeps_as_many_as_there_are_up_to_the_limit(ann, redundancy, seed):
+    fewer = ann.restrict(redundancy=redundancy, seed=seed)
+    assert fewer.redundancy.tolist() == np.minimum(ann.redundancy, redundancy).tolist()
+    assert set(rows_of(fewer)) <= set(rows_of(ann))
+    assert fewer.num_tasks == ann.num_tasks
+    assert fewer == ann.restrict(redundancy=redundancy, seed=seed)
+
+
+def test_restricting_draws_each_annotator_alike():
+    ann = Annotations.from_dense(np.zeros((3000, 3), dtype=int))
+    drawn = np.bincount(ann.restrict(redundancy=1, seed=0).annotator_ids)
+    # 1000 each, give or take five standard deviations of a binomial (26 each)
+    assert np.abs(drawn - 1000).max() < 130
+    assert not np.array_equal(
+        ann.restrict(redundancy=1, seed=0).annotator_ids, ann.restrict(redundancy=1, seed=1).annotator_ids
+    )
+
+
+@given(ANY_KIND, st.integers(0, 5))
+def test_a_split_gives_each_task_to_one_part(ann, seed):
+    parts = ann.split((0.5, 0.3, 0.2), seed=seed)
+    assert sorted(name for part in parts for name in part.tasks.tolist()) == ann.tasks.tolist()
+    assert sorted((row for part in parts for row in rows_of(part)), key=repr) == rows_of(ann)
+    assert all(part.num_annotators == ann.num_annotators for part in parts)
+
+
+def test_a_split_has_the_sizes_that_were_asked_for():
+    ann = Annotations.from_dense(np.zeros((100, 1), dtype=int))
+    assert [part.num_tasks for part in ann.split((0.75, 0.25))] == [75, 25]
+    assert [part.num_tasks for part in ann.split((1.0,))] == [100]
+    with pytest.raises(ValueError, match=r"add up to 1. Received: fractions=\[0.5, 0.4\]"):
+        ann.split((0.5, 0.4))
+
+
+# === Frames ===
+
+
+def test_a_frame_may_call_annotators_workers(answers):
+    frame = answers.to_frame()
+    assert frame.columns.tolist() == ["task", "annotator", "label"]
+    assert Annotations.from_frame(frame) == answers
+    assert Annotations.from_frame(frame.rename(columns={"annotator": "worker"})) == answers
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: annotations(kind, named=True, optional=True)))
+def test_to_frame_and_back_loses_nothing(ann):
+    vocabulary = {"tasks": ann.tasks, "annotators": ann.annotators, "classes": ann.classes}
+    assert Annotations.from_frame(ann.to_frame(), kind=ann.kind, **vocabulary) == ann
+
+
+class Polars:
+    """A frame of another library: all that is asked of it is `to_arrow`."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def to_arrow(self):
+        return self.table
+
+
+@pytest.mark.parametrize("wrap", [dict, pa.table, lambda columns: Polars(pa.table(columns)), pd.DataFrame])
+def test_frames_of_every_library_read_alike(wrap):
+    columns = {
+        "task": ["a", "b"],
+        "worker": [1, 2],
+        "label": ["no", "yes"],
+        "confidence": [0.5, None],
+        "other": [[], []],
+    }
+    ann = Annotations.from_frame(wrap(columns))
+    assert rows_of(ann) == [("a", 1, "no"), ("b", 2, "yes")]
+    np.testing.assert_array_equal(ann.confidence, [0.5, np.nan])
+
+
+def test_categories_and_dates_of_pandas_are_understood():
+    frame = pd.DataFrame(
+        {
+            "task": pd.Categorical(["b", "a"], categories=["z", "b", "a"]),
+            "annotator": pd.array([1, 2], dtype="Int64"),
+            "label": pd.array(["x", "y"], dtype="string"),
+            "timestamp": pd.to_datetime(["1970-01-02", None]),
+        }
+    )
+    ann = Annotations.from_frame(frame)
+    assert rows_of(ann) == [("a", 2, "y"), ("b", 1, "x")]
+    np.testing.assert_array_equal(ann.timestamp, [86400, np.nan])
+
+
+def test_a_frames_missing_column_is_named():
+    with pytest.raises(DataError, match=r"frame: column 'label' is missing. Did you mean 'Label'"):
+        Annotations.from_frame(pd.DataFrame({"task": [1], "worker": [1], "Label": [1]}))
+    with pytest.raises(DataError, match="int is no frame"):
+        Annotations.from_frame(3)
+
+
+def test_bad_rows_of_a_frame_can_be_kept_apart(tmp_path):
+    frame = pd.DataFrame({"task": ["a", None, "b"], "worker": ["x", "x", "x"], "label": [1, 2, 3]})
+    ann = Annotations.from_frame(frame, on_bad_rows="reject", rejects=tmp_path / "rejects.csv")
+    assert (len(ann), ann.num_rejected) == (2, 1)
+    with open(tmp_path / "rejects.csv", newline="") as file:
+        (reject,) = csv.DictReader(file)
+    assert (reject["file"], reject["row"], reject["column"]) == ("frame", "1", "task")
+    assert reject["original"] == '{"task": null, "annotator": "x", "label": 2}'
+
+
+# === As a value ===
+
+
+def test_equal_means_equal_in_everything(answers):
+    assert answers == answers.select_tasks([0, 1, 2])
+    assert answers != answers.select_tasks([1, 0, 2])
+    assert answers != Annotations.from_dense(answers.to_dense())
+    assert answers != 3
+
+
+def test_the_representation_counts(answers, tokens):
+    assert repr(answers) == "<Annotations: classification, 4 annotations, 3 tasks, 3 annotators, 2 classes>"
+    assert repr(tokens) == "<Annotations: sequence, 8 annotations, 2 tasks, 2 annotators, 3 classes>"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"positions": [0]},
+        {"classes": None},
+        {"labels": [0, 1]},
+        {"tasks": [["a"]]},
+    ],
+)
+def test_the_parts_have_to_fit(arguments):
+    parts = {"kind": "classification", "task_ids": [0], "annotator_ids": [0], "labels": [0]}
+    vocabulary = {"tasks": ["a"], "annotators": ["x"], "classes": [0]}
+    with pytest.raises(ValueError, match=r"must have|belong"):
+        Annotations(**{**parts, **vocabulary, **arguments})

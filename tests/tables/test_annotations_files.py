@@ -1,0 +1,936 @@
+"""Annotations from files: formats, places of errors, rejected rows, and what comes back from Parquet."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tracemalloc
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.tables import sources as _sources
+from crowdzoo.tables import text_files as _text_files
+from crowdzoo.tables import vocabulary as _vocabulary
+from crowdzoo.tables.annotations import KINDS, Annotations
+from crowdzoo.testing.strategies import annotations, names
+
+# the files of a property test may share a folder: each is written anew
+in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Errors name files as they were passed, so short names make short expectations."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(params=[None, 32], ids=["whole", "chunks of 32 bytes"])
+def chunks(request, monkeypatch):
+    """Chunks so small that lines, quotes and vocabularies fall across their edges."""
+    if request.param is not None:
+        monkeypatch.setattr(_text_files, "CHUNK_BYTES", request.param)
+        monkeypatch.setattr(_text_files, "SLOW_ROWS", 2)
+        monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
+        monkeypatch.setattr(_vocabulary, "_MERGE_AT", 1)
+
+
+def write(name, content):
+    data = content if isinstance(content, bytes) else content.encode()
+    with open(name, "wb") as file:
+        file.write(gzip.compress(data) if name.endswith(".gz") else data)
+    return name
+
+
+def rows_of(ann):
+    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
+    return list(
+        zip(ann.tasks[ann.task_ids].tolist(), ann.annotators[ann.annotator_ids].tolist(), label.tolist(), strict=True)
+    )
+
+
+def message_of(name, **options):
+    with pytest.raises(DataError) as error:
+        Annotations.read(name, **options)
+    return str(error.value)
+
+
+HEADER = "task,annotator,label\n"
+
+# === Formats ===
+
+CONTENT = {
+    "a.csv": "task,annotator,label\n7,ann,cat\n7,bob,dog\n12,ann,dog\n",
+    "a.tsv": "task\tannotator\tlabel\n7\tann\tcat\n7\tbob\tdog\n12\tann\tdog\n",
+    "a.jsonl": '{"task": 7, "annotator": "ann", "label": "cat"}\n{"task": 7, "annotator": "bob", "label": "dog"}\n'
+    '{"label": "dog", "task": 12, "annotator": "ann"}\n',
+}
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("name", CONTENT)
+@pytest.mark.usefixtures("chunks")
+def test_every_text_format_reads_alike(name, suffix):
+    ann = Annotations.read(write(name + suffix, CONTENT[name]))
+    assert rows_of(ann) == [(7, "ann", "cat"), (7, "bob", "dog"), (12, "ann", "dog")]
+    assert ann.tasks.tolist() == [7, 12]
+    assert ann.classes.tolist() == ["cat", "dog"]
+    assert ann.tasks.dtype == np.int64
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_parquet_file_of_others_reads_with_its_types():
+    table = pa.table(
+        {
+            "task": pa.array(["7", "12", "7"]).dictionary_encode(),
+            "worker": pa.array([3, 1, 1], pa.uint8()),
+            "label": pa.array(["b", "a", "a"], pa.large_string()),
+            "confidence": pa.array([1, None, 0], pa.float32()),
+            "timestamp": pa.array([0, 1, None], pa.timestamp("s", "Europe/Paris")),
+            "comment": pa.array([None, None, None]),
+        }
+    )
+    pq.write_table(table, "a.parquet")
+    ann = Annotations.read("a.parquet")
+    assert rows_of(ann) == [("7", 3, "b"), ("12", 1, "a"), ("7", 1, "a")]
+    np.testing.assert_array_equal(ann.confidence, [1, np.nan, 0])
+    np.testing.assert_array_equal(ann.timestamp, [0, 1, np.nan])
+
+
+def test_a_path_may_be_a_path_object(here):
+    write("a.csv", CONTENT["a.csv"])
+    assert len(Annotations.from_csv(here / "a.csv")) == 3
+
+
+READINGS = {
+    "carriage returns": "task,annotator,label\r\na,x,1\r\nb,x,2\r\n",
+    "no last line end": "task,annotator,label\na,x,1\nb,x,2",
+    "byte order mark": b"\xef\xbb\xbftask,annotator,label\na,x,1\nb,x,2\n",
+    "blank lines": "\n\ntask,annotator,label\n\na,x,1\n   \nb,x,2\n\n",
+    "white space": "task, annotator ,label\n a , x,1\nb\t,x , 2\n",
+    "quotes": '"task","annotator","label"\n"a","x","1"\n"b","x",2\n',
+    "worker": "worker,task,label\nx,a,1\nx,b,2\n",
+    "other columns": "id,task,id,annotator,label,text\n1,a,1,x,1,\n2,b,1,x,2,ü\n",
+    "line breaks in quotes": 'task,annotator,label,text\na,x,1,"two\nlines, and a ""quote"""\nb,x,2,"\n\n"\n',
+    "a quote in the middle": 'task,annotator,label,text\na,x,1,5" screen\nb,x,2,no\n',
+}
+
+
+@pytest.mark.parametrize("content", READINGS.values(), ids=READINGS)
+@pytest.mark.usefixtures("chunks")
+def test_what_csv_files_come_like(content):
+    assert rows_of(Annotations.read(write("a.csv", content))) == [("a", "x", 1), ("b", "x", 2)]
+
+
+def test_ids_are_integers_only_where_all_of_them_are_written_as_python_writes_them():
+    header = "task,annotator,label\n"
+    for ids, expected in [
+        (["10", "9"], [9, 10]),
+        (["-1", "0"], [-1, 0]),
+        (["10", "09"], ["09", "10"]),
+        (["10", "-0"], ["-0", "10"]),
+        (["10", "+9"], ["+9", "10"]),
+        (["10", "9.0"], ["10", "9.0"]),
+        (["10", "t9"], ["10", "t9"]),
+        (["99999999999999999999", "1"], ["1", "99999999999999999999"]),
+    ]:
+        ann = Annotations.read(write("a.csv", header + "".join(f"{task},x,1\n" for task in ids)))
+        assert ann.tasks.tolist() == expected
+
+
+@pytest.mark.usefixtures("chunks")
+def test_integers_that_turn_out_to_be_strings_later_are_strings():
+    lines = "".join(f"{task},x,1\n" for task in [5, 40, 300, -2, "t", 6])
+    ann = Annotations.read(write("a.csv", "task,annotator,label\n" + lines))
+    assert [row[0] for row in rows_of(ann)] == ["5", "40", "300", "-2", "t", "6"]
+    assert ann.tasks.tolist() == ["-2", "300", "40", "5", "6", "t"]
+
+
+def test_json_ids_are_compared_as_text():
+    lines = '{"task": 7, "worker": "a", "label": 1}\n{"task": "7", "worker": "b", "label": "1"}\n'
+    assert rows_of(Annotations.read(write("a.jsonl", lines))) == [(7, "a", 1), (7, "b", 1)]
+
+
+def test_json_keys_may_come_late_and_dates_stay_text():
+    lines = '{"task": "2024-01-01", "worker": 1, "label": 1}\n{"task": 1, "worker": 2, "label": 0, "confidence": 0.5}\n'
+    ann = Annotations.read(write("a.jsonl", lines))
+    assert ann.tasks[ann.task_ids].tolist() == ["2024-01-01", "1"]
+    np.testing.assert_array_equal(ann.confidence, [np.nan, 0.5])
+    assert Annotations.read(write("a.jsonl", CONTENT["a.jsonl"])).confidence is None
+
+
+def test_confidence_and_timestamp_are_read():
+    content = "task,annotator,label,confidence,timestamp\na,x,1,0.5,1970-01-02T00:00:00Z\na,y,1,,3.5\na,z,1, 1 ,\n"
+    ann = Annotations.read(write("a.csv", content))
+    np.testing.assert_array_equal(ann.confidence, [0.5, np.nan, 1])
+    np.testing.assert_array_equal(ann.timestamp, [86400, 3.5, np.nan])
+    with_zone = "task,annotator,label,timestamp\na,x,1,1970-01-01T01:00:00+01:00\nb,x,1,1970-01-01 00:00:01\n"
+    assert Annotations.read(write("a.csv", with_zone)).timestamp.tolist() == [0, 1]
+
+
+def test_ratings_and_sequences_are_read():
+    ratings = Annotations.read(write("a.csv", "task,annotator,label\na,x,1.5\nb,x,-1e3\n"), kind="regression")
+    assert (ratings.labels.tolist(), ratings.classes) == ([1.5, -1000], None)
+    lines = "".join(json.dumps({"task": "s", "worker": 1, "position": p, "label": "BIO"[p]}) + "\n" for p in (2, 0, 1))
+    tags = Annotations.read(write("a.jsonl", lines), kind="sequence")
+    assert tags.to_dense().tolist() == [[[0], [1], [2]]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_what_is_written_is_what_is_read(kind, data):
+    ann = data.draw(annotations(kind, named=True))
+    delimiter, end = data.draw(st.sampled_from(",\t")), data.draw(st.sampled_from(["\n", "\r\n"]))
+    buffer = io.StringIO(newline="")
+    quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting)
+    position = [0] * len(ann) if ann.positions is None else ann.positions.tolist()
+    writer.writerow(["task", "annotator", "label", "position"])
+    writer.writerows((*row, place) for row, place in zip(rows_of(ann), position, strict=True))
+    name = write("a.csv" if delimiter == "," else "a.tsv", buffer.getvalue())
+    again = Annotations.read(name, kind=kind)
+    # a file cannot tell 7 from "7", so names are compared by their text
+    assert [tuple(map(str, row)) for row in rows_of(again)] == [tuple(map(str, row)) for row in rows_of(ann)]
+    same = Annotations.read(name, kind=kind, tasks=ann.tasks, annotators=ann.annotators, classes=ann.classes)
+    assert same == ann
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_clean_file_costs_no_python_per_row(name, monkeypatch):
+    """More rows than Arrow's JSON parser takes in a block."""
+
+    def slow(*_):
+        raise AssertionError("a clean file was read line by line")
+
+    monkeypatch.setattr(_text_files.CsvSource, "_slow", slow)
+    monkeypatch.setattr(_text_files.JsonlSource, "_slow", slow)
+    num_rows = 120_000
+    line = "{},w{},{}\n" if name == "a.csv" else '{{"task":{},"worker":"w{}","label":{}}}\n'
+    rows = "".join(line.format(number // 3, number % 3, number % 2) for number in range(num_rows))
+    ann = Annotations.read(write(name, (HEADER if name == "a.csv" else "") + rows))
+    np.testing.assert_array_equal(ann.task_ids, np.arange(num_rows) // 3)
+    np.testing.assert_array_equal(ann.labels, np.arange(num_rows) % 2)
+
+
+# === Errors that name the place ===
+
+WAY_OUT = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
+BAD_ROWS = {
+    "empty task": (HEADER + "a,x,1\n,x,1\n", "row 3, column 'task': '' is empty. Fill it in, or remove the row."),
+    "blank annotator": (
+        HEADER + "a,  ,1\n",
+        "row 2, column 'annotator': '  ' is empty. Fill it in, or remove the row.",
+    ),
+    "empty label": (HEADER + "a,x,\n", "row 2, column 'label': '' is empty. Fill it in, or remove the row."),
+    "worker is called worker": (
+        "task,worker,label\na,,1\n",
+        "row 2, column 'worker': '' is empty. Fill it in, or remove the row.",
+    ),
+    "after blank lines": (
+        "\n" + HEADER + "\n\na,x,1\n\n,x,1\n",
+        "row 7, column 'task': '' is empty. Fill it in, or remove the row.",
+    ),
+    "after a quoted line break": (
+        'task,annotator,label,text\na,x,1,"\n\n"\n,x,1,\n',
+        "row 5, column 'task': '' is empty. Fill it in, or remove the row.",
+    ),
+    "too few values": (
+        HEADER + "a,x\nb,x,1\n",
+        "row 2: 'a,x' has 2 values where the header has 3. Put quotes (\") around a value that holds the separator.",
+    ),
+    "too many values": (
+        HEADER + "b,x,1\na,x,1,2\n",
+        "row 3: 'a,x,1,2' has 4 values where the header has 3. "
+        'Put quotes (") around a value that holds the separator.',
+    ),
+    "repeated": (
+        HEADER + "a,x,1\nb,x,1\na,x,1\n",
+        "row 4, column 'annotator': 'x' has labelled task 'a' before, in row 2. "
+        "Remove one, or pass on_duplicate='first' or 'last'.",
+    ),
+    "not UTF-8": (
+        b"task,annotator,label\na,x,caf\xe9\n",
+        "row 2, column 'label': 'caf\\\\xe9' is not UTF-8. Save the file as UTF-8.",
+    ),
+    "open quote": (
+        HEADER + 'b,x,1\n"a,x,1\nc,x,1\n',
+        "row 3: '\"a,x,1' opens a quote that nothing closes.",
+    ),
+    "carriage return within a line": (
+        HEADER + "a,x\ry,1\n",
+        "row 2: 'a,x\\ry,1' holds a carriage return within the line. Save the file with \\n line ends.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), BAD_ROWS.values(), ids=BAD_ROWS)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_row_of_a_csv_file_is_named(content, expected):
+    assert message_of(write("a.csv", content)) == f"a.csv: 1 bad row. {WAY_OUT}\n  a.csv, {expected}"
+
+
+def test_an_open_quote_costs_its_own_line_and_not_the_rest_of_the_file():
+    """What follows the quote is longer than any value may be."""
+    rows = "".join(f"task{number},x,1\n" for number in range(20_000))
+    ann = Annotations.read(
+        write("a.csv", HEADER + '"a,x,1\n' + rows + 'b,x,"1\n'), on_bad_rows="reject", rejects="rejects.csv"
+    )
+    assert len(ann) == 20_000
+    assert [(reject["row"], reject["reason"]) for reject in read_rejects("rejects.csv")] == [
+        ("2", "opens a quote that does not close within 131,072 characters."),
+        ("20003", "opens a quote that nothing closes."),
+    ]
+
+
+BAD_NUMBERS = {
+    "no number": ("good", "'good' is not a number."),
+    "underscore": ("1_000", "'1_000' is not a number."),
+    "infinite": ("inf", "is not a finite number."),
+    "nan": ("nan", "is not a finite number."),
+    "overflow": ("1e999", "is not a finite number."),
+    "empty": ("", "is empty. Fill it in, or remove the row."),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), BAD_NUMBERS.values(), ids=BAD_NUMBERS)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_rating_is_named(value, expected):
+    message = message_of(write("a.csv", f"task,annotator,label\na,x,1\nb,x,{value}\nc,x,2\n"), kind="regression")
+    line = message.splitlines()[1]
+    assert len(message.splitlines()) == 2
+    assert line.startswith("  a.csv, row 3, column 'label': ")
+    assert line.endswith(expected)
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_rating_outside_of_the_scale_is_a_bad_row():
+    lines = ["task,annotator,label", "a,u,0", "b,u,10", "c,u,10.5", "d,u,-1", "f,u,5"]
+    Path("a.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as error:
+        Annotations.read("a.csv", kind="regression", low=0, high=10)
+    reason = "is outside of the scale 0 to 10. Mend the rating or leave it out, or change low and high."
+    assert [str(row) for row in error.value.rows] == [
+        f"a.csv, row 4, column 'label': 10.5 {reason}", f"a.csv, row 5, column 'label': -1.0 {reason}",
+    ]  # fmt: skip
+    kept = Annotations.read("a.csv", kind="regression", low=0, high=10, on_bad_rows="reject", rejects="bad.csv")
+    assert (kept.labels.tolist(), kept.num_rejected) == ([0, 10, 5], 2)
+    with open("bad.csv", newline="") as file:
+        assert [(row["row"], row["original"]) for row in csv.DictReader(file)] == [
+            ("4", "c,u,10.5"), ("5", "d,u,-1")
+        ]  # fmt: skip
+    assert len(Annotations.from_frame(kept.to_frame(), kind="regression", low=0)) == 3
+    with pytest.raises(DataError, match=r"row 0, column 'label': 0.0 is outside of the scale 1 to \.\.\."):
+        Annotations.from_frame(kept.to_frame(), kind="regression", low=1)
+
+
+def test_a_scale_belongs_to_ratings_and_has_two_ends():
+    Path("a.csv").write_text("task,annotator,label\na,u,1\n")
+    with pytest.raises(ConfigError, match="low is below high"):
+        Annotations.read("a.csv", kind="regression", low=2, high=1)
+    with pytest.raises(ConfigError, match="low and high belong to kind 'regression'"):
+        Annotations.read("a.csv", low=2)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("b,x,1,high,0", "row 3, column 'confidence': 'high' is not a number."),
+        (
+            "b,x,1,inf,0",
+            "row 3, column 'confidence': 'inf' is not a finite number. Leave it empty where it is unknown.",
+        ),
+        ("b,x,1,1,soon", "row 3, column 'timestamp': 'soon' is not a number of seconds or an ISO 8601 date."),
+    ],
+)
+def test_a_bad_confidence_or_timestamp_is_named(row, expected):
+    name = write("a.csv", f"task,annotator,label,confidence,timestamp\na,x,1,0.5,0\n{row}\n")
+    assert message_of(name).splitlines()[1] == f"  a.csv, {expected}"
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        ("x", "'x' is not an integer."),
+        ("-1", "'-1' is not a position: positions are integers from 0."),
+        ("0.5", "'0.5' is not a position: positions are integers from 0."),
+        ("", "'' is empty. Fill it in, or remove the row."),
+        ("3", "'3' belongs to annotator"),
+    ],
+)
+def test_a_bad_position_is_named(position, expected):
+    name = write("a.csv", f"task,annotator,label,position\nb,x,O,0\na,x,O,{position}\n")
+    line = message_of(name, kind="sequence").splitlines()[1]
+    assert line.startswith(f"  a.csv, row 3, column 'position': {expected}".replace("'3'", "3"))
+
+
+def test_annotators_who_cover_different_positions_are_named():
+    name = write("a.csv", "task,annotator,label,position\ns,x,O,0\ns,x,O,1\ns,y,O,0\n")
+    assert message_of(name, kind="sequence").splitlines()[1] == (
+        "  a.csv, row 4, column 'position': 0 belongs to annotator 'y', who labels 1 positions of task 's' where "
+        "another annotator labels 2."
+    )
+
+
+BAD_LINES = {
+    "broken": ('{"task": 1,}', "row 2: '{\"task\": 1,}' is not JSON: "),
+    "no object": ("[1, 2]", "row 2: '[1, 2]' is not a JSON object."),
+    "no key": ('{"task": 1, "label": 1}', "row 2, column 'worker': None is empty. Fill it in, or remove the row."),
+    "list": ('{"task": [1], "worker": 1, "label": 1}', "row 2, column 'task': [1] is not a string or an integer."),
+    "fraction": ('{"task": 1, "worker": 1, "label": 0.5}', "row 2, column 'label': 0.5 is not a string or an integer."),
+    "bool": ('{"task": 1, "worker": 1, "label": true}', "row 2, column 'label': True is not a string or an integer."),
+    "half a character": (
+        '{"task": "\\ud800", "worker": 1, "label": 1}',
+        "row 2, column 'task': '?' holds half a character.",
+    ),
+    "not UTF-8": (b'{"task": "\xff"}', 'row 2: \'{"task": "\\\\xff"}\' is not UTF-8. Save the file as UTF-8.'),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), BAD_LINES.values(), ids=BAD_LINES)
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_line_of_json_is_named(line, expected):
+    good = '{"task": %d, "worker": "a", "label": "x"}\n'
+    data = line if isinstance(line, bytes) else line.encode()
+    message = message_of(write("a.jsonl", (good % 8).encode() + data + b"\n" + (good % 9).encode()))
+    assert message.startswith(f"a.jsonl: 1 bad row. {WAY_OUT}\n  a.jsonl, {expected}")
+    assert len(message.splitlines()) == 2
+
+
+def test_a_bad_row_of_a_parquet_file_is_named():
+    pq.write_table(
+        pa.table({"task": [1.0, 1.5, None], "worker": ["x", "y", "z"], "label": ["a", "b", ""]}), "a.parquet"
+    )
+    assert message_of("a.parquet").splitlines()[1:] == [
+        "  a.parquet, row 1, column 'task': 1.5 is not an id. Use strings or integers.",
+        "  a.parquet, row 2, column 'task': None is empty. Fill it in, or remove the row.",
+    ]
+
+
+def test_a_label_outside_the_classes_is_named_with_the_nearest():
+    name = write("a.csv", HEADER + "a,x,cat\nb,x,Dog\n")
+    assert message_of(name, classes=["cat", "dog"]).splitlines()[1] == (
+        "  a.csv, row 3, column 'label': 'Dog' is not one of the classes ['cat', 'dog']. Did you mean 'dog'?"
+    )
+
+
+@pytest.mark.usefixtures("chunks")
+def test_classes_that_are_numbers_are_matched_by_their_text():
+    ann = Annotations.read(write("a.csv", HEADER + "a,x,1\nb,x,0\n"), classes=[2, 1, 0], tasks=["b", "a"])
+    assert (ann.classes.tolist(), ann.labels.tolist(), ann.task_ids.tolist()) == ([2, 1, 0], [1, 2], [1, 0])
+
+
+@pytest.mark.usefixtures("chunks")
+def test_bad_rows_are_listed_by_line_and_counted():
+    lines = ["a,x,cat"] + ["b,x", ",x,cat", "c,x,cow"] * 5 + ["a,x,dog"]
+    message = message_of(write("a.csv", HEADER + "\n".join(lines)), classes=["cat", "dog"])
+    assert message.startswith("a.csv: 16 bad rows. ")
+    places = [int(line.split("row ")[1].split(",")[0].split(":")[0]) for line in message.splitlines()[1:-1]]
+    assert places == list(range(3, 13))
+    assert message.endswith("... and 6 more")
+
+
+BAD_FILES = {
+    "empty": ("a.csv", b"", "a.csv is empty."),
+    "blank": ("a.csv", b"\n \n", "a.csv is empty."),
+    "only a header": ("a.csv", HEADER, "a.csv has a header but no rows."),
+    "empty gzip": ("a.csv.gz", b"", "a.csv.gz is empty."),
+    "missing column": (
+        "a.csv",
+        "task,anotator,label\na,x,1\n",
+        "a.csv: column 'annotator' (or 'worker') is missing. Did you mean 'anotator'? "
+        "Rename that column to 'annotator'.",
+    ),
+    "no header": ("a.csv", "a,x,1\nb,x,1\n", "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'."),
+    "semicolons": (
+        "a.csv",
+        "task;annotator;label\na;x;1\n",
+        "a.csv: column 'task' is missing. The whole header is one column, 'task;annotator;label', so the values seem "
+        "to be separated by ';': .csv files are separated by commas, .tsv files by tabs.",
+    ),
+    "two of one column": (
+        "a.csv",
+        "task,task,annotator,label\na,a,x,1\n",
+        "a.csv: column 'task' is there 2 times. Keep one.",
+    ),
+    "UTF-16": ("a.csv", HEADER.encode("utf-16"), "a.csv: the file is UTF-16; save it as UTF-8."),
+    "header not UTF-8": (
+        "a.csv",
+        b"task,annotator,label,\xe9\n",
+        "a.csv, row 1: the header is not UTF-8 (unexpected end of data); save as UTF-8.",
+    ),
+    "only carriage returns": (
+        "a.csv",
+        "task,annotator,label\ra,x,1\r",
+        "a.csv, row 1: lines end in a carriage return alone; save with \\n line ends.",
+    ),
+    "gzip without the name": (
+        "a.csv",
+        gzip.compress(b"task"),
+        "a.csv: the file is compressed with gzip; let its name end in .gz.",
+    ),
+    "spreadsheet": (
+        "a.csv",
+        b"PK\x03\x04",
+        "a.csv: the file is a zip archive or a spreadsheet; export it as CSV.",
+    ),
+    "Parquet as CSV": (
+        "a.csv",
+        b"PAR1....",
+        "a.csv: the file is Parquet; let its name end in .parquet, or use from_parquet().",
+    ),
+    "JSON list": ("a.jsonl", "[\n{}]", "a.jsonl: a JSON list; write one JSON object a line instead."),
+    "JSON keys": (
+        "a.jsonl",
+        '{"task": 1, "worker": 1, "lable": 1}',
+        "a.jsonl: column 'label' is missing. Did you mean 'lable'? Rename that column to 'label'.",
+    ),
+    "suffix": (
+        "a.cvs",
+        HEADER,
+        "a.cvs: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, not in '.cvs'. "
+        "Did you mean '.csv'?",
+    ),
+    "empty Parquet": ("a.parquet", b"", "a.parquet is empty."),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_file_that_cannot_be_read_says_why(name, content, expected):
+    assert message_of(write(name, content)) == expected
+
+
+def test_a_gzip_file_that_is_cut_off_says_so():
+    data = gzip.compress("".join(f"task{i},x,{i % 7}\n" for i in range(1000)).join([HEADER, ""]).encode())
+    with open("a.csv.gz", "wb") as file:
+        file.write(data[: len(data) // 2])
+    assert message_of("a.csv.gz") == "a.csv.gz: the gzip file is cut off; copy or download it again."
+    with open("a.csv.gz", "wb") as file:
+        file.write(b"task,annotator,label\n")
+    assert message_of("a.csv.gz").startswith("a.csv.gz: not a sound gzip file (")
+    with open("a.csv.gz", "wb") as file:
+        file.write(data[:200] + bytes([data[200] ^ 255]) + data[201:])
+    assert message_of("a.csv.gz").startswith("a.csv.gz: not a sound gzip file (")
+
+
+def test_a_missing_file_is_named_with_its_neighbour(here):
+    write("answers.csv", HEADER)
+    assert message_of("anwsers.csv") == "anwsers.csv does not exist. Did you mean 'answers.csv'?"
+    assert message_of("nowhere/answers.parquet") == "nowhere/answers.parquet does not exist."
+    (here / "folder.csv").mkdir()
+    assert message_of("folder.csv") == "folder.csv is a folder. Name a file in it."
+
+
+def test_a_parquet_file_that_is_cut_off_says_so():
+    Annotations.from_arrays([1, 2], [1, 1], [0, 1]).to_parquet("a.parquet")
+    with open("a.parquet", "rb") as file:
+        data = file.read()
+    with open("a.parquet", "wb") as file:
+        file.write(data[:-20])
+    assert message_of("a.parquet").startswith("a.parquet: not a whole Parquet file. Write or copy it again.")
+
+
+def test_a_parquet_column_of_another_type_is_named():
+    pq.write_table(pa.table({"task": [[1]], "worker": [1], "label": [1]}), "a.parquet")
+    assert message_of("a.parquet").startswith("a.parquet: column 'task' has the type list<")
+
+
+# === Rows kept apart ===
+
+
+def read_rejects(name):
+    with open(name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.usefixtures("chunks")
+def test_rejected_rows_are_kept_with_reason_and_text():
+    lines = ["a,x,cat", "b,x", "b,x,cow", "a,x,dog", '"b",y,cat', ",y,cat"]
+    name = write("a.csv", HEADER + "\n".join(lines) + "\n")
+    ann = Annotations.read(name, classes=["cat", "dog"], on_bad_rows="reject", rejects="rejects.csv")
+    assert rows_of(ann) == [("a", "x", "cat"), ("b", "y", "cat")]
+    assert ann.num_rejected == 4
+    rejects = sorted(read_rejects("rejects.csv"), key=lambda reject: int(reject["row"]))
+    assert [list(reject.values()) for reject in rejects] == [
+        [
+            "a.csv",
+            "3",
+            "",
+            "b,x",
+            'has 2 values where the header has 3. Put quotes (") around a value that holds the separator.',
+            "b,x",
+        ],
+        ["a.csv", "4", "label", "cow", "is not one of the classes ['cat', 'dog'].", "b,x,cow"],
+        [
+            "a.csv",
+            "5",
+            "annotator",
+            "x",
+            "has labelled task 'a' before, in row 2. Remove one, or pass on_duplicate='first' or 'last'.",
+            "a,x,dog",
+        ],
+        ["a.csv", "7", "task", "", "is empty. Fill it in, or remove the row.", ",y,cat"],
+    ]
+
+
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_every_row_is_either_kept_or_rejected(data):
+    """Good and bad rows in any mixture; which are bad is known from how they were made."""
+    num_rows = data.draw(st.integers(1, 12))
+    spoiled = data.draw(st.lists(st.sampled_from(["", "task", "label", "short", "repeat"]), min_size=num_rows + 1))
+    lines, good, bad = ["0,a,no"], [("0", "a", "no")], {}
+    for number, how in enumerate(spoiled[:num_rows], start=1):
+        line = {"task": ",a,no", "label": f"{number},a,maybe", "short": f"{number},a", "repeat": "0,a,yes"}.get(
+            how, f"{number},a,yes"
+        )
+        lines.append(line)
+        if how:
+            bad[number + 2] = line
+        else:
+            good.append((str(number), "a", "yes"))
+    name = write("a.csv", HEADER + "\n".join(lines))
+    ann = Annotations.read(name, classes=["no", "yes"], on_bad_rows="reject", rejects="rejects.csv")
+    assert [tuple(map(str, row)) for row in rows_of(ann)] == good
+    assert {int(reject["row"]): reject["original"] for reject in read_rejects("rejects.csv")} == bad
+    assert ann.num_rejected == len(bad) == len(lines) - len(ann)
+
+
+@pytest.mark.parametrize(("policy", "kept", "dropped"), [("first", "cat", "4"), ("last", "dog", "2")])
+@pytest.mark.usefixtures("chunks")
+def test_what_a_policy_drops_is_kept_apart_too(policy, kept, dropped):
+    name = write("a.csv", HEADER + "a,x,cat\nb,x,cat\na,x,dog\n")
+    ann = Annotations.read(name, on_duplicate=policy, rejects="rejects.csv")
+    assert ("a", "x", kept) in rows_of(ann)
+    assert [reject["row"] for reject in read_rejects("rejects.csv")] == [dropped]
+
+
+def test_rows_of_a_ragged_sequence_are_all_rejected():
+    name = write("a.csv", "task,annotator,label,position\ns,x,O,0\ns,x,B,1\ns,x,O,2\ns,y,O,0\ns,y,O,1\n")
+    ann = Annotations.read(name, kind="sequence", on_bad_rows="reject", rejects="rejects.csv")
+    assert (len(ann), ann.num_rejected) == (3, 2)
+    assert [reject["original"] for reject in read_rejects("rejects.csv")] == ["s,y,O,0", "s,y,O,1"]
+
+
+@pytest.mark.usefixtures("chunks")
+def test_unknown_tasks_of_other_formats_are_rejected_with_their_text():
+    line = '{"task": "%s", "worker": 1, "label": 1}\n'
+    write("a.jsonl", line % "a" + line % "b")
+    ann = Annotations.read("a.jsonl", tasks=["a"], on_bad_rows="reject", rejects="rejects.csv")
+    assert len(ann) == 1
+    assert [reject["original"] for reject in read_rejects("rejects.csv")] == [(line % "b").strip()]
+    pq.write_table(pa.table({"task": ["b", "a"], "worker": [1, 1], "label": [0, 1]}), "a.parquet")
+    Annotations.read("a.parquet", tasks=["a"], on_bad_rows="reject", rejects="rejects.csv")
+    (reject,) = read_rejects("rejects.csv")
+    assert (reject["row"], reject["original"]) == ("0", '{"task": "b", "annotator": 1, "label": 0}')
+
+
+def test_rejecting_without_a_file_warns_with_the_count_and_an_example():
+    name = write("a.csv", HEADER + "a,x,cat\n,x,cat\nb,x\n")
+    with pytest.warns(UserWarning, match=r"2 rows were left out, e\.g\. a\.csv, row 3, column 'task': '' is empty"):
+        assert Annotations.read(name, on_bad_rows="reject").num_rejected == 2
+
+
+def test_a_file_without_a_single_good_row_is_an_error_all_the_same():
+    name = write("a.csv", HEADER + ",x,cat\n,y,cat\n")
+    assert message_of(name, on_bad_rows="reject", rejects="rejects.csv").startswith("a.csv: all 2 rows are bad.\n")
+    assert os.listdir() == ["a.csv"]
+
+
+def test_rejects_never_take_the_place_of_the_file_itself():
+    name = write("a.csv", HEADER + "a,x,cat\n")
+    os.symlink(name, "link")
+    os.link(name, "second")
+    for path in ("./a.csv", "link", "second"):
+        with pytest.raises(ConfigError, match=r"is also an input \(a\.csv\)"):
+            Annotations.read(name, rejects=path)
+    with pytest.raises(ConfigError, match="is a device, not a regular file"):
+        Annotations.read(name, rejects="/dev/null")
+
+
+def test_a_nul_byte_is_named():
+    message = message_of(write("a.csv", HEADER + "a,x\0,1\nb,x,1\n"))
+    assert message.startswith("a.csv: 1 bad row.")
+    assert "a.csv, row 2" in message
+    assert message.endswith("holds a NUL byte. Save the file as UTF-8 text.")
+
+
+def test_an_error_leaves_no_file_behind_and_an_old_one_alone():
+    write("rejects.csv", "old")
+    message_of(write("a.csv", HEADER + "a,x\n"), rejects="rejects.csv")
+    assert sorted(os.listdir()) == ["a.csv", "rejects.csv"]
+    assert Path("rejects.csv").read_text() == "old"
+
+
+def test_a_clean_file_empties_old_rejects():
+    write("rejects.csv", "old")
+    Annotations.read(write("a.csv", HEADER + "a,x,cat\n"), on_bad_rows="reject", rejects="rejects.csv")
+    assert read_rejects("rejects.csv") == []
+
+
+# === To Parquet and back ===
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("chunks")
+@in_one_folder
+@given(data=st.data())
+def test_parquet_gives_back_what_was_written(kind, data):
+    ann = data.draw(annotations(kind, named=True, optional=True))
+    ann.to_parquet("a.parquet")
+    assert Annotations.from_parquet("a.parquet") == ann
+    assert Annotations.read("a.parquet") == ann
+    sorted_ann = Annotations.from_frame(ann.to_frame(), kind=kind)
+    sorted_ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet") == sorted_ann
+
+
+def test_annotations_without_rows_come_back_too():
+    ann = Annotations.from_arrays([1], [1], [1]).select_tasks([])
+    ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet") == ann
+
+
+def test_a_written_file_holds_names_for_others_to_read():
+    Annotations.from_arrays(["b", "a"], [3, 4], ["no", "yes"]).to_parquet("a.parquet")
+    frame = pd.read_parquet("a.parquet")
+    assert frame.to_dict("list") == {"task": ["b", "a"], "annotator": [3, 4], "label": ["no", "yes"]}
+
+
+def test_names_passed_on_reading_take_the_place_of_the_files_own():
+    ann = Annotations.from_arrays(["b", "a"], [3, 4], ["no", "yes"], classes=["yes", "no"])
+    ann.to_parquet("a.parquet")
+    assert Annotations.read("a.parquet", classes=["no", "yes"]).labels.tolist() == [0, 1]
+    assert Annotations.read("a.parquet").labels.tolist() == [1, 0]
+
+
+def test_a_written_file_knows_its_kind():
+    Annotations.from_arrays([1], [1], [1], kind="regression").to_parquet("a.parquet")
+    assert Annotations.read("a.parquet").kind == "regression"
+    message = message_of("a.parquet", kind="classification")
+    assert message == "a.parquet was written with kind='regression'. Received: kind='classification'"
+
+
+def test_a_file_of_a_later_version_is_refused():
+    metadata = {"crowdzoo.tables.annotations": json.dumps({"version": 2})}
+    pq.write_table(pa.table({"task": [1]}).replace_schema_metadata(metadata), "a.parquet")
+    assert message_of("a.parquet") == "a.parquet: written by a later crowdzoo (format 2). Update crowdzoo."
+
+
+def test_names_that_no_file_can_hold_are_refused_and_nothing_is_left():
+    with pytest.raises(DataError, match=r"tasks holds \(1, 2\), of type tuple"):
+        Annotations.from_arrays([(1, 2)], [1], [1]).to_parquet("a.parquet")
+    assert os.listdir() == []
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(monkeypatch):
+    ann = Annotations.from_arrays([1], [1], [1])
+    write("a.parquet", "old")
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        ann.to_parquet("a.parquet")
+    assert os.listdir() == ["a.parquet"]
+    assert Path("a.parquet").read_text() == "old"
+
+
+@given(st.integers(1, 6).flatmap(names))
+def test_drawn_names_are_what_the_strategy_promises(drawn):
+    assert len({str(name) for name in drawn}) == len(drawn)
+    assert all(isinstance(name, type(drawn[0])) for name in drawn)
+    assert all(str(name).strip() == str(name) != "" for name in drawn)
+
+
+# === What Arrow's parsers and Python's would read differently, or not survive ===
+
+ROW = '{"task": "a", "annotator": 1, "label": "x"}'
+
+
+def test_a_line_of_null_kills_no_process(tmp_path):
+    """Arrow 10 reads beyond its memory where a block of JSON begins with null; 30,000 rows are more than a block."""
+    rows = "".join(f'{{"task": "a{row}", "annotator": 1, "label": "x"}}\n' for row in range(30_000))
+    number = 0
+    for before in ("", ROW + "\n", rows):
+        for line in ("null", " null", "null\t", "null null", "\r\nnull", "null" + ROW, ROW + " null"):
+            (tmp_path / f"{number}.jsonl").write_bytes(f"{before}{line}\n{ROW}\n".encode())
+            number += 1
+    code = (
+        "import sys\nfrom crowdzoo import Annotations\nfor number in range(int(sys.argv[1])):\n    try:\n"
+        "        Annotations.read(f'{number}.jsonl')\n    except ValueError as error:\n        print(error)"
+    )
+    command = [sys.executable, "-c", code, str(number)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert len(re.findall(r"jsonl: \d bad row", done.stdout)) == number
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (ROW[:-1] + ', "task": "b"}', "holds the key 'task' twice."),
+        (ROW[:-1] + ', "confidence": NaN}', "is not JSON: NaN is no number. Write null where it is unknown."),
+        (ROW[:-1] + ",}", "is not JSON: "),
+        (ROW + ",", "is not JSON: Extra data"),
+        (ROW + "}", "is not JSON: Extra data"),
+        (ROW + "\0", "is not JSON: Extra data"),
+        (ROW[:-1] + ', "other": ' + "[" * 10_000 + "]" * 10_000 + "}", "is nested deeper than 100 levels."),
+        ("\ufeff" + ROW, "is not JSON"),
+    ],
+)
+@pytest.mark.parametrize("last", [False, True])
+def test_json_lines_have_one_rule_whichever_parser_reads_them(line, reason, last, tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = ROW.replace('"a"', '"b"')
+    path.write_text("\n".join([good, line] if last else [good, line, good.replace('"b"', '"c"')]))
+    message = message_of(path)
+    assert "row 2" in message
+    assert reason in message
+
+
+def test_keys_that_are_passed_over_are_not_judged(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{ROW[:-1]}, "z": NaN, "z": [Infinity]}}\n')
+    assert len(Annotations.read(path)) == 1
+
+
+def test_every_row_keeps_a_byte_order_mark_in_it(monkeypatch, tmp_path):
+    """Arrow drops one at the start of what it is given; here each chunk begins with one."""
+    monkeypatch.setattr(_text_files, "CHUNK_BYTES", 16)
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + "".join(f"\ufeff{row},a,x\n" for row in range(20)))
+    assert sorted(Annotations.read(path).tasks) == sorted(f"\ufeff{row}" for row in range(20))
+
+
+def test_a_carriage_return_alone_never_ends_a_row(tmp_path):
+    """Arrow takes it for a line end, and the blank line after made the count of rows right again."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(HEADER.encode() + b"a,b,x\rc,d,x\n\n")
+    assert "carriage return" in message_of(path)
+
+
+def test_rejected_rows_may_hold_what_no_csv_file_can(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(ROW + '\n{"task": "a\\u0000", "annotator": 1, "label": "\\ud800"}\n' + ROW + "\0\n")
+    table = Annotations.read(path, on_bad_rows="reject", rejects=tmp_path / "r.csv")
+    assert len(table) == 1
+    rows = list(csv.reader((tmp_path / "r.csv").read_text().splitlines()))
+    assert [row[1] for row in rows[1:]] == ["2", "3"]
+    assert rows[1][3] == "a\\x00"
+
+
+def test_a_text_of_a_million_letters_is_read_beside_short_ones(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label,note\n" + "1,2,x," + "y" * 10**6 + "\n3,4,x,z\n")
+    assert len(Annotations.read(path)) == 2
+
+
+def test_blank_lines_without_end_take_no_memory(tmp_path):
+    """64 MiB of line ends before the header, from 64 KiB of gzip."""
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"\n" * (64 << 20), 9) + gzip.compress(HEADER.encode() + b"1,2,x\n"))
+    tracemalloc.start()
+    try:
+        assert len(Annotations.read(path)) == 1
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# === Parquet of any type ===
+
+
+def parquet_of(path="a.parquet", metadata=None, **columns):
+    arrays = {name: column if isinstance(column, pa.Array) else pa.array(column) for name, column in columns.items()}
+    fields = [(name, array.type) for name, array in arrays.items()]
+    pq.write_table(pa.table(list(arrays.values()), schema=pa.schema(fields, metadata)), path)
+    return path
+
+
+@pytest.mark.parametrize("column", ["task", "annotator", "label", "confidence", "timestamp"])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.duration("s"), pa.binary(), pa.time32("ms"),
+     pa.list_(pa.string(), 2)],
+    ids=str,
+)  # fmt: skip
+def test_columns_of_types_that_are_no_ids_are_named(kind, column):
+    columns = {"task": ["a", "b"], "annotator": ["x", "y"], "label": [0, 1]}
+    message = message_of(parquet_of(**{**columns, column: pa.nulls(2, kind)}))
+    read = pq.read_schema("a.parquet").field(column).type  # a list's field is "item" or "element", as pyarrow writes it
+    assert f"column '{column}' has the type {read}" in message
+
+
+def test_decimal_float_and_dictionary_ids_are_whole_numbers_or_bad_rows():
+    who = {"annotator": ["x", "y"], "label": ["k", "k"]}
+    for ids in (
+        [Decimal("7"), Decimal("8.00")], pa.array([7.0, 8.0]), pa.array([7, 8]).dictionary_encode(),
+        pa.array([7, 8], pa.uint64()),
+    ):  # fmt: skip
+        assert Annotations.read(parquet_of(task=ids, **who)).tasks.tolist() == [7, 8]
+    for ids in ([Decimal("7.5"), Decimal("8")], [7.5, 8.0]):
+        assert "row 0, column 'task': 7.5 is not an id" in message_of(parquet_of(task=ids, **who))
+    large = Annotations.read(parquet_of(task=pa.array([2**63, 7], pa.uint64()), **who))
+    assert large.tasks.tolist() == ["7", str(2**63)]
+
+
+def test_times_beyond_what_microseconds_can_count_are_refused():
+    who = {"task": ["a"], "annotator": ["x"], "label": ["k"]}
+    message = message_of(parquet_of(timestamp=pa.array([2**62], pa.timestamp("ms")), **who))
+    assert "column 'timestamp' of type timestamp[ms] holds what cannot be read" in message
+    read = Annotations.read(parquet_of(timestamp=pa.array([1_500_000_999], pa.timestamp("us")), **who))
+    assert read.timestamp.tolist() == [1500.000999]
+
+
+def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
+    table = {"task": ["a", "bXY", "c"], "annotator": ["x", "x", "x"], "label": ["k", "k", "k"]}
+    content = Path(parquet_of(**table)).read_bytes()
+    Path("a.parquet").write_bytes(content.replace(b"bXY", b"b\xff\xfe"))
+    assert "a.parquet, row 1, column 'task': 'b\\\\xff\\\\xfe' is not UTF-8. Write the file again." in message_of(
+        "a.parquet"
+    )
+    read = Annotations.read("a.parquet", on_bad_rows="reject", rejects="r.csv")
+    assert read.tasks.tolist() == ["a", "c"]
+    assert [row["row"] for row in read_rejects("r.csv")] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        b"", b"\xff", b"null", b"[]", b"[" * 10_000, b"{}", b'{"version": 1}',
+        b'{"version": "1", "kind": "classification"}',
+        b'{"version": 1, "kind": "x", "names": {}}', b'{"version": 1, "kind": ["classification"], "names": {}}',
+        b'{"version": 1, "kind": "classification", "names": []}',
+        b'{"version": 1, "kind": "classification", "names": {"other": null}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": "abcdefgh"}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "string", "names": "abcdefgh"}}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "integer", "names": [1, "k"]}}}',
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "integer", "names": [%d]}}}' % 10**30,
+        b'{"version": 1, "kind": "classification", "names": {"label": {"type": "string", "names": ["k", "k"]}}}',
+        b'{"version": 1, "kind": "regression", "names": {"label": {"type": "string", "names": ["k"]}}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_footer_is_named(footer):
+    path = parquet_of(metadata={b"crowdzoo.tables.annotations": footer}, task=["a"], annotator=["x"], label=["k"])
+    assert "a.parquet: the footer is damaged: crowdzoo.tables.annotations" in message_of(path)
+
+
+def test_columns_that_stand_twice_are_named():
+    arrays = [pa.array(["a"])] * 4
+    pq.write_table(pa.Table.from_arrays(arrays, ["task", "task", "annotator", "label"]), "a.parquet")
+    assert "column 'task' is there 2 times" in message_of("a.parquet")
+    pq.write_table(pa.Table.from_arrays(arrays, ["task", "annotator", "label", "task.x"]), "a.parquet")
+    assert len(Annotations.read("a.parquet")) == 1

@@ -1,0 +1,88 @@
+"""Regressors of texts, trained from strings and ratings."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.metrics import r2_score
+from crowdzoo.models import TextSettings, train_text_regressor
+from crowdzoo.tables.annotations import Annotations
+
+WORDS = ("awful", "dull", "plain", "fine", "great")  # worth 1, 3, 5, 7 and 9 points
+RNG = np.random.default_rng(0)
+CODES = RNG.integers(0, 5, size=(240, 4))
+TEXTS = [" ".join(["the", "film", *(WORDS[code] for code in row)]) for row in CODES]
+TRUTH = 1 + 2 * CODES.mean(axis=1)
+BIAS = np.array([-1.5, 0.0, 1.5])
+DENSE = TRUTH[:, None] + BIAS + RNG.normal(size=(240, 3)) * 0.3
+DENSE[RNG.random(DENSE.shape) < 0.3] = np.nan
+ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
+QUICK = {
+    "form": "bag-of-words", "hidden": 16, "dropout": 0.0, "epochs": 25, "batch_size": 40, "learning_rate": 0.02,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    # without an anchor a constant may move from the estimates to the biases
+    [("crowdsourced-layer", {"anchor": True}), ("rating-em", {}), ("doctor-net", {})],
+)
+def test_every_method_learns_what_words_are_worth(method, arguments):
+    model, ids = train_text_regressor(TextSettings(method, arguments, **QUICK), TEXTS, annotations=ANNOTATIONS)
+    found = model.predict(ids.to_numpy(TEXTS), verbose=0)[:, 0]
+    assert r2_score(TRUTH, found) > 0.9
+    assert ids.num_words == len({"the", "film", *WORDS}) + 2
+
+
+def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
+    settings = TextSettings(
+        "aggregated", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40, batch_size=40, learning_rate=0.01,
+    )  # fmt: skip
+    ratings = np.where(np.arange(240) % 5 == 0, np.nan, TRUTH)
+    found = []
+    for _ in range(2):
+        model, ids = train_text_regressor(settings, TEXTS, ratings=ratings)
+        assert model.crowd is None
+        found.append(model.predict(ids.to_numpy(TEXTS), verbose=0)[:, 0])
+    left_out = np.isnan(ratings)
+    assert r2_score(TRUTH[left_out], found[0][left_out]) > 0.8
+    np.testing.assert_array_equal(*found)
+
+
+def test_words_are_those_of_the_settings():
+    texts = ["a b c d", "a b c", "a b", "a"] * 3
+    settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, max_words=2, min_texts=1, max_length=3)
+    _, ids = train_text_regressor(settings, texts, ratings=np.arange(12.0))
+    assert ids.get_config() == {"vocabulary": ["a", "b"], "max_length": 3}
+    settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, min_texts=6)
+    assert train_text_regressor(settings, texts, ratings=np.arange(12.0))[1].vocabulary == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "deep-em"}, "method 'deep-em' is not for task regression"),
+        ({"form": "bag-of-word"}, r"form must be one of convolutional, bag-of-words, got 'bag-of-word'\. Did you mean"),
+        ({"filters": 0}, "filters is .* Received: filters=0"),
+        ({"max_length": 0}, "max_length is .* Received: max_length=0"),
+        ({"low": 3.0, "high": 1.0}, "training: low is below high. Received: low=3.0, high=1.0"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        TextSettings(**changes)
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(DataError, match="needs annotations"):
+        train_text_regressor(TextSettings(), TEXTS)
+    with pytest.raises(DataError, match=r"needs ratings \[N\]"):
+        train_text_regressor(TextSettings("aggregated"), TEXTS, annotations=ANNOTATIONS)
+    with pytest.raises(DataError, match="outside of the scale"):
+        train_text_regressor(TextSettings(high=5), TEXTS, annotations=ANNOTATIONS)
+    with pytest.raises(DataError, match="none of the 240 texts has a word"):
+        train_text_regressor(TextSettings(), ["..."] * 240, annotations=ANNOTATIONS)
+    with pytest.raises(DataError):
+        train_text_regressor(TextSettings(), TEXTS[:-1], annotations=ANNOTATIONS)
