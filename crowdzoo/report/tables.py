@@ -54,7 +54,6 @@ def print_table(
     if not stream.isatty():
         print(format_table(title, header, rows), file=stream)
         return
-    # Keras brings rich along
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
