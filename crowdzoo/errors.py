@@ -1,9 +1,10 @@
-"""Errors that a user can mend: the command line prints them without a traceback."""
+"""Errors that a user can fix: the command line prints them without a traceback."""
 
 import difflib
 import re
 import reprlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "BadRow",
@@ -16,11 +17,14 @@ __all__ = [
     "short_message",
     "short_repr",
     "shorten",
+    "unknown",
 ]
 
 SHOWN = 10
 LONGEST_VALUE = 80
 LONGEST_LINE = 1000
+MOST_NAMES = 2000  # with more, a near name is not looked for
+MOST_LISTED = 50
 # An opening quote follows no letter, as an apostrophe does, and a closing one comes before none.
 _QUOTED = re.compile(r"""(?<!\w)(['"])(?!\s)((?:(?!\1)[^\n]){81,})\1(?!\w)""")
 _WORD = re.compile(r"\S{201,}")
@@ -108,20 +112,39 @@ class ServingError(CrowdzooError, RuntimeError):
     exit_code = 6
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """The way out of a misspelt name, to stand at the end of a message.
+def did_you_mean(name: object, known: Iterable[Any], cutoff: float = 0.6) -> str:
+    """The end of a message about a misspelt name.
 
     Args:
-        name: as it was given.
-        known: names that there are.
+        name: as it was given; upper and lower case do not count.
+        known: the right names.
+        cutoff: how near the nearest must be, from 0 to 1 (`difflib.get_close_matches`).
 
     Returns:
-        " Did you mean 'nearest'?", or nothing where none is near.
+        " Did you mean 'nearest'?", or nothing where no name is near, or there are more than 2,000.
     """
-    if isinstance(name, str) and len(name) > LONGEST_VALUE:
+    names = list(known)
+    text = name if isinstance(name, str) else short_repr(name)
+    if len(names) > MOST_NAMES or len(text) > LONGEST_VALUE:
         return ""
-    near = difflib.get_close_matches(str(name), list(known), 1)
-    return f" Did you mean {short_repr(near[0])}?" if near else ""
+    folded = {str(one).casefold(): one for one in names}
+    near = difflib.get_close_matches(text.casefold(), list(folded), 1, cutoff)
+    return f" Did you mean {short_repr(folded[near[0]])}?" if near else ""
+
+
+def unknown(what: str, name: object, known: Iterable[Any]) -> str:
+    """The message about an unknown name: "unknown method 'x': choose one of a, b, c. Did you mean 'b'?".
+
+    Args:
+        what: what is named, such as "method".
+        name: as it was given.
+        known: the right names; long lists are cut.
+    """
+    names = list(known)
+    listed = ", ".join(map(str, names[:MOST_LISTED]))
+    if len(names) > MOST_LISTED:
+        listed += f", ... {len(names) - MOST_LISTED:,} more"
+    return f"unknown {what} {short_repr(name)}: choose one of {listed}.{did_you_mean(name, names)}"
 
 
 def shorten(text: str) -> str:

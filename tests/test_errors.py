@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from crowdzoo.errors import BadRow, ConfigError, DataError, ServingError, did_you_mean, short_repr
+from crowdzoo.errors import BadRow, ConfigError, DataError, ServingError, did_you_mean, short_repr, unknown
 
 LONG = "long value " * 6000
 
@@ -52,6 +52,19 @@ def test_a_long_name_has_no_near_one_and_a_near_one_is_shown_short():
     assert did_you_mean("dwaid", ["dawid", "mace"]) == " Did you mean 'dawid'?"
     assert did_you_mean(LONG, [LONG + "s"]) == ""
     assert len(did_you_mean("x" * 80, ["x" * 90])) < 110
+
+
+def test_a_near_name_is_found_in_spite_of_upper_and_lower_case_and_stands_as_it_is_written():
+    assert did_you_mean("CAT", ["dog", "Cat"]) == " Did you mean 'Cat'?"
+    assert did_you_mean(1112, [1111, "b"]) == " Did you mean 1111?"
+    assert did_you_mean("a1", [f"a{number}" for number in range(5000)]) == ""
+
+
+def test_an_unknown_name_is_told_with_all_the_known_ones_and_the_nearest():
+    message = "unknown method 'mve': choose one of em, mace, mv. Did you mean 'mv'?"
+    assert unknown("method", "mve", ["em", "mace", "mv"]) == message
+    assert unknown("method", 7, ["em"]) == "unknown method 7: choose one of em."
+    assert unknown("class", "z", range(60)).endswith(" 48, 49, ... 10 more.")
 
 
 def test_errors_can_be_sent_between_processes():

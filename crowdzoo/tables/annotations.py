@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, short_repr
+from crowdzoo.label_kinds import LABEL_KINDS, LabelKind
 from crowdzoo.tables.collecting import Rules, collect
 from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.parquet import read_metadata, write_parquet
@@ -107,6 +108,11 @@ class Annotations:
     def num_classes(self) -> int:
         """K; 0 for regression."""
         return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What labels of this kind look like."""
+        return LABEL_KINDS[self.kind]
 
     @property
     def redundancy(self) -> np.ndarray:

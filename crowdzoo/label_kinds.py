@@ -1,0 +1,73 @@
+"""The kinds of labels: what arrays of each kind look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import ConfigError, unknown
+
+__all__ = ["CLASSIFICATION", "LABEL_KINDS", "REGRESSION", "SEQUENCE", "LabelKind", "label_kind"]
+
+
+@dataclass(frozen=True)
+class LabelKind:
+    """What labels of one kind look like. Ask for a fact instead of comparing names.
+
+    Attributes:
+        name: as it stands in files and configurations.
+        has_classes: labels are codes of classes; otherwise they are numbers on a scale.
+        has_positions: a task has one label a token; otherwise it has one.
+    """
+
+    name: str
+    has_classes: bool = True
+    has_positions: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of labels in a table: int64, or float64 for numbers."""
+        return np.dtype(np.int64 if self.has_classes else np.float64)
+
+    @property
+    def tensor_dtype(self) -> str:
+        """Type of labels in a batch, for Keras: "int32", or "float32" for numbers."""
+        return "int32" if self.has_classes else "float32"
+
+    @property
+    def missing(self) -> float:
+        """What stands where there is no label: -1, or NaN for numbers."""
+        return -1 if self.has_classes else np.nan
+
+    @property
+    def axes(self) -> int:
+        """Axes of an array with one answer for each task: 1, or 2 with tokens."""
+        return 2 if self.has_positions else 1
+
+    @property
+    def shape(self) -> str:
+        """The shape of such an array, for messages: "[tasks]" or "[tasks, tokens]"."""
+        return "[tasks, tokens]" if self.has_positions else "[tasks]"
+
+    def observed(self, labels: np.ndarray) -> np.ndarray:
+        """Where there is a label: bool, of the labels' shape."""
+        return labels >= 0 if self.has_classes else ~np.isnan(labels)
+
+
+CLASSIFICATION = LabelKind("classification")
+REGRESSION = LabelKind("regression", has_classes=False)
+SEQUENCE = LabelKind("sequence", has_positions=True)
+LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, REGRESSION, SEQUENCE)}
+
+
+def label_kind(name: object) -> LabelKind:
+    """The kind of that name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if isinstance(name, str) and name in LABEL_KINDS:
+        return LABEL_KINDS[name]
+    raise ConfigError(unknown("kind", name, LABEL_KINDS))
