@@ -1,8 +1,6 @@
 """Learning from crowds with Keras 3: a table of contents whose names load when first used."""
 
-import importlib
-from typing import Any
-
+from crowdzoo.lazy_names import lazy_names
 from crowdzoo.saving import register_with_keras
 
 __version__ = "0.1.0"
@@ -25,20 +23,9 @@ _MODULES = (
     "tables", "testing", "training",
 )  # fmt: skip
 
-__all__ = ["__version__", *_MODULES, *_NAMES]  # pyright: ignore
-
-
-def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(f"crowdzoo.{name}")
-    raise AttributeError(f"module 'crowdzoo' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__, _NAMES, modules=_MODULES, loaded=["__version__"]
+)
 
 # a saved model loads after `import keras, crowdzoo`
 register_with_keras()

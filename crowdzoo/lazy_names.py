@@ -1,0 +1,31 @@
+"""Names of a package that load their module when they are first used."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def lazy_names(
+    package: str, names: Mapping[str, str], *, modules: Sequence[str] = (), loaded: Sequence[str] = ()
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` of a package whose names load when they are first used.
+
+    Args:
+        package: the package's `__name__`.
+        names: name -> the module that holds it.
+        modules: modules of the package that are names of their own.
+        loaded: names that the package has already.
+
+    Example:
+        `__all__, __getattr__, __dir__ = lazy_names(__name__, {"Server": "crowdzoo.serving.server"})`
+    """
+    every = [*loaded, *modules, *names]
+
+    def load(name: str) -> Any:
+        if name in names:
+            return getattr(importlib.import_module(names[name]), name)
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return every, load, lambda: sorted(every)
