@@ -13,7 +13,8 @@ from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import INPUT_FILES, content_hashes
 from crowdzoo.components.pusher import Pusher
-from crowdzoo.pipelines.config import TASKS, PipelineConfig
+from crowdzoo.pipelines.config.kinds import TASKS
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["create_pipeline"]
 
@@ -33,10 +34,10 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
     """
     root = config.output.root
     files = _input_files(config)
-    others = [key for key in TASKS[config.task].keys["data"] if key not in (*files, "dataset")]
+    others = [key for key in TASKS[config.kind].keys["data"] if key not in (*files, "dataset")]
     example_gen = AnnotationExampleGen(
         settings=_json(
-            task=config.task,
+            task=config.kind,
             seed=config.seed,
             texts=config.base == "text-regressor",
             **{key: getattr(config.data, key) for key in others},
@@ -116,8 +117,8 @@ def _input_files(config: PipelineConfig) -> dict[str, Path | None]:
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
         written = datasets.write_files(datasets.load(config.data.dataset), folder)
-        return dict.fromkeys(INPUT_FILES[config.task]) | dict(zip(INPUT_FILES[config.task], written, strict=False))
-    return {key: getattr(config.data, key) for key in INPUT_FILES[config.task]}
+        return dict.fromkeys(INPUT_FILES[config.kind]) | dict(zip(INPUT_FILES[config.kind], written, strict=False))
+    return {key: getattr(config.data, key) for key in INPUT_FILES[config.kind]}
 
 
 def _json(**values: Any) -> str:

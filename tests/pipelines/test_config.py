@@ -83,29 +83,29 @@ def test_every_known_runner_is_one_of_beams():
 BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
-        ", trainning: no such key. Did you mean 'training'?",
+        ", unknown key 'trainning': choose one of name, task, seed, data, aggregation, model, method, training, "
+        "evaluation, output, beam. Did you mean 'training'?",
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
-        ", training.epoch: no such key. Did you mean 'epochs'?",
+        ", training: unknown key 'epoch': choose one of epochs, batch_size, learning_rate. Did you mean 'epochs'?",
     ),
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",
-        ", beam.zebra: no such key. Known here: runner, options.",
+        ", beam: unknown key 'zebra': choose one of runner, options.",
     ),
     "unknown runner": (
         "name: x\n" + DATA + "beam: {runner: FlinkRuner}\n",
-        ", beam.runner: 'FlinkRuner' is not a Beam runner; there are DataflowRunner, DirectRunner, FlinkRunner, "
+        ", beam.runner: unknown Beam runner 'FlinkRuner': choose one of DataflowRunner, DirectRunner, FlinkRunner, "
         "FnApiRunner, PortableRunner, PrismRunner, SparkRunner, SwitchingDirectRunner. Did you mean 'FlinkRunner'?",
     ),
     "Beam option without dashes": (
         "name: x\n" + DATA + "beam: {options: [direct_num_workers=2]}\n",
-        ", beam.options: ['direct_num_workers=2'] holds 'direct_num_workers=2'; each is one argument that begins with "
-        "--, like --name=value.",
+        ", beam.options: each must begin with --, like --name=value, got 'direct_num_workers=2'.",
     ),
     "runner among the options": (
         "name: x\n" + DATA + "beam: {options: [--runner=FlinkRunner]}\n",
-        ", beam.options: ['--runner=FlinkRunner'] holds --runner; set beam.runner instead.",
+        ", beam.options: set beam.runner in place of --runner.",
     ),
     "missing section": ("name: x\n", ", data: is missing."),
     "missing name": (DATA, ", name: is missing."),
@@ -119,47 +119,47 @@ BROKEN = {
     ),
     "unknown dataset": (
         "name: x\ndata: {dataset: labelmee}\n",
-        ", data.dataset: 'labelmee' is not one of labelme. Did you mean 'labelme'?",
+        ", data: unknown dataset 'labelmee': choose one of labelme. Did you mean 'labelme'?",
     ),
     "zero epochs": (
         "name: x\n" + DATA + "training: {epochs: 0}\n",
-        ", training.epochs: 0 should be an integer from 1 to 1,000,000.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got 0.",
     ),
     "text for a number": (
         "name: x\n" + DATA + "training: {epochs: many}\n",
-        ", training.epochs: 'many' should be an integer from 1 to 1,000,000.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got 'many'.",
     ),
     "fraction for an integer": (
         "name: x\n" + DATA + "training: {epochs: 1.5}\n",
-        ", training.epochs: 1.5 should be an integer from 1 to 1,000,000.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got 1.5.",
     ),
     "boolean for a number": (
         "name: x\n" + DATA + "training: {epochs: true}\n",
-        ", training.epochs: True should be an integer from 1 to 1,000,000.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got True.",
     ),
     "not a number": (
         "name: x\n" + DATA + "training: {learning_rate: .nan}\n",
-        ", training.learning_rate: nan should be a number above 0 and at most 1000.",
+        ", training.learning_rate: must be a number above 0 and at most 1000, got nan.",
     ),
     "section is a value": (
         "name: x\n" + DATA + "training: 5\n",
-        ", training: 5 should be a section: lines of 'key: value', indented.",
+        ", training: must be a section (lines of 'key: value', indented), got 5.",
     ),
     "list is a value": (
         "name: x\n" + DATA + "model: {hidden: 128}\n",
-        ", model.hidden: 128 should be a list in square brackets, with commas between.",
+        ", model.hidden: must be a list in square brackets, with commas between, got 128.",
     ),
     "layer without units": (
         "name: x\n" + DATA + "model: {hidden: [128, 0]}\n",
-        ", model.hidden.1: 0 should be an integer from 1 to 1,000,000.",
+        ", model.hidden.1: must be an integer from 1 to 1,000,000, got 0.",
     ),
     "dropout of one": (
         "name: x\n" + DATA + "model: {dropout: 1.0}\n",
-        ", model.dropout: 1.0 should be a number from 0 to below 1.",
+        ", model.dropout: must be a number from 0 to below 1, got 1.0.",
     ),
     "share of one and a half": (
         "name: x\n" + DATA.replace("}", ", eval_fraction: 1.5}"),
-        ", data.eval_fraction: 1.5 should be a number above 0 and below 1.",
+        ", data.eval_fraction: must be a number above 0 and below 1, got 1.5.",
     ),
     "unknown method": (
         "name: x\n" + DATA + "method: {name: crowdsourced_layer}\n",
@@ -187,45 +187,45 @@ BROKEN = {
     ),
     "name with a space": (
         "name: my run\n" + DATA,
-        ", name: 'my run' should begin with a letter and hold letters, digits, - and _ only (63 at most).",
+        ", name: must begin with a letter and hold letters, digits, - and _ only (63 at most), got 'my run'.",
     ),
-    "name is a number": ("name: 5\n" + DATA, ", name: 5 should be text; put quotes round it."),
+    "name is a number": ("name: 5\n" + DATA, ", name: must be text (put quotes round it), got 5."),
     "classes as one text": (
         "name: x\n" + DATA.replace("}", ", classes: abcdefgh}"),
-        ", data.classes: 'abcdefgh' should be a list in square brackets, with commas between.",
+        ", data.classes: must be a list in square brackets, with commas between, got 'abcdefgh'.",
     ),
     "classes as a mapping": (
         "name: x\n" + DATA.replace("}", ", classes: {a: 1, b: 2}}"),
-        ", data.classes: {'a': 1, 'b': 2} should be a list in square brackets, with commas between.",
+        ", data.classes: must be a list in square brackets, with commas between, got {'a': 1, 'b': 2}.",
     ),
     "an integer that no machine holds": (
         "name: x\n" + DATA + "training: {batch_size: 4000000000000}\n",
-        ", training.batch_size: 4000000000000 should be an integer from 1 to 1,000,000.",
+        ", training.batch_size: must be an integer from 1 to 1,000,000, got 4000000000000.",
     ),
     "text for true": (
         "name: x\n" + DATA + "model: {batch_normalization: yes}\n",
-        ", model.batch_normalization: 'yes' should be true or false, without quotes.",
+        ", model.batch_normalization: must be true or false, without quotes, got 'yes'.",
     ),
     "a number in quotes": (
         "name: x\n" + DATA + "training: {epochs: '20'}\n",
-        ", training.epochs: '20' should be an integer from 1 to 1,000,000.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got '20'.",
     ),
     "an infinite rating": (
         "name: x\ntask: regression\n" + DATA.replace("}", ", low: 1e999}"),
-        ", data.low: inf should be a number from -1e+30 to 1e+30.",
+        ", data.low: must be a number from -1e30 to 1e30, got inf.",
     ),
     "a bucket": (
         "name: x\n" + DATA.replace("answers.csv", "'gs://bucket/answers.csv'"),
-        ", data.annotations: 'gs://bucket/answers.csv' gs:// paths are not supported here. Copy the file, or mount the "
-        "file system, and give the local path.",
+        ", data.annotations: path gs://bucket/answers.csv: gs:// paths are not supported here. Copy the file, or mount "
+        "the file system, and give the local path.",
     ),
     "an empty path": (
         "name: x\n" + DATA + "output: {root: ' '}\n",
-        ", output.root: ' ' is empty: name a file or a folder.",
+        ", output.root: path is empty: name a file or a folder.",
     ),
     "the home of nobody": (
         "name: x\n" + DATA + "output: {root: ~nobody-of-this-name/x, serving: '?'}\n",
-        ", output.serving: '{folder}/?' should not hold any of * ? [, which Beam takes for patterns.",
+        ", output.serving: must not hold * ? or [, which Beam takes for patterns, got '{folder}/?'.",
     ),
     "a class twice": (
         "name: x\n" + DATA.replace("}", ", classes: [a, b, a]}"),
@@ -233,7 +233,7 @@ BROKEN = {
     ),
     "output is a pattern": (
         "name: x\n" + DATA + "output: {root: '/runs/[1]', serving: /served}\n",
-        ", output.root: '/runs/[1]' should not hold any of * ? [, which Beam takes for patterns.",
+        ", output.root: must not hold * ? or [, which Beam takes for patterns, got '/runs/[1]'.",
     ),
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
@@ -256,7 +256,7 @@ BROKEN = {
         "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
         f", aggregation: 'bsc-seq' is no aggregation method; there are {', '.join(map(repr, METHODS))}.",
     ),
-    "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: -1 should be an integer from 0 to 2,147,483,647."),
+    "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: must be an integer from 0 to 2,147,483,647, got -1."),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
     "nothing": ("", ": is empty; a configuration is a mapping that begins like 'name: labelme'."),
     "a key twice": (
@@ -303,15 +303,15 @@ BROKEN_SENTENCES = {
     ),
     "a set of another task": (
         SENTENCES + "data: {dataset: labelme}\n",
-        ", data.dataset: 'labelme' is not one of generated-ner.",
+        ", data: unknown dataset 'labelme': choose one of generated-ner.",
     ),
     "gold beside a set": (
         SENTENCES + "data: {dataset: generated-ner, gold: gold.txt}\n",
-        ", data: 'dataset' brings its own gold: leave 'gold' away.",
+        ", data: 'dataset' brings its own gold: leave 'gold' out.",
     ),
     "unknown scheme": (
         SPANS.replace("}", ", scheme: IOB}"),
-        ", data.scheme: 'IOB' is not one of BIO, IOBES. Did you mean 'IOBES'?",
+        ", data.scheme: must be one of BIO, IOBES, got 'IOB'. Did you mean 'IOBES'?",
     ),
     "unknown aggregation": (
         SPANS + "aggregation: {method: bsc-sec}\n",
@@ -383,7 +383,7 @@ def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
 
 def test_true_and_false_as_classes_need_quotes_and_yes_and_no_do_not(inputs):
     message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [true, no]}"))
-    assert message == ", data.classes.0: True is a boolean to YAML; put quotes round true and false."
+    assert message == ", data.classes.0: must be text (put quotes round true and false), got True."
     (inputs / "c.yaml").write_text("name: c\n" + DATA.replace("}", ", classes: [yes, no]}"))
     assert load_config(inputs / "c.yaml").data.classes == ("yes", "no")
 
@@ -460,7 +460,7 @@ def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together
 def test_an_unknown_ending_is_refused(inputs):
     (inputs / "answers.xlsx").write_text("x")
     message = refused(inputs, "name: x\n" + DATA.replace("csv", "xlsx"))
-    assert "has an ending that is not known; use one of .csv, .tsv" in message
+    assert "has an unknown ending: choose one of .csv, .tsv" in message
 
 
 def test_reading_a_configuration_loads_no_tensorflow(inputs):
@@ -481,9 +481,9 @@ def test_the_shipped_configurations_are_valid(tmp_path, monkeypatch, name, task)
     from crowdzoo.pipelines import config
 
     monkeypatch.chdir(tmp_path)
-    loaded = load_config(Path(config.__file__).parent / "configs" / f"{name}.yaml")
+    loaded = load_config(Path(config.__file__).parents[1] / "configs" / f"{name}.yaml")
     assert loaded.data.dataset == name
-    assert loaded.task == task
+    assert loaded.kind == task
     assert loaded.output.root == tmp_path / "runs" / name
 
 

@@ -149,7 +149,7 @@ def test_what_is_not_for_texts_is_said(tmp_path):
         ("model.hidden", [8, 8], r"model.hidden \[8, 8\] is not for base text-regressor, .* a list of one"),
         ("model.units", 8, "model.units is not for base text-regressor, where model has base, form, embedding"),
         ("model.base", "feature-regressor", "model.form is not for task regression, where model has base, hidden"),
-        ("model.form", "bag", "model.form: 'bag' is not one of convolutional, bag-of-words"),
+        ("model.form", "bag", "model.form: must be one of convolutional, bag-of-words, got 'bag'"),
         ("data.instances", str(tmp_path / "ratings.csv"), "data.instances: .* has no column 'text' among 'task'"),
     ):
         with pytest.raises(ConfigError, match=message):
@@ -234,6 +234,6 @@ def test_the_shipped_configuration_takes_the_shipped_set():
     from crowdzoo.pipelines.demo_ratings import CONFIG as SHIPPED
 
     config = load_config(SHIPPED)
-    assert (config.task, config.data.dataset) == ("regression", "generated-ratings")
+    assert (config.kind, config.data.dataset) == ("regression", "generated-ratings")
     with pytest.raises(ConfigError, match=r"data.dataset: 'labelme' is not one of generated-ratings"):
         load_config(SHIPPED, {"data.dataset": "labelme"})

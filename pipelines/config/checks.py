@@ -1,21 +1,16 @@
 """What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
 
-from __future__ import annotations
-
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr
+from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import check_regular
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.tables.text_files import column_names
 from crowdzoo.training.methods import check_method
-
-if TYPE_CHECKING:
-    from crowdzoo.pipelines.config import DataConfig, PipelineConfig
 
 __all__ = ["outside_problems"]
 
@@ -35,13 +30,13 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     return [
         *_aggregation_problems(config),
         *_method_problems(config),
-        *_data_problems(config.data, config.task, config.base),
+        *_data_problems(config.data, config.kind, config.base),
     ]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
     try:
-        create(config.aggregation.method, kind=config.task, **config.aggregation.arguments)
+        create(config.aggregation.method, kind=config.kind, **config.aggregation.arguments)
     except ConfigError as error:
         return [f"aggregation: {error}"]
     return []
@@ -49,10 +44,10 @@ def _aggregation_problems(config: PipelineConfig) -> list[str]:
 
 def _method_problems(config: PipelineConfig) -> list[str]:
     try:
-        check_method(config.method.name, config.method.arguments, config.task)
+        check_method(config.method.name, config.method.arguments, config.kind)
     except ConfigError as error:
         return [f"method: {error}"]
-    if config.task == "sequence" and config.model.crf and config.method.name == "doctor-net":
+    if config.kind == "sequence" and config.model.crf and config.method.name == "doctor-net":
         return ["model.crf: True does not go with method doctor-net, which has a softmax for each annotator."]
     return []
 
@@ -66,7 +61,7 @@ def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
         known = datasets.names(task)
         if data.dataset in known:
             return []
-        return [f"{given} is not one of {', '.join(known)}.{did_you_mean(data.dataset, known)}"]
+        return [f"data: {unknown('dataset', data.dataset, known)}"]
     problems = []
     for key, suffixes, needed in _FILES_OF[base if texts else task]:
         path = getattr(data, key)
@@ -97,7 +92,7 @@ def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
         raise DataError(f"{path} does not exist, nor does the folder {path.parent}.")
     check_regular(path)
     if not path.name.endswith(suffixes):
-        raise DataError(f"{path} has an ending that is not known; use one of {', '.join(suffixes)}.")
+        raise DataError(f"{path} has an unknown ending: choose one of {', '.join(suffixes)}.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty.")
 
@@ -108,8 +103,6 @@ def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:
     if not missing:
         return None
     free = [name for name in columns if name not in needed]
-    hints = [
-        f" Did you mean '{near[0]}'?" for name in missing if (near := difflib.get_close_matches(name, free, 1, 0.5))
-    ]
+    hints = [did_you_mean(name, free, 0.5) for name in missing]
     wanted = " and ".join(f"'{name}'" for name in missing)
     return f"has no column {wanted} among {', '.join(short_repr(name) for name in columns[:10])}.{''.join(hints)}"

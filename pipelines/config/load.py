@@ -1,0 +1,104 @@
+"""Reading a configuration: the file, what replaces its values, and its paths."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.paths import scheme_of
+from crowdzoo.pipelines.config.checks import outside_problems
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.problems import config_error, sentences
+from crowdzoo.pipelines.yaml_files import read_yaml
+
+__all__ = ["load_config"]
+
+_PATHS = {"data": ("annotations", "instances", "gold"), "output": ("root", "serving")}
+_DEEPEST_KEY = 10
+
+
+def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> PipelineConfig:
+    """Reads and checks a pipeline's configuration.
+
+    Relative paths in the file are relative to the file's folder; those in `overrides`, and the default
+    `output.root` of `runs/<name>`, are relative to the current folder. Checks that input files exist and
+    have the columns they need, and that method names and their arguments are known.
+
+    Args:
+        path: a YAML file.
+        overrides: values that replace the file's, by dotted key: `{"training.epochs": 5}`.
+
+    Returns:
+        The checked configuration.
+
+    Raises:
+        ConfigError: names the file, each bad key, its value and what to do; ten are shown, the rest counted.
+    """
+    path = Path(path)
+    values = read_yaml(path)
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else f"holds a {type(values).__name__}"
+        raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
+    _resolve_paths(values, path.parent)
+    for key, value in (overrides or {}).items():
+        _override(values, key, value)
+    _fill_output(values)
+    _resolve_paths(values, Path.cwd())
+    try:
+        # a section without lines is None to YAML
+        config = PipelineConfig.model_validate({key: value for key, value in values.items() if value is not None})
+    except ValidationError as error:
+        raise config_error(path, sentences(error)) from None
+    if problems := outside_problems(config):
+        raise config_error(path, problems)
+    return config
+
+
+def _resolve_paths(values: dict[str, Any], base: Path) -> None:
+    for section, keys in _PATHS.items():
+        inside = values.get(section)
+        if not isinstance(inside, dict):
+            continue
+        for key in keys:
+            if isinstance(inside.get(key), str | Path) and (text := str(inside[key]).strip()):
+                inside[key] = _resolved(text, base)
+
+
+def _resolved(path: str, base: Path) -> str:
+    """An absolute path; what is none, such as `gs://bucket`, stays and is refused with its key."""
+    if scheme_of(path) is not None:
+        return path
+    try:
+        return str((base / Path(path).expanduser()).absolute())
+    except RuntimeError:  # ~user where there is no such user
+        return str((base / path).absolute())
+
+
+def _override(values: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    if len(sections) > _DEEPEST_KEY:
+        raise ConfigError(
+            f"{shorten(key)}: has {len(sections) + 1:,} parts; no setting has more than {_DEEPEST_KEY + 1}."
+        )
+    inside = values
+    for section in sections:
+        if inside.get(section) is None:
+            inside[section] = {}
+        inside = inside[section]
+        if not isinstance(inside, dict):
+            raise ConfigError(f"{key}: '{section}' holds a value, not a section, so nothing below it can be set.")
+    inside[last] = value
+
+
+def _fill_output(values: dict[str, Any]) -> None:
+    """Sets the default folders: `runs/<name>` here, and `serving` in it."""
+    output = values.setdefault("output", {})
+    if output is None:
+        output = values["output"] = {}
+    if isinstance(output, dict):
+        if output.get("root") is None:
+            output["root"] = str(Path("runs") / str(values.get("name", "crowdzoo")))
+        if output.get("serving") is None and isinstance(output["root"], str | Path):
+            output["serving"] = str(Path(output["root"]) / "serving")

@@ -1,0 +1,72 @@
+"""What pydantic finds wrong with a configuration, as sentences."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from crowdzoo.errors import SHOWN, ConfigError, did_you_mean, short_repr, unknown
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+
+__all__ = ["config_error", "sentences"]
+
+_WANTED = {
+    "model_type": "a section (lines of 'key: value', indented)",
+    "tuple_type": "a list in square brackets, with commas between",
+    "string_type": "text (put quotes round it)",
+    "path_type": "a path",
+}
+
+
+def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
+    """One error of all problems; ten are shown, the rest counted."""
+    if len(problems) == 1:
+        return ConfigError(f"{path}, {problems[0]}")
+    lines = [f"{path}: {len(problems)} settings cannot be used.", *(f"  {problem}" for problem in problems[:SHOWN])]
+    if len(problems) > SHOWN:
+        lines.append(f"  ... and {len(problems) - SHOWN:,} more")
+    return ConfigError("\n".join(lines))
+
+
+def sentences(error: ValidationError) -> list[str]:
+    """A sentence for each problem: key, what is wrong, what was given."""
+    problems = error.errors()
+    # a tuple whose values are refused is too short as well
+    return [_sentence(problem) for problem in problems if problem["type"] != "too_short" or not problem["input"]]
+
+
+def _sentence(problem: Mapping[str, Any]) -> str:
+    *sections, last = problem["loc"] or ("",)
+    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"{_place(sections)}{unknown('key', last, _known_keys(sections))}"
+    place = _place(problem["loc"])
+    if kind == "missing":
+        return f"{place}is missing."
+    hint = ""
+    if kind == "value_error":
+        reason = str(context["error"])
+        if not reason.startswith("must "):  # a whole message, which names keys and values itself
+            return place + reason + ("" if reason.endswith(("?", ".")) else ".")
+    elif kind == "literal_error":
+        choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
+        reason, hint = f"must be one of {', '.join(choices)}", did_you_mean(value, choices)
+    elif kind == "string_pattern_mismatch":
+        reason = "must begin with a letter and hold letters, digits, - and _ only (63 at most)"
+    elif kind in _WANTED:
+        reason = f"must be {_WANTED[kind]}"
+    else:
+        reason = problem["msg"].replace("Input should", "must")
+    return f"{place}{reason}, got {short_repr(value)}.{hint}"
+
+
+def _place(keys: Iterable[str | int]) -> str:
+    return ".".join(map(str, keys)) + ": " if keys else ""
+
+
+def _known_keys(sections: Sequence[str | int]) -> list[str]:
+    model: Any = PipelineConfig
+    for section in sections:
+        model = model.model_fields[section].annotation
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -1,0 +1,254 @@
+"""The sections of a configuration."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from crowdzoo.errors import short_repr, unknown
+from crowdzoo.pipelines.config.values import (
+    Bool,
+    ClassName,
+    Dropout,
+    EvalFraction,
+    Fraction,
+    LearningRate,
+    LocalPath,
+    Rating,
+    Size,
+)
+
+__all__ = [
+    "BEAM_RUNNERS",
+    "AggregationConfig",
+    "BeamConfig",
+    "DataConfig",
+    "EvaluationConfig",
+    "MethodConfig",
+    "ModelConfig",
+    "OutputConfig",
+    "Section",
+    "TrainingConfig",
+]
+
+
+class Section(BaseModel):
+    """A section with known keys only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class DataConfig(Section):
+    """Where the labels and the instances are.
+
+    Attributes:
+        dataset: name of a data set that crowdzoo ships; takes the place of the files.
+        annotations: long table with the columns task, annotator, label (.csv .tsv .jsonl .parquet, also .gz). For task
+            `sequence` sentences with annotators' tags: spans in .jsonl, columns under any other ending.
+        gold: for task `sequence`, a file in columns with the true tags of the same sentences; spans have them inside.
+        scheme: for task `sequence`, how tags are written.
+        on_bad_tags: for task `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
+        low: for task `regression`, the lowest rating that annotators may give; a rating below is a bad row.
+        high: for task `regression`, the highest one.
+        instances: table with the columns task, features (list) or one numeric column per feature, and
+            optionally gold (a class, of ratings a number) and split (.parquet or .csv, .csv.gz).
+        classes: names of the classes in the order of their codes; None takes those that occur, sorted.
+        on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
+        on_duplicate: what to do with a second label by one annotator for one task.
+        eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
+    """
+
+    dataset: str | None = None
+    annotations: LocalPath | None = None
+    instances: LocalPath | None = None
+    gold: LocalPath | None = None
+    scheme: Literal["BIO", "IOBES"] = "BIO"
+    on_bad_tags: Literal["error", "mend"] = "error"
+    low: Rating | None = None
+    high: Rating | None = None
+    classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
+    on_bad_rows: Literal["error", "reject"] = "error"
+    on_duplicate: Literal["error", "first", "last"] = "error"
+    eval_fraction: EvalFraction = 0.25
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "DataConfig":
+        if self.dataset is not None and (self.annotations is not None or self.instances is not None):
+            raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
+        if self.dataset is not None and self.gold is not None:
+            raise ValueError("'dataset' brings its own gold: leave 'gold' out")
+        if self.classes is not None and len(set(self.classes)) < len(self.classes):
+            raise ValueError("'classes' names a class twice")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError(f"'low' must be below 'high', got {self.low:g} and {self.high:g}")
+        return self
+
+
+class AggregationConfig(BaseModel):
+    """How the labels of several annotators become one estimate of the truth.
+
+    Attributes:
+        method: a name in `crowdzoo.aggregation.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings
+            `RATING_METHODS`); dawid-skene, bsc-seq and rating-em where it is not set. All other keys are arguments of
+            that method.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    method: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The method's own arguments, those that are set."""
+        return dict(self.model_extra or {})
+
+
+class ModelConfig(Section):
+    """The base model, which is also the one that is served. What is not set is as the base has it (`BASES`).
+
+    Attributes:
+        base: which base, by the task: `feature-classifier` is a multilayer perceptron over standardised features,
+            `feature-regressor` the same for ratings, `text-regressor` for ratings of texts, `sequence-tagger` a
+            convolution and a GRU over words.
+        dropout: share of hidden units dropped in training.
+        hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
+            Of texts: units of the last hidden layer, a list of one.
+        batch_normalization: of the bases of features: normalises features and hidden layers by their batch.
+        form: of texts: `convolutional` or `bag-of-words`.
+        max_words: of texts: the most frequent words that are known.
+        min_texts: of texts: training texts that a known word occurs in.
+        max_length: of texts: words of a text that count; all where it is not set.
+        embedding: length of a word's vector.
+        filters: of the convolution.
+        units: of the tagger's GRU.
+        bidirectional: of the tagger: whether a second GRU reads backwards.
+        characters: of the tagger: whether it sees characters beside words and their shapes.
+        crf: of the tagger: whether tags are the best path of a conditional random field.
+    """
+
+    base: Literal["feature-classifier", "feature-regressor", "text-regressor", "sequence-tagger"] | None = None
+    dropout: Dropout | None = None
+    hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
+    batch_normalization: Bool | None = None
+    form: Literal["convolutional", "bag-of-words"] | None = None
+    max_words: Size | None = None
+    min_texts: Size | None = None
+    max_length: Size | None = None
+    embedding: Size | None = None
+    filters: Size | None = None
+    units: Size | None = None
+    bidirectional: Bool | None = None
+    characters: Bool | None = None
+    crf: Bool | None = None
+
+
+class MethodConfig(BaseModel):
+    """How the base learns from the crowd.
+
+    Attributes:
+        name: a name in `crowdzoo.models.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings `RATING_METHODS`):
+            `aggregated` trains on the aggregation's posterior or estimate, every other on the annotators' labels. All
+            other keys are hyperparameters of that method.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str = "crowdsourced-layer"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The method's own hyperparameters, those that are set."""
+        return dict(self.model_extra or {})
+
+
+class TrainingConfig(Section):
+    """The training loop.
+
+    Attributes:
+        epochs: passes over the training split; where not set, chosen by the number of tasks (see
+            `crowdzoo.training.length`) and written into the log.
+        batch_size: tasks in a batch; likewise.
+        learning_rate: Adam's step size.
+    """
+
+    epochs: Size | None = None
+    batch_size: Size | None = None
+    learning_rate: LearningRate = 1e-3
+
+
+class EvaluationConfig(Section):
+    """When a model is good enough to be pushed.
+
+    Attributes:
+        tolerance: how far accuracy (F1, R²) may fall below that of the last pushed model (0.01 is one point).
+        minimum_accuracy: the least accuracy that any pushed classifier must have.
+        minimum_f1: the least F1 of spans that any pushed tagger must have.
+        minimum_r2: the least R² that any pushed regressor must have; at 0, the default, it is at least as good as one
+            and the same number for every task.
+    """
+
+    tolerance: Fraction = 0.0
+    minimum_accuracy: Fraction = 0.0
+    minimum_f1: Fraction = 0.0
+    minimum_r2: Fraction = 0.0
+
+
+class OutputConfig(Section):
+    """Where results go.
+
+    Attributes:
+        root: folder of metadata, artifacts and logs.
+        serving: folder of pushed models, one subfolder a version; `<root>/serving` where not set.
+    """
+
+    root: LocalPath
+    serving: LocalPath
+
+    @field_validator("root", "serving")
+    @classmethod
+    def _no_pattern(cls, path: Path) -> Path:
+        if set("*?[") & set(str(path)):
+            raise ValueError("must not hold * ? or [, which Beam takes for patterns")
+        return path
+
+
+# Beam's own names; Beam itself is slow to import, and a configuration is checked without it
+BEAM_RUNNERS = (
+    "DataflowRunner",
+    "DirectRunner",
+    "FlinkRunner",
+    "FnApiRunner",
+    "PortableRunner",
+    "PrismRunner",
+    "SparkRunner",
+    "SwitchingDirectRunner",
+)
+
+
+class BeamConfig(Section):
+    """What runs the Beam steps.
+
+    Attributes:
+        runner: name of a Beam runner, or the dotted name of a runner's class.
+        options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
+    """
+
+    runner: str = Field(default="FnApiRunner", min_length=1)
+    options: tuple[str, ...] = ()
+
+    @field_validator("runner")
+    @classmethod
+    def _known(cls, runner: str) -> str:
+        spelt = {name.lower().removesuffix("runner"): name for name in BEAM_RUNNERS}
+        short = runner.lower().removesuffix("runner")
+        if "." in runner or short in spelt:
+            return spelt.get(short, runner)
+        raise ValueError(unknown("Beam runner", runner, BEAM_RUNNERS))
+
+    @field_validator("options")
+    @classmethod
+    def _options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        for option in options:
+            if not option.startswith("--"):
+                raise ValueError(f"each must begin with --, like --name=value, got {short_repr(option)}")
+            if option.split("=")[0] == "--runner":
+                raise ValueError("set beam.runner in place of --runner")
+        return options

@@ -1,0 +1,48 @@
+"""The types of single settings."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from crowdzoo.constraints import Flag, Number, Rule
+from crowdzoo.errors import ConfigError
+from crowdzoo.files.paths import local_path
+
+__all__ = [
+    "Bool", "ClassName", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Rating", "Seed", "Size",
+]  # fmt: skip
+
+
+def _follows(rule: Rule, text: str = "") -> BeforeValidator:
+    """Checks a value by a rule; a float that is an integer, such as 1e4, counts as one."""
+
+    def check(value: Any) -> Any:
+        try:
+            return rule.checked("", "", int(value) if isinstance(value, float) and value.is_integer() else value)
+        except ConfigError:
+            raise ValueError(f"must be {text or rule}") from None
+
+    return BeforeValidator(check)
+
+
+def _class_name(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be text (put quotes round true and false)")
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _local_path(value: Any) -> Any:
+    return local_path(str(value).strip()) if isinstance(value, str | Path) else value
+
+
+Bool = Annotated[bool, _follows(Flag(), "true or false, without quotes")]
+Size = Annotated[int, _follows(Number(1, 1_000_000, whole=True))]
+Seed = Annotated[int, _follows(Number(0, 2**31 - 1, whole=True))]
+Fraction = Annotated[float, _follows(Number(0, 1))]
+EvalFraction = Annotated[float, _follows(Number(0, 1, above=True, below=True))]
+Dropout = Annotated[float, _follows(Number(0, 1, below=True), "a number from 0 to below 1")]
+LearningRate = Annotated[float, _follows(Number(0, 1000, above=True), "a number above 0 and at most 1000")]
+Rating = Annotated[float, _follows(Number(-1e30, 1e30), "a number from -1e30 to 1e30")]
+ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
+LocalPath = Annotated[Path, BeforeValidator(_local_path)]
