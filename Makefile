@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
-BESIDE := tests/aggregation tests/components tests/datasets tests/quality tests/report tests/sequences
+BACKENDS ?= jax torch
+IN_PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-beside test-backends lint types format check build lock clean
+.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-all test-backends lint types format check build lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,31 +26,28 @@ demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers 
 reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
 	@for table in deep_methods lia waum ner movie_reviews; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
-# Two processes, because one that has built thousands of graphs is slow at building more
-test: setup ## every test, on TensorFlow, and beside it the layers on JAX and PyTorch as well
-	@$(MAKE) --no-print-directory test-beside > .venv/beside.log 2>&1 & beside=$$!; failed=0; \
-	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS) || failed=1;,$(BIN)/python -m pytest tests/layers || failed=1; \
-	$(BIN)/python -m pytest --ignore=tests/layers $(BESIDE:%=--ignore=%) || failed=1;) \
-	wait $$beside || failed=1; cat .venv/beside.log; exit $$failed
+# As many processes as cores; each of TensorFlow's and NumPy's own threads would only wait for the others'
+test: export TF_NUM_INTRAOP_THREADS ?= 1
+test: export OMP_NUM_THREADS ?= 1
+test: setup ## every test but the slow ones, on TensorFlow (ARGS="tests/layers -k sparse" for some of them)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not slow and not learning" $(ARGS)
 
-# What a second core does in the meantime; the folders are here for the balance
-test-beside:
-	@$(MAKE) --no-print-directory test-backends JAX="--no-learning --battery" TORCH=--no-learning; failed=$$?; \
-	$(if $(ARGS),,echo "== $(BESIDE)"; $(BIN)/python -m pytest -q $(BESIDE) || failed=1;) exit $$failed
+test-all: setup ## every test there is, also the slow ones, on TensorFlow, JAX and PyTorch; and strange inputs
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(ARGS)
+	@$(MAKE) --no-print-directory test-backends fuzz
 
 # JAX spends most of the tests' time compiling small programs, many of them equal: no optimizing, and each only once
 test-backends: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
 test-backends: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS = 0
 test-backends: export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES = -1
-test-backends: ## the layers, losses and models on JAX and PyTorch, all of it; `make test` leaves out what JAX takes long for
-	@$(PYTHON) bootstrap.py --backends
+test-backends: ## the layers, losses and models on JAX and PyTorch
+	@$(PYTHON) bootstrap.py --backends $(BACKENDS)
 	@export JAX_COMPILATION_CACHE_DIR=$$(mktemp -d); trap 'rm -r "$$JAX_COMPILATION_CACHE_DIR"' EXIT; \
-	for backend in jax torch; do \
-	  if .venv-backends/bin/python -c "import $$backend" 2>/dev/null; then \
-	    echo "== layers on $$backend"; if [ $$backend = jax ]; then some="$(JAX)"; else some="$(TORCH)"; fi; \
-	    KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
-	      -p no:warnings $$some tests/layers tests/models tests/optimizers tests/test_losses.py || exit 1; \
-	  else echo "== $$backend is not there: its run is left out"; fi; done
+	for backend in $(BACKENDS); do \
+	  echo "== layers on $$backend"; \
+	  KERAS_BACKEND=$$backend PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python -m pytest -q -p no:cacheprovider \
+	    -p no:warnings $(IN_PARALLEL) $(or $(ARGS),tests/layers tests/models tests/optimizers tests/test_losses.py) || exit 1; \
+	done
 
 fuzz: setup ## strange inputs against every reader, command and server: SEED=0 MINUTES=5 TARGETS="annotations-csv ..."
 	@$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),0) --minutes $(or $(MINUTES),5) $(TARGETS)
@@ -63,7 +61,7 @@ lint: setup ## style
 types: setup ## type check
 	@$(BIN)/mypy
 
-format: setup ## mend style
+format: setup ## fix style
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
 check: lint types ## style and types

@@ -25,6 +25,7 @@ for word do
 done
 exec "%s" %s "$@"
 """
+TORCH = "torch==2.13.0"
 STAMP = ".crowdzoo-stamp"
 # TFX 1.21 (Python 3.11 - 3.13) has wheels for this glibc and later; TFX 1.16 (Python 3.10) for older ones too
 MODERN_GLIBC = (2, 38)
@@ -243,42 +244,43 @@ def set_up_main():
     write_stamp(".venv", stamp)
 
 
-def set_up_backends():
-    """`.venv-backends`: Keras with JAX and PyTorch, beside the TensorFlow one, for the layers' tests."""
+def set_up_backends(names):
+    """`.venv-backends`: Keras with JAX, and with PyTorch where it is named, beside the TensorFlow one."""
     listed = os.path.join("tests", "backends.txt")
     stamp = digest([listed, "bootstrap.py"], [ROOT])
-    if fresh(".venv-backends", stamp):
-        return
-    uv = find_uv()
-    python = find_python(("3.11", "3.12", "3.13"))
-    if not python:
-        say("setup: no Python 3.11 - 3.13 here, so the layers are tested on TensorFlow only")
-        return
     folder = os.path.join(ROOT, ".venv-backends")
-    env = environment()
     inside = os.path.join(folder, "bin", "python")
-    if subprocess.run([uv, "venv", "-q", "--clear", "--python", python, folder], env=env).returncode != 0:
-        stop("uv could not make .venv-backends; its message is above.")
-    if (
-        subprocess.run([uv, "pip", "install", "-q", "--python", inside, "-r", listed], cwd=ROOT, env=env).returncode
-        != 0
-    ):
-        stop("uv could not install %s; its message is above." % listed)
-    # The default Linux build of PyTorch brings gigabytes of CUDA; only a CPU build is taken, where one can be had
-    torch = [uv, "pip", "install", "-q", "--python", inside, "torch==2.13.0+cpu"]
-    if subprocess.run(torch, cwd=ROOT, env=env, stderr=subprocess.DEVNULL).returncode != 0:
-        say("setup: no CPU build of PyTorch at hand, so the layers are tested on TensorFlow and JAX")
-    write_stamp(".venv-backends", stamp)
+    env = environment()
+    if not fresh(".venv-backends", stamp):
+        python = python_for(find_uv(), MODERN, "JAX and PyTorch")
+        if not install(["venv", "-q", "--clear", "--python", python, folder], env):
+            stop("uv could not make .venv-backends; its message is above.")
+        if not install(["pip", "install", "-q", "--python", inside, "-r", os.path.join(ROOT, listed)], env):
+            stop("uv could not install %s; its message is above." % listed)
+        write_stamp(".venv-backends", stamp)
+    if "torch" in names and not glob.glob(os.path.join(folder, "lib", "python*", "site-packages", "torch")):
+        add = ["pip", "install", "-q", "--python", inside]
+        if not install([*add, TORCH + "+cpu"], env, stderr=subprocess.DEVNULL):
+            say("setup: there is no CPU build of PyTorch here, so the registry's is installed (about 4.5 GB)")
+            if not install([*add, TORCH], env):
+                stop("uv could not install %s; its message is above." % TORCH)
+
+
+def install(arguments, env, **options):
+    """Whether uv does what the arguments say."""
+    return subprocess.run([find_uv(), *arguments], cwd=ROOT, env=env, **options).returncode == 0
 
 
 def main():
     """Set up what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--backends", action="store_true", help="also set up .venv-backends with JAX and PyTorch")
+    parser.add_argument(
+        "--backends", nargs="+", default=[], choices=["jax", "torch"], help="also set up .venv-backends with these"
+    )
     arguments = parser.parse_args()
     set_up_main()
     if arguments.backends:
-        set_up_backends()
+        set_up_backends(arguments.backends)
 
 
 if __name__ == "__main__":

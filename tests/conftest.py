@@ -1,34 +1,57 @@
 """Fixtures that more than one folder of tests needs."""
 
 import gc
+import os
 import warnings
 
 import pytest
 
 
-def pytest_addoption(parser):
-    parser.addoption("--no-learning", action="store_true", help="leave out what trains until something is learnt")
-    parser.addoption(
-        "--battery",
-        action="store_true",
-        help="of tests/layers only the checks that every layer has to pass: JAX compiles for minutes for the rest",
-    )
+LONG = 5.0  # CPU-seconds beyond which a test has to be marked slow
 
 
-def pytest_collection_modifyitems(config, items):
-    kept = items
-    if config.getoption("--no-learning"):
-        kept = [item for item in kept if item.get_closest_marker("learning") is None]
-    if config.getoption("--battery"):
-        kept = [item for item in kept if "layers" not in item.path.parts or "check" in _parameters(item)]
-    left_out = set(items) - set(kept)
-    if left_out:
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = kept
+def _cpu_seconds():
+    """CPU time of this process and of those it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
-def _parameters(item):
-    return item.callspec.params if hasattr(item, "callspec") else {}
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.cpu_seconds = _cpu_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Notes the CPU time on each report, which pytest-xdist sends on from its workers."""
+    report = yield
+    now = _cpu_seconds()
+    report.cpu_seconds = now - item.cpu_seconds
+    report.slow = item.get_closest_marker("slow") is not None
+    item.cpu_seconds = now
+    return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The ten slowest tests, and those over five CPU-seconds that are not marked `slow`."""
+    spent, slow = {}, set()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "cpu_seconds"):
+                spent[report.nodeid] = spent.get(report.nodeid, 0.0) + report.cpu_seconds
+                if report.slow:
+                    slow.add(report.nodeid)
+    slowest = sorted(spent, key=spent.__getitem__, reverse=True)
+    too_long = [name for name in slowest if spent[name] > LONG and name not in slow]
+    for title, names in (
+        ("slowest ten, in CPU-seconds", slowest[:10]),
+        (f"over {LONG:g} CPU-seconds and not marked slow", too_long),
+    ):
+        if names:
+            terminalreporter.section(title)
+            for name in names:
+                terminalreporter.line(f"{spent[name]:7.2f}  {name}")
 
 
 @pytest.fixture(autouse=True, scope="module")
