@@ -6,7 +6,6 @@ import warnings
 
 import pytest
 
-
 LONG = 5.0  # CPU-seconds beyond which a test has to be marked slow
 
 
