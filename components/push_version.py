@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.components.serving_folder import MAX_VERSION, fingerprint, version_number, versions
+from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import PipelineError
+from crowdzoo.files.version_folders import MAX_VERSION, complete_versions, next_version
 
 __all__ = ["copy_model", "push_version"]
 
@@ -85,14 +86,13 @@ def _push(model: Path, folder: Path) -> Path:
 
 
 def _newest(folder: Path) -> Path | None:
-    return next(reversed(versions(folder)), None)
+    return next(reversed(complete_versions(folder)), None)
 
 
 def _rename(copy: Path, folder: Path) -> Path:
     """Gives the copy a number above all others."""
-    numbers = [number for path in folder.iterdir() if (number := version_number(path.name)) is not None]
     # a clock that went back must not make the new model an old version
-    number = max(int(time.time()), max(numbers, default=0) + 1)
+    number = max(int(time.time()), next_version(folder))
     while True:
         if number > MAX_VERSION:
             raise PipelineError(f"{folder}: no version number is left above {number - 1}. Remove that version.")

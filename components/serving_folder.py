@@ -1,30 +1,11 @@
-"""The folder of pushed models: one subfolder a version, named by a number; the largest number is served."""
+"""Which of the pushed models a new one is compared with."""
 
 import hashlib
 from pathlib import Path
 
-__all__ = ["MAX_VERSION", "baseline_of", "fingerprint", "version_number", "versions"]
+from crowdzoo.files.version_folders import complete_versions
 
-MAX_VERSION = 2**63 - 1
-
-
-def version_number(name: str) -> int | None:
-    """The version that a folder of this name is, as TensorFlow Serving reads it; None for any other name."""
-    if not (name.isascii() and name.isdecimal()):
-        return None
-    number = int(name)
-    return number if number <= MAX_VERSION else None
-
-
-def versions(folder: str | Path) -> list[Path]:
-    """Complete versions in a serving folder, oldest first.
-
-    Args:
-        folder: as TensorFlow Serving reads it: `<folder>/<version>/saved_model.pb`. Need not exist.
-    """
-    found = (path.parent for path in Path(folder).glob("*/saved_model.pb"))
-    numbered = ((version_number(path.name), path) for path in found)
-    return [path for _, path in sorted((number, path) for number, path in numbered if number is not None)]
+__all__ = ["baseline_of", "fingerprint"]
 
 
 def fingerprint(model: str | Path) -> str:
@@ -53,4 +34,4 @@ def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
         A version's folder, or None where nothing else was pushed.
     """
     own = fingerprint(candidate)
-    return next((path for path in reversed(versions(folder)) if fingerprint(path) != own), None)
+    return next((path for path in reversed(complete_versions(folder)) if fingerprint(path) != own), None)

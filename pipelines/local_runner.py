@@ -14,8 +14,9 @@ from tfx.orchestration import metadata
 from tfx.orchestration.local import local_dag_runner, runner_utils
 from tfx.orchestration.portable import launcher, runtime_parameter_utils
 
-from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
+from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.errors import CrowdzooError, PipelineError
+from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.error_message import error_message
@@ -87,7 +88,7 @@ class LocalRunner(local_dag_runner.LocalDagRunner):
             parameter = node.parameters.parameters["baseline"].field_value
             parameter.string_value = fingerprint(baseline) if baseline else ""
         elif node.node_info.id == "Pusher" and self._blessed():
-            served = versions(serving)
+            served = complete_versions(serving)
             if not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
                 node.execution_options.caching_options.enable_cache = False
 

@@ -538,9 +538,9 @@ def _describe_export(command: argparse.ArgumentParser) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     _use_tensorflow()
     from crowdzoo.commands.sentences import encoder_of, read_texts
-    from crowdzoo.components.serving_folder import version_number
     from crowdzoo.export.saved_model import WARMUP_INSTANCES, export_model
     from crowdzoo.files.model_files import read_model_names
+    from crowdzoo.files.version_folders import next_version
     from crowdzoo.instances.instances import read_instances
     from crowdzoo.saving import load_model
 
@@ -548,8 +548,7 @@ def _export(arguments: argparse.Namespace) -> None:
         raise DataError(
             f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
         )
-    numbers = [version_number(folder.name) or 0 for folder in arguments.out.glob("*")]
-    target = arguments.out / str(max(numbers, default=0) + 1)
+    target = arguments.out / str(next_version(arguments.out))
     check_output_folder(target, "out")
     names_path = cli_outputs.names_path(arguments.model)
     if not names_path.is_file():
@@ -624,8 +623,9 @@ def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
             if "spans" in client.metadata()["signatures"]:
                 return client.predict(instances, signature="spans", batch_size=256)
             return client.predict(instances)
-    from crowdzoo.export.saved_model import MODEL_CARD_FILE, load_and_predict, newest_version
+    from crowdzoo.export.saved_model import MODEL_CARD_FILE, load_and_predict
     from crowdzoo.files.model_files import read_model_card
+    from crowdzoo.files.version_folders import newest_version
 
     card = newest_version(arguments.model) / MODEL_CARD_FILE
     spans = card.is_file() and "spans" in (read_model_card(card).get("signatures") or ())

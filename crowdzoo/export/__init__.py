@@ -8,9 +8,9 @@ from crowdzoo.export.saved_model import (
     export_model,
     load_and_predict,
     load_saved_model,
-    newest_version,
     stacked,
 )
+from crowdzoo.files.version_folders import newest_version
 
 __all__ = [
     "MODEL_CARD_FILE",

@@ -14,6 +14,7 @@ import numpy as np
 import crowdzoo
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.export.signatures import build_signatures
+from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ __all__ = [
     "export_model",
     "load_and_predict",
     "load_saved_model",
-    "newest_version",
     "stacked",
 ]
 
@@ -227,23 +227,6 @@ def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
 def _as_text(array: np.ndarray) -> np.ndarray:
     """UTF-8 bytes as `str`."""
     return np.array([cell.decode("utf-8", errors="replace") for cell in array.flat], dtype=str).reshape(array.shape)
-
-
-def newest_version(path: str | Path) -> Path:
-    """Folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
-
-    Raises:
-        ServingError: there is neither.
-    """
-    path = Path(path)
-    if (path / "saved_model.pb").is_file():
-        return path
-    if not path.is_dir():
-        raise ServingError(f"{path}: there is no such folder")
-    versions = [child for child in path.iterdir() if child.name.isdecimal() and (child / "saved_model.pb").is_file()]
-    if not versions:
-        raise ServingError(f"{path}: holds no model, neither saved_model.pb nor <version>/saved_model.pb")
-    return max(versions, key=lambda child: int(child.name))
 
 
 def _check_backend() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from crowdzoo.components import push_version as module
 from crowdzoo.components.push_version import copy_model, push_version
-from crowdzoo.components.serving_folder import versions
 from crowdzoo.errors import PipelineError
+from crowdzoo.files.version_folders import complete_versions
 
 FILES = ("saved_model.pb", *(f"variables/data-{number}" for number in range(20)))
 
@@ -53,7 +53,7 @@ def test_processes_that_push_at_once_leave_only_whole_versions_of_one_model(tmp_
     processes = [pushing(*models[2 * number : 2 * number + 2], serving, times) for number in range(3)]
     said = [process.communicate()[0].decode().split() for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
-    found = versions(serving)
+    found = complete_versions(serving)
     assert all(whole(version) for version in found)
     assert sorted(found) == sorted(serving.iterdir()), "no other folders are left"
     assert {path.name for path in found} == {name for names in said for name in names}
@@ -106,7 +106,7 @@ def test_without_locks_a_version_is_never_replaced(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "rename", another_was_first)
     assert push_version(model, serving).name == "1001"
-    assert [(path.name, path.joinpath("saved_model.pb").read_text()[0]) for path in versions(serving)] == [
+    assert [(path.name, path.joinpath("saved_model.pb").read_text()[0]) for path in complete_versions(serving)] == [
         ("1000", "b"),
         ("1001", "a"),
     ]
@@ -122,7 +122,7 @@ def test_a_model_that_another_process_pushed_in_the_meantime_is_not_pushed_twice
         return copytree(source, target, **options)
 
     monkeypatch.setattr(module.shutil, "copytree", copies_late)
-    assert [push_version(model, serving)] == versions(serving)
+    assert [push_version(model, serving)] == complete_versions(serving)
 
 
 def test_an_empty_folder_and_numbers_that_are_no_versions_are_left_alone(tmp_path):

@@ -1,22 +1,13 @@
 import shutil
 
-from crowdzoo.components.serving_folder import baseline_of, fingerprint, versions
+from crowdzoo.components.serving_folder import baseline_of, fingerprint
 
 
-def model(folder, content="weights", complete=True):
+def model(folder, content="weights"):
     (folder / "variables").mkdir(parents=True)
     (folder / "variables" / "data").write_text(content)
-    if complete:
-        (folder / "saved_model.pb").write_text("graph")
+    (folder / "saved_model.pb").write_text("graph")
     return folder
-
-
-def test_versions_are_ordered_by_number_and_incomplete_or_hidden_ones_do_not_count(tmp_path):
-    for name in ("10", "9", ".pushing", "notes"):
-        model(tmp_path / name)
-    model(tmp_path / "11", complete=False)
-    assert [path.name for path in versions(tmp_path)] == ["9", "10"]
-    assert versions(tmp_path / "not there") == []
 
 
 def test_a_copy_has_the_same_fingerprint_and_any_change_another(tmp_path):

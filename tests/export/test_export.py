@@ -21,7 +21,8 @@ if keras.backend.backend() != "tensorflow":
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.errors import ConfigError, DataError, ServingError
-from crowdzoo.export.saved_model import REQUEST_FILES, WARMUP_FILE, export_model, load_and_predict, newest_version
+from crowdzoo.export.saved_model import REQUEST_FILES, WARMUP_FILE, export_model, load_and_predict
+from crowdzoo.files.version_folders import newest_version
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier

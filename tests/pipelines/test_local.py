@@ -18,8 +18,8 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 
 from crowdzoo.components import evaluator
 from crowdzoo.components.input_files import content_hashes
-from crowdzoo.components.serving_folder import versions
 from crowdzoo.errors import ConfigError, DataError, PipelineError
+from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines import local, local_runner, pipeline
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
@@ -71,7 +71,7 @@ def story(tmp_path_factory, make_inputs):
 
     def go(**overrides):
         result = run(load_config(folder / "tiny.yaml", {"output.root": str(folder / "out"), **overrides}), quiet=True)
-        served = [path.name for path in versions(folder / "out" / "serving")]
+        served = [path.name for path in complete_versions(folder / "out" / "serving")]
         return SimpleNamespace(**{**vars(result), "summary": result.summary(), "served": served})
 
     with pytest.MonkeyPatch.context() as patch:
@@ -218,7 +218,9 @@ def test_a_run_killed_in_any_component_and_started_again_ends_in_the_same_model(
     assert len(running) == len(COMPONENTS), "each kill leaves its execution as running"
     result = run(load_config(inputs / "tiny.yaml"), quiet=True)
     assert result.cached == COMPONENTS[:7]
-    assert versions(inputs / "out" / "serving") == [result.pushed], "the kill came after the push: not pushed twice"
+    assert complete_versions(inputs / "out" / "serving") == [result.pushed], (
+        "the kill came after the push: not pushed twice"
+    )
     np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
 
 

@@ -1,0 +1,79 @@
+"""The folder of a served model: one subfolder a version, named by a number; the largest number is served."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crowdzoo.errors import ServingError
+
+__all__ = ["MAX_VERSION", "complete_versions", "newest_version", "next_version", "version_folders", "version_number"]
+
+MAX_VERSION = 2**63 - 1  # TF Serving's versions are int64
+_MODEL = "saved_model.pb"
+
+
+def version_number(name: str) -> int | None:
+    """The version that a folder of this name is, as TensorFlow Serving reads it; None for any other name."""
+    if not (name.isascii() and name.isdecimal()):
+        return None
+    digits = name.lstrip("0") or "0"
+    # Python converts no text of more than 4,300 digits
+    return int(digits) if len(digits) < 20 and int(digits) <= MAX_VERSION else None
+
+
+def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], list[str]]:
+    """Subfolders named by a version number, complete or not.
+
+    Returns:
+        The folders by version, and the names that are numbers but no version: above `MAX_VERSION`, of other digits than
+        0 to 9, or another way to write a version that is there ("007" beside "7").
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    found: dict[int, Path] = {}
+    refused: list[str] = []
+    for child in sorted(Path(folder).iterdir()):
+        if not (child.name.isdecimal() and child.is_dir()):
+            continue
+        version = version_number(child.name)
+        if version is None:
+            refused.append(child.name)
+        elif version in found:
+            refused.append(max(child.name, found[version].name, key=len))
+            found[version] = min(child, found[version], key=lambda path: len(path.name))
+        else:
+            found[version] = child
+    return found, refused
+
+
+def complete_versions(folder: str | os.PathLike[str]) -> list[Path]:
+    """The versions that have a `saved_model.pb`, oldest first; none where there is no such folder."""
+    if not Path(folder).is_dir():
+        return []
+    found, _ = version_folders(folder)
+    return [path for _, path in sorted(found.items()) if (path / _MODEL).is_file()]
+
+
+def newest_version(path: str | os.PathLike[str]) -> Path:
+    """Folder of the SavedModel at `path`: `path` itself, or its subfolder with the highest number.
+
+    Raises:
+        ServingError: there is neither.
+    """
+    path = Path(path)
+    if (path / _MODEL).is_file():
+        return path
+    if not path.is_dir():
+        raise ServingError(f"{path}: there is no such folder")
+    versions = complete_versions(path)
+    if not versions:
+        raise ServingError(f"{path}: holds no model, neither {_MODEL} nor <version>/{_MODEL}")
+    return versions[-1]
+
+
+def next_version(folder: str | os.PathLike[str]) -> int:
+    """The number above those of all versions, complete or not, and of all files with such a name; 1 without any."""
+    numbers = [number for path in Path(folder).glob("*") if (number := version_number(path.name)) is not None]
+    return max(numbers, default=0) + 1
