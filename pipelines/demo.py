@@ -20,7 +20,7 @@ from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.tables import print_table
 from crowdzoo.serving.curl import curl_example
-from crowdzoo.training.features import TrainingSettings
+from crowdzoo.training.settings import TrainingSettings
 
 __all__ = ["print_ways_on", "run_demo"]
 

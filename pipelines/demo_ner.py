@@ -17,7 +17,8 @@ from crowdzoo.report.plots import plot_scores
 from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, span_scores
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.taggers import TaggerSettings, train_tagger
+from crowdzoo.training.settings import TaggerSettings
+from crowdzoo.training.taggers import train_tagger
 
 __all__ = ["run_ner_demo"]
 

@@ -16,8 +16,9 @@ from crowdzoo.pipelines.demo import print_ways_on
 from crowdzoo.pipelines.local import run
 from crowdzoo.report.plots import plot_biases, plot_scores
 from crowdzoo.report.tables import print_table
-from crowdzoo.training.features import TrainingSettings, train
+from crowdzoo.training.features import train
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import TrainingSettings
 
 __all__ = ["run_ratings_demo"]
 

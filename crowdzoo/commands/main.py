@@ -431,9 +431,10 @@ def _train(arguments: argparse.Namespace) -> None:
     from crowdzoo.commands.ratings import refuse_scale
     from crowdzoo.instances.instances import read_instances
     from crowdzoo.report.tables import print_table
-    from crowdzoo.training.features import TrainingSettings, train
+    from crowdzoo.training.features import train
     from crowdzoo.training.length import length_rows, num_labelled, with_length
     from crowdzoo.training.methods import AGGREGATED, METHODS
+    from crowdzoo.training.settings import TrainingSettings
 
     if arguments.out.suffix != ".keras":
         raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")

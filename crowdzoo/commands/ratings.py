@@ -87,10 +87,11 @@ def train_ratings(
     import keras
 
     from crowdzoo.aggregation import create
-    from crowdzoo.training.features import TrainingSettings, train
+    from crowdzoo.training.features import train
     from crowdzoo.training.length import length_rows, num_labelled, with_length
     from crowdzoo.training.methods import AGGREGATED
-    from crowdzoo.training.texts import TextSettings, train_text_regressor
+    from crowdzoo.training.settings import TextSettings, TrainingSettings
+    from crowdzoo.training.texts import train_text_regressor
 
     _refuse_classes(arguments)
     learned, aggregation = _method(arguments.method)

@@ -59,7 +59,8 @@ def train_sentences(
     from crowdzoo.aggregation import create
     from crowdzoo.training.length import length_rows, num_labelled, with_length
     from crowdzoo.training.methods import AGGREGATED, SEQUENCE_METHODS
-    from crowdzoo.training.taggers import TaggerSettings, train_tagger
+    from crowdzoo.training.settings import TaggerSettings
+    from crowdzoo.training.taggers import train_tagger
 
     # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
     tf.get_logger().setLevel("ERROR")

@@ -12,10 +12,9 @@ from crowdzoo.layers.label_unit import LabelUnit, check_unit
 from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
+from crowdzoo.training.settings import FORMS
 
 __all__ = ["TextRegressor"]
-
-FORMS = ("convolutional", "bag-of-words")
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -72,7 +71,7 @@ class TextRegressor(keras.Model):
         **kwargs: Any,
     ):
         name = "TextRegressor"
-        form = Choice(tuple(FORMS)).checked(name, "form", form)
+        form = Choice(FORMS).checked(name, "form", form)
         units = (32 if form == "convolutional" else 64) if hidden is None else hidden
         num_words = replace(BATCH, least=3).checked(name, "num_words", num_words)
         embedding = UNITS.checked(name, "embedding", embedding)

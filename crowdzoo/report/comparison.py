@@ -17,9 +17,10 @@ from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
 from crowdzoo.report.tables import format_table
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.features import TrainingSettings, train
+from crowdzoo.training.features import train
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import TrainingSettings
 
 __all__ = ["COMPARED", "Comparison", "compare"]
 

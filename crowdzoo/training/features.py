@@ -1,81 +1,28 @@
 """One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.layers.ranges import hidden_units
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
 from crowdzoo.models.feature_regressor import FeatureRegressor
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.checks import check_scale_ends, check_training
 from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 from crowdzoo.training.rating_units import rating_targets, rating_unit
+from crowdzoo.training.settings import TrainingSettings
 
-__all__ = ["TrainingSettings", "build_model", "train"]
+__all__ = ["build_model", "train"]
 
 # What a message tells to write; see `pair_rows`
 TRAIN = "train(settings, x, annotations=annotations, tasks={})"
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How to train; a value that can be printed, compared and hashed.
-
-    Attributes:
-        method: a name in `crowdzoo.models.METHODS`, for ratings in `RATING_METHODS`: "aggregated" learns from one
-            label distribution (one number) per task, every other from the annotations themselves, through a crowd
-            layer.
-        arguments: the method's hyperparameters: arguments of its crowd layer, such as `{"connection": "VW"}`.
-        hidden: units of each hidden layer of the base.
-        dropout: share of hidden units dropped in training.
-        batch_normalization: of the base; see `FeatureClassifier`.
-        epochs: passes over the tasks; None chooses by their number, see `with_length`.
-        batch_size: tasks in a batch; None chooses by their number.
-        learning_rate: of Adam.
-        seed: of weights, dropout and the order of the tasks.
-        task: "classification", or "regression" for ratings.
-        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
-        high: highest rating of the scale; None is any.
-
-    Raises:
-        ConfigError: a value that makes no sense; it names the setting.
-    """
-
-    method: str = "crowdsourced-layer"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    hidden: tuple[int, ...] = (128,)
-    dropout: float = 0.5
-    batch_normalization: bool = False
-    epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float = 1e-3
-    seed: int = 0
-    task: str = "classification"
-    low: float | None = None
-    high: float | None = None
-
-    usual_epochs: ClassVar[int] = 60
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", hidden_units("training", self.hidden))  # YAML gives a list
-        check_training(self, self.task)
-        if self.task != "regression" and (self.low, self.high) != (None, None):
-            raise ConfigError("training: low and high belong to task regression")
-        check_scale_ends(self.low, self.high)
-
-    def __hash__(self) -> int:
-        return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 def build_model(

@@ -1,76 +1,28 @@
 """One recipe for training a tagger on crowd tags, for the command line and the pipeline alike."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import DataError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
 from crowdzoo.sequences.tags import TagSet
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.checks import check_training
 from crowdzoo.training.data import ArrayData
 from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import pair_rows
+from crowdzoo.training.settings import TaggerSettings
 
-__all__ = ["TaggerSettings", "train_tagger"]
+__all__ = ["train_tagger"]
 
 # What a message tells to write; see `pair_rows`
 TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
-
-
-@dataclass(frozen=True)
-class TaggerSettings:
-    """How to train a tagger.
-
-    Attributes:
-        method: a name in `crowdzoo.training.methods.SEQUENCE_METHODS`: "aggregated" learns from one tag distribution a
-            token, every other from the annotators' tags, through a crowd layer.
-        arguments: the method's hyperparameters: arguments of its crowd layer.
-        embedding: length of a word's vector.
-        filters: of the convolution.
-        units: of the GRU (in each direction).
-        dropout: share of the convolution's outputs dropped in training.
-        bidirectional: whether a second GRU reads backwards.
-        characters: whether the tagger sees characters beside words and their shapes.
-        crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.
-        epochs: passes over the sentences; a first phase of the method's own comes before. None chooses by the number
-            of sentences, see `with_length`.
-        batch_size: sentences in a batch; None chooses by their number.
-        learning_rate: of Adam.
-        seed: of weights, dropout and the order of the sentences.
-
-    Raises:
-        ConfigError: a value that makes no sense; it names the setting.
-    """
-
-    method: str = "crowdsourced-layer"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    embedding: int = 100
-    filters: int = 512
-    units: int = 50
-    dropout: float = 0.5
-    bidirectional: bool = False
-    characters: bool = False
-    crf: bool = False
-    epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float = 1e-3
-    seed: int = 0
-
-    usual_epochs: ClassVar[int] = 30
-
-    def __post_init__(self) -> None:
-        check_training(self, "sequence")
-        if self.crf and self.method == "doctor-net":
-            raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
 
 
 def train_tagger(

@@ -1,86 +1,27 @@
 """One recipe for training a regressor of texts on crowd ratings, for the command line and the pipeline alike."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import keras
 import numpy as np
 
-from crowdzoo.errors import ConfigError, did_you_mean
-from crowdzoo.layers.ranges import UNITS
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.text_ids import TextIds, build_vocabulary
-from crowdzoo.models.text_regressor import FORMS, TextRegressor
+from crowdzoo.models.text_regressor import TextRegressor
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.checks import check_scale_ends, check_training
 from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_value
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import pair_rows
 from crowdzoo.training.rating_units import rating_targets, rating_unit
+from crowdzoo.training.settings import TextSettings
 
-__all__ = ["TextSettings", "build_text_model", "text_ids", "train_text_regressor"]
+__all__ = ["build_text_model", "text_ids", "train_text_regressor"]
 
 # What a message tells to write; see `pair_rows`
 TRAIN = "train_text_regressor(settings, texts, annotations=annotations, tasks={})"
-
-
-@dataclass(frozen=True)
-class TextSettings:
-    """How to train a regressor of texts.
-
-    Attributes:
-        method: a name in `crowdzoo.models.RATING_METHODS`: "aggregated" learns from one number a task, every other from
-            the annotators' ratings, through a crowd layer.
-        arguments: the method's hyperparameters: arguments of its crowd layer.
-        form: "convolutional" or "bag-of-words"; see `TextRegressor`.
-        embedding: numbers for each word (convolutional).
-        filters: of each convolution.
-        hidden: units of the last hidden layer; None is the form's own number.
-        dropout: share dropped in training.
-        max_words: the most frequent words of the training texts that are known.
-        min_texts: training texts that a known word occurs in.
-        max_length: words of a text that count; None is all.
-        epochs: passes over the texts; None chooses by their number, see `with_length`.
-        batch_size: texts in a batch; None chooses by their number.
-        learning_rate: of Adam.
-        seed: of weights, dropout and the order of the texts.
-        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
-        high: highest rating of the scale; None is any.
-
-    Raises:
-        ConfigError: a value that makes no sense; it names the setting.
-    """
-
-    method: str = "crowdsourced-layer"
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    form: str = "convolutional"
-    embedding: int = 64
-    filters: int = 128
-    hidden: int | None = None
-    dropout: float = 0.5
-    max_words: int = 20_000
-    min_texts: int = 1
-    max_length: int | None = None
-    epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float = 1e-3
-    seed: int = 0
-    low: float | None = None
-    high: float | None = None
-
-    usual_epochs: ClassVar[int] = 15
-
-    def __post_init__(self) -> None:
-        check_training(self, "regression")
-        replace(UNITS, optional=True).checked("training", "hidden", self.hidden)
-        check_scale_ends(self.low, self.high)
-        if not isinstance(self.form, str) or self.form not in FORMS:
-            raise ConfigError(
-                f"training: form must be one of {', '.join(FORMS)}, got {self.form!r}.{did_you_mean(self.form, FORMS)}"
-            )
 
 
 def text_ids(settings: TextSettings, texts: Iterable[str]) -> TextIds:

@@ -8,7 +8,7 @@ from crowdzoo.datasets import CrowdDataset, simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.report import comparison as module
 from crowdzoo.report.comparison import COMPARED, Comparison, compare
-from crowdzoo.training.features import TrainingSettings
+from crowdzoo.training.settings import TrainingSettings
 
 QUICK = TrainingSettings(hidden=(8,), dropout=0.0, epochs=2, batch_size=32, learning_rate=0.01)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.report.comparison import Comparison
-from crowdzoo.training.features import TrainingSettings
+from crowdzoo.training.settings import TrainingSettings
 
 pytest.importorskip("matplotlib")
 

@@ -20,8 +20,7 @@ from crowdzoo.models import (
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.optimizers import LazyAdam
 from crowdzoo.training.methods import AGGREGATED, _hyperparameters, crowd_layer_class
-from crowdzoo.training.taggers import TaggerSettings
-from crowdzoo.training.texts import TextSettings
+from crowdzoo.training.settings import TaggerSettings, TextSettings
 
 SENSELESS = [-1, float("nan"), float("inf"), 10**30, 10**400, "XX", [], {}, object(), np.array([1, 2]), 1e300]
 # What no setting takes; some take some of the others

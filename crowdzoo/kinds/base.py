@@ -1,0 +1,347 @@
+"""Kind: everything that belongs to one kind of label, in one object.
+
+A kind composes the rooms below it (tables, sequences, aggregation, training, models, export). The command line, the
+components and the pipeline are each written once and ask the kind:
+
+| part | members |
+|------|---------|
+| name, shape of labels | `name`, `labels` |
+| input | `inputs`, `needed`, `reading`, `read`, `annotations_of`, `gold_of`, `size_rows` |
+| aggregation | `aggregation`, `aggregators`, `aggregator_class`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
+| training | `bases`, `base_of`, `methods`, `settings_class`, `settings`, `training_set`, `train` |
+| evaluation | `metric`, `metric_title`, `scores`, `gold_rows` |
+| export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
+| command line | `options`, `refused`, `add_arguments` |
+
+Heavy imports stand inside the methods: `--help` asks every kind for its arguments and loads no Keras.
+"""
+
+from __future__ import annotations
+
+import argparse
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.instances.kinds import INSTANCE_KINDS, InstanceKind
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Kind", "TrainingSet", "csv_cell"]
+
+Rows = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """What a model is trained on, from files.
+
+    Attributes:
+        crowd: what `Kind.read` gave.
+        x: instances of all tasks, as `Kind.train` takes them.
+        annotations: labels of all tasks; task code i is row i of x.
+        training: which tasks are trained on, bool [N].
+        gold: what is known of the tasks, in the kind's own form; None where nothing is.
+    """
+
+    crowd: Any
+    x: Any
+    annotations: Annotations
+    training: np.ndarray
+    gold: Any
+
+    @property
+    def instances(self) -> Any:
+        """Those that are trained on."""
+        return self.x if self.training.all() else self.x[self.training]
+
+    @property
+    def used(self) -> Annotations:
+        """Labels of the tasks that are trained on."""
+        import numpy as np
+
+        return self.annotations.select_tasks(np.flatnonzero(self.training))
+
+
+class Kind(ABC):
+    """One kind of label; see the module for a list of the parts.
+
+    Attributes:
+        name: "classification", "regression" or "sequence", as in files, in configurations and after `--task`.
+        inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
+            shipped data set.
+        needed: those of the inputs that have to be there.
+        reading: names of the options of `read`.
+        aggregation: default method of aggregation.
+        metric: what decides whether a model is pushed; `minimum_<metric>` is its key in a configuration.
+        metric_title: the metric in messages.
+        signature: of an exported model, asked for predictions.
+        answer: output of that signature by which the kind of a model is known.
+        header: columns of a file of predictions.
+        options: names of the command line's options that belong to the kind.
+        refused: options of other kinds, and why they are not for this one.
+        scale: those of its options that aggregators and settings of a training take as well.
+    """
+
+    name: ClassVar[str]
+    inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
+    needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
+    reading: ClassVar[tuple[str, ...]]
+    aggregation: ClassVar[str]
+    metric: ClassVar[str]
+    metric_title: ClassVar[str]
+    signature: ClassVar[str] = "serving_default"
+    answer: ClassVar[str]
+    header: ClassVar[tuple[str, ...]]
+    refused: ClassVar[Mapping[str, str]] = {}
+    scale: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        return f"<kind {self.name}>"
+
+    # === Command line ===
+
+    @staticmethod
+    def add_arguments(command: argparse.ArgumentParser) -> None:
+        """Adds the options that belong to this kind, to a command that has `--task`."""
+
+    def check_arguments(self, arguments: argparse.Namespace) -> None:
+        """Refuses options of other kinds.
+
+        Raises:
+            ConfigError: names the option and why it is refused.
+        """
+        for name, why in self.refused.items():
+            if (value := getattr(arguments, name, None)) not in (None, False):
+                shown = "" if value is True else f" {value}"
+                raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
+
+    # === Input ===
+
+    @abstractmethod
+    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> Any:
+        """Reads annotators' labels.
+
+        Args:
+            annotations: file; see `crowdzoo.tables.annotations.Annotations.read`; of sentences spans or columns.
+            tasks: names of the tasks, in the order of their codes; None takes those that occur. Not for sentences.
+            **options: any of `reading`.
+
+        Returns:
+            What the kind's aggregators fit: `Annotations`; of sentences `CrowdSequences`.
+
+        Raises:
+            DataError: a file that cannot be used.
+        """
+
+    def annotations_of(self, crowd: Any) -> Annotations:
+        """The annotations in what `read` gave."""
+        return crowd
+
+    @abstractmethod
+    def gold_of(self, crowd: Any, path: Path | None) -> Any:
+        """What is known of the tasks; None where nothing is.
+
+        Args:
+            crowd: what `read` gave.
+            path: file of gold, or None.
+        """
+
+    @abstractmethod
+    def size_rows(self, crowd: Any, what: str = "") -> Rows:
+        """Rows of a table that say how much there is.
+
+        Args:
+            crowd: what `read` gave.
+            what: stands after the names of what is counted, such as " trained on".
+        """
+
+    # === Aggregation ===
+
+    def aggregators(self) -> Mapping[str, type]:
+        """Methods of aggregation: name -> class."""
+        from crowdzoo.aggregation import methods_of
+
+        return methods_of(self.name)
+
+    def aggregator_class(self, method: str) -> type | None:
+        """The class whose settings a method takes; None where there is no such method."""
+        return self.aggregators().get(method)
+
+    def create_aggregator(self, method: str | None = None, *, seed: int | None = None, **settings: Any) -> Any:
+        """An aggregator.
+
+        Args:
+            method: name; None takes the default.
+            seed: passed on where the method takes one and `settings` do not have it.
+            **settings: of the method.
+
+        Raises:
+            ConfigError: an unknown method or setting, or a value out of range.
+        """
+        from crowdzoo.aggregation import create
+
+        method = method or self.aggregation
+        chosen = self.aggregator_class(method)
+        if seed is not None and chosen is not None and "seed" in signature(chosen).parameters:
+            settings = {"seed": seed, **settings}
+        return create(method, kind=self.name, **settings)
+
+    @abstractmethod
+    def result_rows(self, result: Any, crowd: Any, gold: Any, used_gold: bool) -> Rows:
+        """Rows of a table: what an aggregation found, and how it compares with gold.
+
+        Args:
+            result: of the aggregator.
+            crowd: what it was fitted to.
+            gold: of `gold_of`.
+            used_gold: whether the aggregator was told the gold.
+        """
+
+    def write_result(self, result: Any, crowd: Any, folder: Path) -> None:
+        """Writes what an aggregation found."""
+        result.to_parquet(folder)
+
+    @abstractmethod
+    def targets(self, result: Any, annotations: Annotations) -> Any:
+        """What a base is trained on by method "aggregated", one row a task."""
+
+    # === Training ===
+
+    @property
+    def instance_kinds(self) -> tuple[InstanceKind, ...]:
+        """Kinds of instances that have a base model for these labels, the default first."""
+        return tuple(instances for instances in INSTANCE_KINDS if self.name in instances.bases)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Names of base models, the default first."""
+        return tuple(instances.bases[self.name] for instances in self.instance_kinds)
+
+    def methods(self) -> tuple[str, ...]:
+        """Names of the deep methods."""
+        from crowdzoo.training.methods import methods_of
+
+        return methods_of(self.name)
+
+    def split_method(self, method: str) -> tuple[str, str | None]:
+        """Which deep method a name stands for, and which aggregation comes before it.
+
+        Args:
+            method: a deep method, or a method of aggregation, whose result the base is trained on.
+
+        Returns:
+            The deep method, and None; or "aggregated" and the method of aggregation.
+
+        Raises:
+            ConfigError: an unknown name.
+        """
+        from crowdzoo.training.methods import AGGREGATED
+
+        if method == AGGREGATED:
+            return AGGREGATED, self.aggregation
+        if method in self.methods():
+            return method, None
+        if method in self.aggregators():
+            return AGGREGATED, method
+        known = list(dict.fromkeys([*(name for name in self.methods() if name != AGGREGATED), *self.aggregators()]))
+        raise ConfigError(
+            f"--method: unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}"
+        )
+
+    def settings(self, base: str, **given: Any) -> Any:
+        """Settings of a training.
+
+        Args:
+            base: name of the base model.
+            **given: fields of `settings_class(base)`.
+
+        Raises:
+            ConfigError: a value out of its range.
+        """
+        return settings_class(base)(**given)
+
+    @abstractmethod
+    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+        """Reads what a model is trained on.
+
+        Args:
+            annotations: file.
+            instances: file; None for sentences, which are in the file of annotations.
+            gold: file of gold, for sentences.
+            **options: any of `reading`.
+
+        Raises:
+            ConfigError: a file is missing that the kind needs, or is given in vain.
+            DataError: a file that cannot be used.
+        """
+
+    @abstractmethod
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None,
+        callbacks: Sequence[Any] = (), verbose: Any = 0,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Trains a model from arrays.
+
+        Args:
+            settings: of `settings`.
+            x: instances, row i is task code i.
+            annotations: labels.
+            targets: for method "aggregated"; see the method `targets`.
+            crowd: what `read` gave.
+            callbacks: Keras callbacks.
+            verbose: Keras' verbosity.
+
+        Returns:
+            The model, and the encoder from text to its input (None where instances are the input).
+
+        Raises:
+            DataError: labels that do not fit the instances, or a training whose numbers became infinite.
+        """
+
+    # === Evaluation ===
+
+    @abstractmethod
+    def scores(self, truth: Any, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
+        """How well an exported model's answers agree with the truth; `metric` is among the keys.
+
+        Args:
+            truth: of the tasks, in the kind's own form.
+            answers: outputs of the signature "serving_default".
+            **about: what else the kind needs to compare them.
+        """
+
+    @abstractmethod
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """Rows of a table: how a trained model compares with gold."""
+
+    # === Prediction ===
+
+    @abstractmethod
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """Lines of a CSV file of predictions, without the header.
+
+        Args:
+            tasks: names.
+            outputs: of the kind's signature.
+        """
+
+
+def settings_class(base: str) -> type:
+    """The class of the settings that a base model is trained with."""
+    from crowdzoo.training.settings import SETTINGS
+
+    return SETTINGS[base]
+
+
+def csv_cell(value: Any) -> str:
+    """A value as a cell of a CSV file, in quotes where it needs them."""
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"\n\r') else text
