@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 
 from crowdzoo import __version__
 from crowdzoo.commands import outputs as cli_outputs
-from crowdzoo.commands.options import as_options, integer, number, options_of
-from crowdzoo.commands.options import path as local_path
+from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import Output
 from crowdzoo.commands.process import Terminated, command_process, escaped_output, finish_output, open_streams, say
 from crowdzoo.errors import ConfigError, CrowdzooError, DataError, did_you_mean, short_message, shorten
 from crowdzoo.files.paths import check_folder, check_output_folder
 from crowdzoo.files.writing import atomic_file, atomic_path
+from crowdzoo.option_types import integer, number
+from crowdzoo.option_types import path as local_path
 
 __all__ = ["COMMANDS", "main"]
 

@@ -50,6 +50,11 @@ class Instances:
     def __len__(self) -> int:
         return len(self.tasks)
 
+    @property
+    def training(self) -> np.ndarray:
+        """Which instances are trained on, bool [N]: all but those of the split "eval"."""
+        return np.ones(len(self), bool) if self.split is None else self.split != "eval"
+
     def gold_codes(self, classes: np.ndarray, file: str = "gold") -> np.ndarray:
         """Gold as codes of the classes.
 

@@ -6,12 +6,12 @@ components and the pipeline are each written once and ask the kind:
 | part | members |
 |------|---------|
 | name, shape of labels | `name`, `labels` |
-| input | `inputs`, `needed`, `reading`, `read`, `annotations_of`, `gold_of`, `size_rows` |
-| aggregation | `aggregation`, `aggregators`, `aggregator_class`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
-| training | `bases`, `base_of`, `methods`, `settings_class`, `settings`, `training_set`, `train` |
-| evaluation | `metric`, `metric_title`, `scores`, `gold_rows` |
+| input | `inputs`, `needed`, `reading`, `read`, `gold_of`, `size_rows` |
+| aggregation | `aggregation`, `aggregators`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
+| training | `bases`, `base_of`, `methods`, `split_method`, `settings`, `training_set`, `train` |
+| evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
 | export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
-| command line | `options`, `refused`, `add_arguments` |
+| command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
 
 Heavy imports stand inside the methods: `--help` asks every kind for its arguments and loads no Keras.
 """
@@ -20,14 +20,15 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from crowdzoo.errors import ConfigError, did_you_mean
-from crowdzoo.instances.kinds import INSTANCE_KINDS, InstanceKind
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, InstanceKind
+from crowdzoo.label_kinds import LabelKind, label_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 __all__ = ["Kind", "TrainingSet", "csv_cell"]
 
 Rows = list[tuple[str, str]]
+
+# Options of ratings, and why other kinds refuse them
+RATINGS_ONLY = {
+    "low": "is an end of a scale of ratings; it belongs to --task regression.",
+    "high": "is an end of a scale of ratings; it belongs to --task regression.",
+    "form": "is for a regressor of texts; it belongs to --task regression.",
+}
 
 
 @dataclass(frozen=True)
@@ -63,10 +71,17 @@ class TrainingSet:
         return self.x if self.training.all() else self.x[self.training]
 
     @property
+    def trained_on(self) -> Any:
+        """What `Kind.read` gave, of the tasks that are trained on."""
+        return self.crowd if self.training.all() else self.used
+
+    @property
     def used(self) -> Annotations:
         """Labels of the tasks that are trained on."""
         import numpy as np
 
+        if self.training.all():
+            return self.annotations
         return self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
@@ -85,7 +100,6 @@ class Kind(ABC):
         signature: of an exported model, asked for predictions.
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
-        options: names of the command line's options that belong to the kind.
         refused: options of other kinds, and why they are not for this one.
         scale: those of its options that aggregators and settings of a training take as well.
     """
@@ -103,13 +117,17 @@ class Kind(ABC):
     refused: ClassVar[Mapping[str, str]] = {}
     scale: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def labels(self) -> LabelKind:
+        """What arrays of these labels look like."""
+        return label_kind(self.name)
+
     def __repr__(self) -> str:
         return f"<kind {self.name}>"
 
     # === Command line ===
 
-    @staticmethod
-    def add_arguments(command: argparse.ArgumentParser) -> None:
+    def add_arguments(self, command: argparse.ArgumentParser) -> None:  # noqa: B027  no options is the rule
         """Adds the options that belong to this kind, to a command that has `--task`."""
 
     def check_arguments(self, arguments: argparse.Namespace) -> None:
@@ -141,10 +159,6 @@ class Kind(ABC):
             DataError: a file that cannot be used.
         """
 
-    def annotations_of(self, crowd: Any) -> Annotations:
-        """The annotations in what `read` gave."""
-        return crowd
-
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None) -> Any:
         """What is known of the tasks; None where nothing is.
@@ -165,11 +179,9 @@ class Kind(ABC):
 
     # === Aggregation ===
 
+    @abstractmethod
     def aggregators(self) -> Mapping[str, type]:
         """Methods of aggregation: name -> class."""
-        from crowdzoo.aggregation import methods_of
-
-        return methods_of(self.name)
 
     def aggregator_class(self, method: str) -> type | None:
         """The class whose settings a method takes; None where there is no such method."""
@@ -225,6 +237,14 @@ class Kind(ABC):
         """Names of base models, the default first."""
         return tuple(instances.bases[self.name] for instances in self.instance_kinds)
 
+    def base_of(self, instances: Path | None) -> str:
+        """The base model for a file of instances; None where the kind needs no such file.
+
+        Raises:
+            DataError: a file that cannot be used.
+        """
+        return self.bases[0]
+
     def methods(self) -> tuple[str, ...]:
         """Names of the deep methods."""
         from crowdzoo.training.methods import methods_of
@@ -252,9 +272,7 @@ class Kind(ABC):
         if method in self.aggregators():
             return AGGREGATED, method
         known = list(dict.fromkeys([*(name for name in self.methods() if name != AGGREGATED), *self.aggregators()]))
-        raise ConfigError(
-            f"--method: unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}"
-        )
+        raise ConfigError(unknown("method", method, known))
 
     def settings(self, base: str, **given: Any) -> Any:
         """Settings of a training.
@@ -266,7 +284,13 @@ class Kind(ABC):
         Raises:
             ConfigError: a value out of its range.
         """
-        return settings_class(base)(**given)
+        return self.settings_class(base)(**given)
+
+    def settings_class(self, base: str) -> type:
+        """The class of the settings that a base model is trained with."""
+        from crowdzoo.training.settings import SETTINGS
+
+        return SETTINGS[base]
 
     @abstractmethod
     def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
@@ -332,13 +356,6 @@ class Kind(ABC):
             tasks: names.
             outputs: of the kind's signature.
         """
-
-
-def settings_class(base: str) -> type:
-    """The class of the settings that a base model is trained with."""
-    from crowdzoo.training.settings import SETTINGS
-
-    return SETTINGS[base]
 
 
 def csv_cell(value: Any) -> str:

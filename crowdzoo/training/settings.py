@@ -11,7 +11,7 @@ from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, FLAG, LEARNING_RATE, 
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.training.methods import check_method
 
-__all__ = ["FORMS", "Settings", "TaggerSettings", "TextSettings", "TrainingSettings"]
+__all__ = ["FORMS", "SETTINGS", "Settings", "TaggerSettings", "TextSettings", "TrainingSettings"]
 
 FORMS = ("convolutional", "bag-of-words")  # of a regressor of texts
 
@@ -188,3 +188,12 @@ class TaggerSettings(Settings):
         self._check(self.kind)
         if self.crf and self.method == "doctor-net":
             raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
+
+
+# Base model -> its settings
+SETTINGS: dict[str, type[Settings]] = {
+    "feature-classifier": TrainingSettings,
+    "feature-regressor": TrainingSettings,
+    "text-regressor": TextSettings,
+    "sequence-tagger": TaggerSettings,
+}

@@ -1,0 +1,26 @@
+"""Kinds of labels: one object for each, with everything that belongs to it (see `crowdzoo.kinds.base`)."""
+
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.kinds.base import Kind, TrainingSet
+from crowdzoo.kinds.classification import Classification
+from crowdzoo.kinds.ratings import Ratings
+from crowdzoo.kinds.sentences import Sentences
+
+__all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
+
+# By name; the first is the default of the command line
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Classification(), Sentences(), Ratings())}
+
+
+def kind_of(name: object) -> Kind:
+    """The kind of that name.
+
+    Args:
+        name: "classification", "sequence" or "regression".
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if isinstance(name, str) and name in KINDS:
+        return KINDS[name]
+    raise ConfigError(unknown("kind of label", name, KINDS))

@@ -1,0 +1,142 @@
+"""Classes: one of K names for each task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Classification"]
+
+
+class Classification(Kind):
+    """Labels are classes; models are classifiers of feature vectors."""
+
+    name = "classification"
+    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects")
+    aggregation = "dawid-skene"
+    metric = "accuracy"
+    metric_title = "accuracy"
+    answer = "class"
+    header = ("task", "class", "probability")
+    refused = RATINGS_ONLY
+
+    # === Input ===
+
+    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> Annotations:
+        """See `Kind.read`."""
+        from crowdzoo.tables.annotations import Annotations
+
+        return Annotations.read(annotations, tasks=tasks, **options)
+
+    def gold_of(self, crowd: Annotations, path: Path | None) -> np.ndarray | None:
+        """Class codes, int64 [N], -1 where the file does not know."""
+        from crowdzoo.instances.instances import read_gold
+
+        return None if path is None else read_gold(path, crowd.tasks, _names_of(crowd))
+
+    def size_rows(self, crowd: Annotations, what: str = "") -> Rows:
+        """See `Kind.size_rows`."""
+        rows = [(f"annotations{what}", f"{len(crowd):,}")]
+        if crowd.num_rejected:  # no vote disappears quietly
+            rows.append(("rows left out", f"{crowd.num_rejected:,}"))
+        return [*rows, (f"tasks{what}", f"{crowd.num_tasks:,}"), ("annotators", f"{crowd.num_annotators:,}")]
+
+    # === Aggregation ===
+
+    def aggregators(self) -> Mapping[str, type]:
+        """See `Kind.aggregators`."""
+        from crowdzoo.aggregation import METHODS
+
+        return METHODS
+
+    def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
+        """How often each class is the label, and the accuracy."""
+        import numpy as np
+
+        counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
+        rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
+        if gold is None:
+            return rows
+        known = int((gold >= 0).sum())
+        if used_gold:
+            return [*rows, ("tasks of known class", f"{known:,}")]
+        accuracy = f"{result.expected_accuracy(gold):.4f}" if known else "unknown"
+        return [*rows, ("accuracy", f"{accuracy} (on {known:,} tasks with gold, ties at random)")]
+
+    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
+        """Posteriors, [N, K]."""
+        return result.posteriors
+
+    # === Training ===
+
+    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+        """See `Kind.training_set`; gold is a column of the instances."""
+        from crowdzoo.instances.instances import read_instances
+
+        if instances is None:
+            raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
+        table = read_instances(instances)
+        crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
+        gold_codes = table.gold_codes(_names_of(crowd), str(instances))
+        return TrainingSet(crowd, table.features, crowd, table.training, gold_codes)
+
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None,
+        callbacks: Sequence[Any] = (), verbose: Any = 0,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """See `Kind.train`."""
+        from crowdzoo.training.features import train
+
+        labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
+        if targets is not None:
+            labels = {"label_distribution": targets}
+        return train(settings, x, **labels, callbacks=callbacks, verbose=verbose), None
+
+    # === Evaluation ===
+
+    def scores(self, truth: np.ndarray, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
+        """Accuracy and mean cross-entropy (in nats) on class codes, int [N]."""
+        import numpy as np
+
+        probabilities = answers["probabilities"].astype(np.float64)
+        likelihood = np.clip(probabilities[np.arange(len(truth)), truth], 1e-7, 1)
+        return {
+            "accuracy": float((probabilities.argmax(axis=1) == truth).mean()),
+            "cross_entropy": float(-np.log(likelihood).mean()),
+        }
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """Accuracy on the tasks that were trained on and on the others."""
+        rows = []
+        for name, chosen in (("training", data.training), ("held-out", ~data.training)):
+            known = chosen & (data.gold >= 0)
+            if known.any():
+                correct = model.predict(data.x[known], verbose=0).argmax(axis=1) == data.gold[known]
+                rows.append((f"{name} accuracy against gold", f"{correct.mean():.3f} ({known.sum():,} tasks)"))
+        return rows
+
+    # === Prediction ===
+
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Kind.prediction_lines`."""
+        names = [name.decode() if isinstance(name, bytes) else str(name) for name in outputs["class"]]
+        confident = outputs["probabilities"].max(axis=1)
+        return [
+            f"{csv_cell(task)},{csv_cell(name)},{probability:.6f}"
+            for task, name, probability in zip(tasks, names, confident, strict=True)
+        ]
+
+
+def _names_of(crowd: Annotations) -> np.ndarray:
+    """Names of the classes, which annotations of this kind have."""
+    assert crowd.classes is not None
+    return crowd.classes

@@ -1,0 +1,187 @@
+"""Sentences: one tag for each token."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from crowdzoo.sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Sentences"]
+
+
+class Sentences(Kind):
+    """Labels are tags of tokens, which mark spans; models are taggers."""
+
+    name = "sequence"
+    inputs = ("annotations", "gold")
+    needed = ("annotations",)
+    reading = ("gold", "scheme", "classes", "on_bad_tags")
+    aggregation = "bsc-seq"
+    metric = "f1"
+    metric_title = "F1"
+    signature = "spans"
+    answer = "types"
+    header = ("task", "start", "end", "type", "text", "score")
+    refused: ClassVar = {
+        **RATINGS_ONLY,
+        "hidden": "a tagger has no such layers; leave it out.",
+        "use_gold": "no method for sentences takes known tags; leave it out.",
+    }
+
+    def add_arguments(self, command: argparse.ArgumentParser) -> None:
+        """How tags are written."""
+        command.add_argument(
+            "--scheme", choices=("BIO", "IOBES"), default="BIO", help="how tags are written (default BIO)"
+        )
+        command.add_argument(
+            "--on-bad-tags", choices=("error", "mend"), default="error",
+            help="tags that break the scheme, such as I- without B-: stop (default), or fix them",
+        )  # fmt: skip
+
+    # === Input ===
+
+    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> CrowdSequences:
+        """Reads sentences with annotators' tags.
+
+        Args:
+            annotations: spans in .jsonl, gold among them; columns under any other ending.
+            tasks: not for sentences.
+            **options: `gold` (file of columns with the true tags), `scheme`, `classes` (of spans their types count, not
+                their order), `on_bad_tags`.
+
+        Raises:
+            ConfigError: gold of spans in another file.
+            DataError: a file that cannot be used.
+        """
+        from crowdzoo.sequences import TagSet, read_conll, read_spans
+
+        path = Path(annotations)
+        if Path(path.name.removesuffix(".gz")).suffix != ".jsonl":
+            return read_conll(path, **options)
+        if options.get("gold") is not None:
+            raise ConfigError("gold: spans have their gold in the same file, with annotator null.")
+        scheme, classes = options.get("scheme", "BIO"), options.get("classes")
+        return read_spans(path, scheme=scheme, types=classes and TagSet(classes, scheme).types)
+
+    def gold_of(self, crowd: CrowdSequences, path: Path | None) -> list[list[str]] | None:
+        """Tags of each sentence, which `read` has read."""
+        return None if crowd.gold is None else crowd.gold_tags()
+
+    def size_rows(self, crowd: CrowdSequences, what: str = "") -> Rows:
+        """See `Kind.size_rows`."""
+        rows = [
+            (f"sentences{what}", f"{len(crowd):,}"),
+            (f"tokens{what}", f"{int(crowd.lengths.sum()):,}"),
+            ("annotators", f"{crowd.annotations.num_annotators:,}"),
+            ("sentences tagged by one annotator", f"{int(crowd.annotations.redundancy.sum()):,}"),
+        ]
+        return rows + ([("tags fixed", f"{crowd.num_mended:,}")] if crowd.num_mended else [])
+
+    # === Aggregation ===
+
+    def aggregators(self) -> Mapping[str, type]:
+        """See `Kind.aggregators`."""
+        from crowdzoo.aggregation import SEQUENCE_METHODS
+
+        return SEQUENCE_METHODS
+
+    def aggregator_class(self, method: str) -> type | None:
+        """See `Kind.aggregator_class`; a method for classes takes its own settings."""
+        from crowdzoo.aggregation import METHODS
+
+        return METHODS.get(method) or super().aggregator_class(method)
+
+    def result_rows(self, result: Any, crowd: CrowdSequences, gold: list[list[str]] | None, used_gold: bool) -> Rows:
+        """F1 of the spans."""
+        return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
+
+    def write_result(self, result: Any, crowd: CrowdSequences, folder: Path) -> None:
+        """See `Kind.write_result`; with the sentences' words."""
+        result.to_parquet(folder, crowd)
+
+    def targets(self, result: Any, annotations: Annotations) -> list[np.ndarray]:
+        """Distributions of tags, [T, K] for each sentence."""
+        import numpy as np
+
+        return np.split(result.posteriors, result.starts[1:-1])
+
+    # === Training ===
+
+    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+        """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
+        import numpy as np
+
+        from crowdzoo.sequences.retokenized import retokenized
+
+        if instances is not None:
+            raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")
+        crowd = retokenized(self.read(annotations, gold=gold, **options))
+        return TrainingSet(crowd, crowd.tokens, crowd.annotations, np.ones(len(crowd), bool), self.gold_of(crowd, gold))
+
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None,
+        callbacks: Sequence[Any] = (), verbose: Any = 0,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """See `Kind.train`."""
+        from crowdzoo.training.taggers import train_tagger
+
+        return train_tagger(
+            settings, x, annotations, tasks=annotations.tasks, scheme=crowd.scheme, tag_distribution=targets,
+            callbacks=callbacks, verbose=verbose,
+        )  # fmt: skip
+
+    # === Evaluation ===
+
+    def scores(self, truth: list[list[str]], answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
+        """F1, precision and recall of spans, and the share of right tokens.
+
+        Args:
+            truth: tags of each sentence.
+            answers: `tags` [N, T], padded, and `lengths` [N].
+            **about: `scheme`, how tags are written.
+        """
+        from crowdzoo.sequences import span_scores
+
+        said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
+        scores = span_scores(truth, said, scheme=about["scheme"])
+        return {
+            "f1": scores.f1, "precision": scores.precision, "recall": scores.recall,
+            "token_accuracy": scores.token_accuracy, "types": scores.rows(),
+        }  # fmt: skip
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """F1 of the spans in the sentences that were trained on."""
+        if data.gold is None or (model.crowd is not None and model.crowd.stands_on_hidden_layer):
+            return []
+        found = model.base.tag(encoder(data.x))
+        tags = [data.crowd.tag_set.tags(codes) for codes in found]
+        return _span_rows("F1 of spans in the sentences trained on", data.gold, tags, data.crowd.scheme)
+
+    # === Prediction ===
+
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Kind.prediction_lines`; a line is a span, its offsets in bytes of the text's UTF-8."""
+        lines = []
+        for row, task in enumerate(tasks):
+            for place in range(int(outputs["lengths"][row])):
+                start, end, score = (outputs[name][row, place] for name in ("starts", "ends", "scores"))
+                cells = (task, start, end, outputs["types"][row, place], outputs["texts"][row, place])
+                lines.append(",".join([*map(csv_cell, cells), f"{score:.6f}"]))
+        return lines
+
+
+def _span_rows(name: str, gold: list[list[str]], tags: list[list[str]], scheme: str) -> Rows:
+    from crowdzoo.sequences import span_scores
+
+    scores = span_scores(gold, tags, scheme)
+    return [(name, f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f})")]

@@ -1,0 +1,57 @@
+"""Types of the command line's options."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.paths import local_path
+
+__all__ = ["integer", "number", "path"]
+
+
+def path(text: str) -> Path:
+    """A local path, as it was given.
+
+    Raises:
+        ArgumentTypeError: a URL, or characters that no path has.
+    """
+    try:
+        local_path(text, "the path")
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """The type of an option that takes an integer from low to high."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not an integer from {low:,} to {high:,}")
+        return value
+
+    return read
+
+
+def number(low: float = -math.inf, high: float = math.inf) -> Callable[[str], float]:
+    """The type of an option that takes a finite number from low to high."""
+    limits = "" if low == -math.inf else f" of at least {low:g}" if high == math.inf else f" from {low:g} to {high:g}"
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (low <= value <= high and math.isfinite(value)):
+            raise argparse.ArgumentTypeError(f"{shorten(text)!r} is not a finite number{limits}")
+        return value
+
+    return read

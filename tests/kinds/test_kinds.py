@@ -1,0 +1,157 @@
+"""Every kind of label has every part, and the parts fit the rooms that they come from."""
+
+import argparse
+import inspect
+
+import numpy as np
+import pytest
+
+from crowdzoo import datasets
+from crowdzoo.aggregation import create
+from crowdzoo.errors import ConfigError
+from crowdzoo.instances.instance_kinds import INSTANCE_KINDS
+from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import SETTINGS
+
+PARTS = (
+    "name",
+    "inputs",
+    "needed",
+    "reading",
+    "aggregation",
+    "metric",
+    "metric_title",
+    "signature",
+    "answer",
+    "header",
+)
+
+
+@pytest.fixture(params=[*KINDS])
+def kind(request):
+    return kind_of(request.param)
+
+
+def test_every_kind_of_label_has_one_object():
+    assert set(KINDS) == set(LABEL_KINDS)
+    for name, kind in KINDS.items():
+        assert kind.name == name
+        assert kind.labels is LABEL_KINDS[name]
+
+
+def test_every_kind_has_every_part(kind):
+    for part in PARTS:
+        assert getattr(kind, part)
+    assert not inspect.isabstract(type(kind))
+    assert set(kind.needed) <= set(kind.inputs)
+    assert kind.aggregation in kind.aggregators()
+    assert AGGREGATED in kind.methods()
+    assert kind.bases
+    for base in kind.bases:
+        assert kind.settings(base).kind == kind.name
+    assert set(kind.scale) <= set(kind.reading)
+
+
+def test_no_two_kinds_can_be_mistaken_for_each_other():
+    for part in ("answer", "header", "metric"):
+        assert len({getattr(kind, part) for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
+    bases = [base for instances in INSTANCE_KINDS for base in instances.bases.values()]
+    assert sorted(bases) == sorted(SETTINGS)
+    assert {name for instances in INSTANCE_KINDS for name in instances.bases} <= set(KINDS)
+
+
+@pytest.mark.parametrize("name", ["ratings", "Classification", "", None, ["classification"]])
+def test_an_unknown_kind_is_refused_with_the_known_ones(name):
+    with pytest.raises(ConfigError, match="unknown kind of label .*: choose one of classification, sequence, regr"):
+        kind_of(name)
+
+
+def test_a_kind_without_a_part_cannot_be_made():
+    class Incomplete(Kind):
+        name = "incomplete"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Incomplete()
+
+
+def test_an_aggregator_gets_the_seed_where_it_takes_one_and_the_settings_win():
+    ratings, classes, sentences = (kind_of(name) for name in ("regression", "classification", "sequence"))
+    assert ratings.create_aggregator("mean", seed=5) == create("mean", kind="regression")
+    assert classes.create_aggregator("glad", seed=5).seed == 5
+    assert sentences.create_aggregator("hmm-crowd", seed=5).seed == 5
+    assert sentences.create_aggregator("glad", seed=5).settings == {"seed": 5}
+    assert sentences.create_aggregator().seed == 0
+    with pytest.raises(ConfigError, match="glad"):
+        ratings.create_aggregator("glad")
+
+
+def test_a_method_is_a_deep_one_or_an_aggregation(kind):
+    assert kind.split_method(AGGREGATED) == (AGGREGATED, kind.aggregation)
+    assert kind.split_method("crowdsourced-layer") == ("crowdsourced-layer", None)
+    only = next(name for name in kind.aggregators() if name not in kind.methods())
+    assert kind.split_method(only) == (AGGREGATED, only)
+    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of crowdsourced-layer, .*{only}"):
+        kind.split_method("x")
+
+
+def test_options_of_other_kinds_are_refused_by_name(kind):
+    for name in kind.refused:
+        with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')} 3:? "):
+            kind.check_arguments(argparse.Namespace(**{name: 3}))
+    kind.check_arguments(argparse.Namespace(**dict.fromkeys(kind.refused)))
+    mine = argparse.ArgumentParser()
+    kind.add_arguments(mine)
+    assert not {action.dest for action in mine._actions} & set(kind.refused)
+
+
+def test_a_shipped_data_set_is_read_aggregated_and_compared_with_gold(kind, tmp_path):
+    name = datasets.names(kind.name)[0]
+    written = dict(zip(kind.inputs, datasets.write_files(datasets.load(name), tmp_path), strict=False))
+    crowd = kind.read(written["annotations"])
+    gold_path = written.get("instances")
+    gold = kind.gold_of(crowd, gold_path)
+    result = kind.create_aggregator(next(iter(kind.aggregators()))).fit(crowd)
+    rows = dict([*kind.size_rows(crowd), *kind.result_rows(result, crowd, gold, False)])
+    assert "annotators" in rows
+    assert any("gold" in name or "gold" in text or "F1" in name for name, text in rows.items())
+    kind.write_result(result, crowd, tmp_path / "out")
+    assert (tmp_path / "out" / "summary.json").exists()
+
+
+def test_scores_are_those_of_perfect_and_of_wrong_answers():
+    codes = np.array([0, 1, 1])
+    found = kind_of("classification").scores(codes, {"probabilities": np.array([[1, 0], [0, 1], [0.75, 0.25]])})
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["cross_entropy"] == pytest.approx(-np.log(0.25) / 3, abs=1e-6)
+    found = kind_of("regression").scores(np.array([1.0, 3.0]), {"value": np.array([1.0, 1.0])})
+    assert found == {"r2": -1.0, "mae": 1.0, "rmse": pytest.approx(2**0.5)}
+    with pytest.raises(ValueError, match="answers nan to 1 of the 2 tasks"):
+        kind_of("regression").scores(np.array([1.0, 3.0]), {"value": np.array([1.0, np.nan])})
+    tags = np.array([["B-PER", "I-PER", "O"], ["O", "B-LOC", ""]])
+    answers = {"tags": tags, "lengths": np.array([3, 2])}
+    found = kind_of("sequence").scores([["B-PER", "I-PER", "O"], ["O", "O"]], answers, scheme="BIO")
+    assert (found["precision"], found["recall"], found["token_accuracy"]) == (0.5, 1.0, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "lines"),
+    [
+        ("classification", {"class": np.array(["b", 'a "x"']), "probabilities": np.array([[0.1, 0.9], [0.75, 0.25]])},
+         ["1,b,0.900000", '"t,2","a ""x""",0.750000']),
+        ("regression", {"value": np.array([1.25, 3.0])}, ["1,1.25", '"t,2",3']),
+        ("sequence", {"lengths": np.array([1, 0]), "starts": np.array([[4]]), "ends": np.array([[7]]),
+                      "types": np.array([["PER"]]), "texts": np.array([["Ann"]]), "scores": np.array([[0.5]])},
+         ["1,4,7,PER,Ann,0.500000"]),
+    ],
+)  # fmt: skip
+def test_predictions_are_lines_of_a_csv_file(name, outputs, lines):
+    kind = kind_of(name)
+    assert kind.answer in outputs
+    found = kind.prediction_lines([1, "t,2"], outputs)
+    assert found == lines
+    assert all(len(line.split(",")) >= len(kind.header) for line in found)
