@@ -67,7 +67,7 @@ def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
 
 @pytest.mark.parametrize("name", ["ratings", "Classification", "", None, ["classification"]])
 def test_an_unknown_kind_is_refused_with_the_known_ones(name):
-    with pytest.raises(ConfigError, match="unknown kind of label .*: choose one of classification, sequence, regr"):
+    with pytest.raises(ConfigError, match=r"unknown kind of label .*: choose one of classification, sequence, regr"):
         kind_of(name)
 
 
