@@ -12,6 +12,7 @@ FOLDERS = {"crowdzoo": "crowdzoo", "components": "crowdzoo.components", "pipelin
 ROOMS = [
     ["errors", "lazy_names"],
     ["constraints", "files", "label_kinds"],
+    ["option_types"],
     ["saving", "tables"],
     ["sequences"],
     ["losses", "metrics"],
