@@ -1,19 +1,43 @@
-"""Settings of the aggregators: each has a range, and all are checked in one place."""
+"""What settings may be: rules that are data, and one check of them.
+
+A function (or a class's `__init__`) names the rules of its arguments in a decorator; a frozen dataclass gives them to
+`check_settings`; anything else calls `Rule.checked`::
+
+    @checked(num_tasks=Number(1, whole=True), noise=Number(0), form=Choice(FORMS))
+    def make(num_tasks, noise=0.5, form="round"): ...
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, did_you_mean, short_repr
+from crowdzoo.errors import ConfigError, short_repr, unknown
 
-__all__ = ["COUNT", "END", "MAX_ITER", "PRIOR", "SEED", "TOL", "Choice", "Flag", "Number", "Rule", "check_settings"]
+__all__ = [
+    "COUNT",
+    "END",
+    "FLAG",
+    "MAX_ITER",
+    "PRIOR",
+    "SEED",
+    "TOL",
+    "Choice",
+    "Flag",
+    "Number",
+    "Rule",
+    "check_settings",
+    "checked",
+]
 
-MOST_SHOWN = 2**63 - 1  # a higher end of a range goes without saying
+LARGEST = 1e300
+LARGEST_INTEGER = 2**63 - 1
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Rule(Protocol):
@@ -22,8 +46,13 @@ class Rule(Protocol):
     def checked(self, where: str, name: str, value: object) -> Any:
         """The value, a whole number as `int` and any other as `float`.
 
+        Args:
+            where: class or function that has the setting, which the message begins with; may be empty.
+            name: of the setting.
+            value: as it was given.
+
         Raises:
-            ConfigError: it is none of the accepted ones, which the message names.
+            ConfigError: the value is not accepted; the message says what is.
         """
 
 
@@ -32,16 +61,16 @@ class Number:
     """A finite number in a range.
 
     Args:
-        least: lowest accepted number.
-        most: highest accepted number.
+        least: lowest accepted number. Default: none.
+        most: highest accepted number. Default: none (of integers, the highest of 64 bits).
         whole: integers only.
         above: `least` itself is not accepted.
         below: `most` itself is not accepted.
         optional: None is accepted.
     """
 
-    least: float
-    most: float
+    least: float = -LARGEST
+    most: float = LARGEST
     whole: bool = False
     above: bool = False
     below: bool = False
@@ -54,36 +83,44 @@ class Number:
         kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
         if isinstance(value, kinds) and not isinstance(value, bool):
             too_low = value <= self.least if self.above else value < self.least
-            too_high = value >= self.most if self.below else value > self.most
-            if not too_low and not too_high and not math.isnan(value):
+            too_high = value >= self.most if self.below else value > min(self.most, self._largest)
+            if not too_low and not too_high and value == value:  # a NaN is not itself
                 return int(value) if self.whole or isinstance(value, (int, np.integer)) else float(value)
         raise ConfigError(_refusal(where, name, self, value))
+
+    @property
+    def _largest(self) -> float:
+        return LARGEST_INTEGER if self.whole else LARGEST
 
     def __str__(self) -> str:
         low, high = (f"{end:,}" if self.whole else f"{end:g}" for end in (self.least, self.most))
         kind = "an integer" if self.whole else "a number"
-        if self.most >= MOST_SHOWN:
+        if self.most < LARGEST_INTEGER:
+            text = f"{kind} {'above' if self.above else 'from'} {low} {'and below' if self.below else 'to'} {high}"
+        elif self.least > -LARGEST:
             text = f"{kind} {'above' if self.above else 'of at least'} {low}"
         else:
-            text = f"{kind} {'above' if self.above else 'from'} {low} {'and below' if self.below else 'to'} {high}"
+            text = kind if self.whole else "a finite number"
         return f"{text}, or None" if self.optional else text
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some words."""
+    """One of some words.
 
-    words: tuple[str, ...]
+    Args:
+        words: accepted ones.
+        optional: None is accepted.
+    """
 
-    def checked(self, where: str, name: str, value: object) -> str:
+    words: Iterable[str]
+    optional: bool = False
+
+    def checked(self, where: str, name: str, value: object) -> Any:
         """See `Rule`."""
-        if isinstance(value, str) and value in self.words:
-            return str(value)
-        hint = did_you_mean(value, self.words) if isinstance(value, str) else ""
-        raise ConfigError(_refusal(where, name, self, value) + hint)
-
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(repr, self.words))}"
+        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
+            return value
+        raise ConfigError(_after(where) + unknown(name, value, self.words))
 
 
 @dataclass(frozen=True)
@@ -100,29 +137,66 @@ class Flag:
         return "True or False"
 
 
+def _after(where: str) -> str:
+    return f"{where}: " if where else ""
+
+
 def _refusal(where: str, name: str, rule: Rule, value: object) -> str:
-    return f"{where}: " * bool(where) + f"{name} is {rule}. Received: {name}={short_repr(value)}."
+    return f"{_after(where)}{name} must be {rule}, got {short_repr(value)}"
 
 
 COUNT = Number(1, 10_000, whole=True)  # of starts and the like, each of which costs a fit
 MAX_ITER = Number(1, 1_000_000, whole=True)
 TOL = Number(0, 1e12)
 PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
-END = Number(-1e300, 1e300, optional=True)  # of a scale
-SEED = Number(0, 2**63 - 1, whole=True)
+END = Number(optional=True)  # of a scale
+SEED = Number(0, whole=True)
+FLAG = Flag()
 
 
-def check_settings(aggregator: Any, rules: Mapping[str, Rule], where: str = "") -> None:
-    """Checks an aggregator's settings, and sets each to the plain Python value that it stands for.
+def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") -> None:
+    """Checks a dataclass's fields, and sets each to the plain Python value that it stands for.
 
     Args:
-        aggregator: a frozen dataclass; called by its `__post_init__`.
-        rules: of each setting, by name.
+        settings: a frozen dataclass; called by its `__post_init__`.
+        rules: of each field, by name.
         where: what messages begin with. Default: the name of the class.
 
     Raises:
         ConfigError: a setting out of its range; names the class, the setting, the range and the value.
     """
     for name, rule in rules.items():
-        value = rule.checked(where or type(aggregator).__name__, name, getattr(aggregator, name))
-        object.__setattr__(aggregator, name, value)
+        value = rule.checked(where or type(settings).__name__, name, getattr(settings, name))
+        object.__setattr__(settings, name, value)
+
+
+def checked(**rules: Rule) -> Callable[[_Function], _Function]:
+    """Checks the arguments of a function before it runs, which gets the plain Python values that they stand for.
+
+    Defaults are not checked. Messages begin with the function's name; those of `__init__` with the class's.
+
+    Args:
+        **rules: of each argument that has one, by name.
+
+    Raises:
+        ConfigError: an argument out of its range (when the function is called).
+    """
+
+    def decorate(function: _Function) -> _Function:
+        signature = inspect.signature(function)
+        assert set(rules) <= set(signature.parameters), f"{function.__name__} has no such arguments: {sorted(rules)}"
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError:
+                return function(*args, **kwargs)  # Python's own message names the function
+            given = bound.arguments
+            where = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+            given.update({name: rules[name].checked(where, name, given[name]) for name in rules if name in given})
+            return function(*bound.args, **bound.kwargs)
+
+        return cast(_Function, wrapper)
+
+    return decorate

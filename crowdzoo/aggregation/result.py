@@ -16,7 +16,6 @@ from crowdzoo.aggregation.engine.block import occurrences
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result_files import ReadResult, write_result
-from crowdzoo.constraints import SEED, Choice, Number
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Aggregation", "ConvergenceWarning"]
 
-MOST_INTEGER, MOST_NUMBER = 2**63 - 1, 1e300
 FILES = ("tasks.parquet", "annotators.parquet", "summary.json")
 
 
@@ -364,21 +362,6 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Refuses an argument that is not one of `choices`."""
-    Choice(tuple(choices)).checked("", name, value)
-
-
-def check_number(name: str, value: object, least: float, whole: bool = False) -> Any:
-    """Refuses an argument that is not a finite number (or integer) of at least `least`; gives the Python number."""
-    return Number(least, MOST_INTEGER if whole else MOST_NUMBER, whole).checked("", name, value)
-
-
-def check_seed(seed: object) -> None:
-    """Refuses a seed that is not a non-negative integer of 63 bits."""
-    SEED.checked("", "seed", seed)
 
 
 def check_classification(annotations: Annotations, method: str) -> None:

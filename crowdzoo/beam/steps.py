@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import FIELDS, Block
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.engine.threads import in_threads
-from crowdzoo.aggregation.result import check_number
 from crowdzoo.beam.files import Folder, Reader, read_value, write_value
 from crowdzoo.beam.methods import Found, Method
 from crowdzoo.beam.values import (
@@ -33,6 +32,7 @@ from crowdzoo.beam.values import (
     Sums,
     Tally,
 )
+from crowdzoo.constraints import Number
 from crowdzoo.errors import DataError
 
 __all__ = [
@@ -88,7 +88,7 @@ class Shards(NamedTuple):
     @classmethod
     def of(cls, method: Method, max_bytes: int) -> Shards:
         """Shards of at most so many bytes of parameters, all starts together; of one annotator at least."""
-        check_number("max_shard_bytes", max_bytes, 1, whole=True)
+        Number(1, whole=True).checked("", "max_shard_bytes", max_bytes)
         size = max_bytes // (method.row_bytes * method.starts)
         return cls(method.num_annotators, max(1, min(size, method.num_annotators)))
 

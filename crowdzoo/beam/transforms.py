@@ -40,7 +40,7 @@ from crowdzoo.aggregation.engine.block import MAX_CELLS, Block, blocks_of, check
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-from crowdzoo.aggregation.result import Aggregation, check_classification, check_number
+from crowdzoo.aggregation.result import Aggregation, check_classification
 from crowdzoo.beam.files import Folder, read_value, write_bytes, write_value
 from crowdzoo.beam.methods import Method, method_of, runs_on_beam
 from crowdzoo.beam.steps import (
@@ -95,6 +95,7 @@ from crowdzoo.beam.values import (
     Sums,
     encode,
 )
+from crowdzoo.constraints import Number
 from crowdzoo.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ __all__ = [
 ]
 
 MAX_SHARD_BYTES = 2**26
+AT_LEAST_ONE = Number(1, whole=True)
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
 BLOCKS = 64  # at least so many, if they are not small then
 MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
@@ -285,7 +287,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    iterations_per_pipeline = check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
+    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
     method = method_of(aggregator, num_annotators, num_classes)
     place = Folder(folder)
     place.make()
@@ -335,7 +337,7 @@ def aggregate(
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
-    iterations_per_pipeline = check_number("iterations_per_pipeline", iterations_per_pipeline, 1, whole=True)
+    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
     num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
     method = method_of(aggregator, annotations.num_annotators, num_classes)
     check_classification(annotations, type(aggregator).__name__)
@@ -574,7 +576,7 @@ class _Engine:
         """The same with a number of threads."""
         if threads is None:
             threads = num_threads() if _alone(pipeline) else 1
-        check_number("threads_per_worker", threads, 1, whole=True)
+        AT_LEAST_ONE.checked("", "threads_per_worker", threads)
         return _Engine(self.method, self.shards, self.given, threads)
 
     # --- from nothing

@@ -347,12 +347,12 @@ def _describe_quality(command: argparse.ArgumentParser) -> None:
 
 def _quality(arguments: argparse.Namespace) -> None:
     from crowdzoo.aggregation import create
-    from crowdzoo.aggregation.result import check_seed
+    from crowdzoo.constraints import SEED
     from crowdzoo.quality import quality_report
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_quality
 
-    check_seed(arguments.seed)
+    SEED.checked("", "seed", arguments.seed)
     aggregator = None
     if arguments.method != "none":
         aggregator = create(arguments.method, **_accepted(arguments.method, seed=arguments.seed))

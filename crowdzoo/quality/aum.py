@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
-from crowdzoo.aggregation.result import check_choice, check_classification, check_number
+from crowdzoo.aggregation.result import check_classification
+from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column
 
@@ -37,6 +38,7 @@ DENOMINATORS = ("trust", "redundancy")
 # === The measures, on arrays ===
 
 
+@checked(margin=Choice(MARGINS))
 def label_margins(
     scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
 ) -> NDArray[np.float64]:
@@ -61,7 +63,6 @@ def label_margins(
         equation 1. "top-2": F. Yang, S. Koyejo: On the Consistency of Top-k Surrogate Losses. ICML 2020, as used by
         T. Lefort et al. (see `waum`).
     """
-    check_choice("margin", margin, MARGINS)
     scores, labels = np.asarray(scores), np.asarray(labels)
     if scores.ndim != 2 or scores.shape[1] < 2:
         raise DataError(f"Margins need scores of shape [N, K] with K at least 2. Received: {list(scores.shape)}.")
@@ -126,6 +127,7 @@ def label_trust(
     return found
 
 
+@checked(denominator=Choice(DENOMINATORS))
 def weighted_margins(
     aum: NDArray[Any], trust: NDArray[Any], tasks: NDArray[Any], num_tasks: int, denominator: str = "trust"
 ) -> NDArray[np.float64]:
@@ -145,7 +147,6 @@ def weighted_margins(
         See `waum`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for crowdsourced image
         datasets with Python. Computo, 2024.
     """
-    check_choice("denominator", denominator, DENOMINATORS)
     counts = np.bincount(tasks, minlength=num_tasks)
     weight = np.bincount(tasks, trust, num_tasks)
     total = np.bincount(tasks, trust * aum, num_tasks)
@@ -208,6 +209,7 @@ class Waum:
         scores = weighted_margins(aum, trust, annotations.task_ids, annotations.num_tasks, denominator)
         return cls(scores, aum, trust, annotations)
 
+    @checked(fraction=Number(0, 1))
     def worst(self, fraction: float) -> NDArray[np.int64]:
         """Codes of the tasks with the lowest WAUM, the lowest first; ties in the order of the codes.
 
@@ -215,14 +217,13 @@ class Waum:
             fraction: share of the annotated tasks, 0 to 1; rounded to a whole number of tasks.
 
         Raises:
-            ValueError: another fraction.
+            ConfigError: another fraction.
         """
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"Waum: fraction must be from 0 to 1, got {fraction!r}")
         labelled = int(np.isfinite(self.waum).sum())
         order = np.argsort(self.waum, kind="stable")  # NaN comes last
         return order[: round(fraction * labelled)]
 
+    @checked(quantile=Number(0, 1, below=True))
     def prunable(self, quantile: float) -> NDArray[np.bool_]:
         """Which tasks have a WAUM of at most that quantile of all annotated ones', bool [N].
 
@@ -232,10 +233,8 @@ class Waum:
             quantile: 0 or more, below 1.
 
         Raises:
-            ValueError: another quantile.
+            ConfigError: another quantile.
         """
-        if not 0 <= quantile < 1:
-            raise ValueError(f"Waum: quantile must be at least 0 and below 1, got {quantile!r}")
         labelled = np.isfinite(self.waum)
         if quantile == 0 or not labelled.any():
             return np.zeros(len(self.waum), bool)
@@ -277,6 +276,7 @@ class Waum:
 # === From a network ===
 
 
+@checked(epochs=Number(1, whole=True), margin=Choice(MARGINS), denominator=Choice(DENOMINATORS))
 def waum(
     make_base: Callable[[], Any],
     x: Any,
@@ -342,9 +342,6 @@ def waum(
     from crowdzoo.training.pair_rows import pair_rows
 
     check_classification(annotations, "WAUM")
-    check_number("epochs", epochs, 1, whole=True)
-    check_choice("margin", margin, MARGINS)
-    check_choice("denominator", denominator, DENOMINATORS)
     x, annotations = pair_rows(x, annotations, tasks, line="waum(make_base, x, annotations, tasks={})")
     confusions: Any = DawidSkene(prior=smoothing, diagonal=0.0).fit(annotations).confusions
     keras.utils.set_random_seed(seed)

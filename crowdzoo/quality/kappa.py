@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.result import check_choice
+from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
@@ -26,6 +26,7 @@ PAIRS_AT_ONCE = 4_000_000
 POWERS = {"none": 0, "linear": 1, "quadratic": 2}
 
 
+@checked(per=Choice(("task", "pair")))
 def raw_agreement(annotations: Annotations, per: str = "task") -> float:
     """How often two annotations of the same task agree; chance is not taken off.
 
@@ -38,7 +39,6 @@ def raw_agreement(annotations: Annotations, per: str = "task") -> float:
         DataError: no task has two annotations, or another kind.
         ConfigError: another `per`.
     """
-    check_choice("per", per, ("task", "pair"))
     ratings = ratings_of(annotations, "Agreement").pairable
     if not len(ratings.codes):
         raise DataError("There is no agreement to measure: no task has two annotations.")
@@ -77,6 +77,7 @@ def fleiss_kappa(annotations: Annotations) -> float:
     return float((observed - by_chance) / (1 - by_chance))
 
 
+@checked(weights=Choice(POWERS))
 def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str = "none") -> float:
     """Cohen's kappa of two annotators over the tasks that both labelled.
 
@@ -95,7 +96,6 @@ def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str 
     Source:
         J. Cohen: A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
     """
-    check_choice("weights", weights, tuple(POWERS))
     ratings = ratings_of(annotations, "Cohen's kappa")
     who = [_annotator_code(annotations, name) for name in (first, second)]
     if who[0] == who[1]:
@@ -116,6 +116,7 @@ def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str 
     return float(1 - len(shared) * observed[0] / expected[0])
 
 
+@checked(weights=Choice(POWERS))
 def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
     """Cohen's kappa of every two annotators that share a task.
 
@@ -137,7 +138,6 @@ def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
     """
     import pyarrow as pa
 
-    check_choice("weights", weights, tuple(POWERS))
     ratings = ratings_of(annotations, "Cohen's kappa")
     number = int((ratings.sizes * (ratings.sizes - 1) // 2).sum())
     if number > MAX_PAIRS:

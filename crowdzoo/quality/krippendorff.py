@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.result import check_choice, check_number, check_seed
+from crowdzoo.constraints import SEED, Choice, Number, checked
 from crowdzoo.errors import ConfigError, DataError, short_repr
 from crowdzoo.quality.ratings import Ratings, ratings_of
 
@@ -61,6 +61,12 @@ class Alpha:
         return f"{self.value:.3f}{interval}"
 
 
+@checked(
+    metric=Choice(METRICS, optional=True),
+    bootstrap=Number(0, whole=True),
+    confidence=Number(0, 1, above=True, below=True),
+    seed=SEED,
+)
 def krippendorff_alpha(
     annotations: Annotations,
     metric: str | None = None,
@@ -104,12 +110,6 @@ def krippendorff_alpha(
         K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
     """
     chosen = metric if metric is not None else "interval" if annotations.kind == "regression" else "nominal"
-    check_choice("metric", chosen, METRICS)
-    check_number("bootstrap", bootstrap, 0, whole=True)
-    check_number("confidence", confidence, 0)
-    if not 0 < confidence < 1:
-        raise ConfigError(f"confidence lies between 0 and 1. Received: confidence={confidence!r}.")
-    check_seed(seed)
     ratings = ratings_of(annotations, "Krippendorff's alpha", regression=True).pairable
     if not len(ratings.codes):
         raise DataError("Krippendorff's alpha is not defined: no task has two annotations.")

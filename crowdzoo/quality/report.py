@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.result import Aggregation, check_choice
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.annotators import annotator_table
@@ -80,6 +81,7 @@ class QualityReport:
         alpha = None if self.alpha is None else asdict(self.alpha)
         return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads}
 
+    @checked(file_format=Choice(FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
         """Writes a folder that appears whole or not at all.
 
@@ -97,7 +99,6 @@ class QualityReport:
         import pyarrow.csv
         import pyarrow.parquet
 
-        check_choice("file_format", file_format, FORMATS)
         folder = Path(folder)
         if folder.exists() and (not folder.is_dir() or (not replace and any(folder.iterdir()))):
             raise DataError(f"{folder} is there already and not empty: give a new folder.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdzoo.constraints import END
 from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -20,12 +21,9 @@ def check_ends(low: float | None, high: float | None) -> None:
     Raises:
         ConfigError: one is no finite number, or low is not below high.
     """
-    for name, value in (("low", low), ("high", high)):
-        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-        if value is not None and not (number and np.isfinite(value)):
-            raise ConfigError(f"{name} is a finite number or None. Received: {name}={value!r}.")
+    low, high = END.checked("", "low", low), END.checked("", "high", high)
     if low is not None and high is not None and not low < high:
-        raise ConfigError(f"low is below high. Received: low={low!r}, high={high!r}.")
+        raise ConfigError(f"low must be below high, got low={low!r}, high={high!r}")
 
 
 def outside_scale(ratings: np.ndarray, low: float | None, high: float | None) -> np.ndarray:

@@ -160,7 +160,7 @@ def test_not_converged_is_said():
         ({"annotator_prior": 0}, "annotator_prior"),
         ({"strength": -1}, "strength"),
         ({"max_iter": 0}, "max_iter"),
-        ({"tol": float("nan")}, "tol=nan"),
+        ({"tol": float("nan")}, r"tol must be .*, got nan"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -217,15 +217,15 @@ def test_not_converged_is_said_with_advice():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_iter": 0}, "max_iter=0"),
-        ({"tol": -1}, "tol=-1"),
-        ({"subtypes": 0}, "subtypes=0"),
-        ({"subtype_prior": 0}, "subtype_prior=0"),
-        ({"prior": 0}, "prior=0"),
-        ({"diagonal": -1}, "diagonal=-1"),
-        ({"class_prior": 0}, "class_prior=0"),
-        ({"num_starts": 0}, "num_starts=0"),
-        ({"seed": -1}, "seed=-1"),
+        ({"max_iter": 0}, r"max_iter must be .*, got 0"),
+        ({"tol": -1}, r"tol must be .*, got -1"),
+        ({"subtypes": 0}, r"subtypes must be .*, got 0"),
+        ({"subtype_prior": 0}, r"subtype_prior must be .*, got 0"),
+        ({"prior": 0}, r"prior must be .*, got 0"),
+        ({"diagonal": -1}, r"diagonal must be .*, got -1"),
+        ({"class_prior": 0}, r"class_prior must be .*, got 0"),
+        ({"num_starts": 0}, r"num_starts must be .*, got 0"),
+        ({"seed": -1}, r"seed must be .*, got -1"),
     ],
 )
 def test_wrong_settings_are_named(settings, message):

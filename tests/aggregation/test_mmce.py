@@ -304,11 +304,11 @@ def test_tables_beyond_the_limit_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"gamma": 0}, "gamma is a number from 1e-06"),
-        ({"gamma": (0.25, -1.0)}, "gamma=-1.0"),
+        ({"gamma": 0}, "gamma must be a number from 1e-06"),
+        ({"gamma": (0.25, -1.0)}, r"gamma must be .*, got -1.0"),
         ({"gamma": ()}, "gamma is a number, or 1 to"),
-        ({"gamma": "0.25"}, "gamma='0.25'"),
-        ({"folds": 1}, "folds is an integer from 2"),
+        ({"gamma": "0.25"}, r"gamma must be .*, got '0.25'"),
+        ({"folds": 1}, "folds must be an integer from 2"),
         ({"max_iter": 0}, "max_iter"),
         ({"tol": -1}, "tol"),
         ({"seed": -1}, "seed"),

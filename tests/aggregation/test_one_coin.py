@@ -285,13 +285,13 @@ def test_not_converged_is_said_with_advice():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_iter": 0}, "max_iter=0"),
-        ({"tol": -1}, "tol=-1"),
-        ({"right": -0.1}, "right=-0.1"),
-        ({"wrong": float("nan")}, "wrong=nan"),
+        ({"max_iter": 0}, r"max_iter must be .*, got 0"),
+        ({"tol": -1}, r"tol must be .*, got -1"),
+        ({"right": -0.1}, r"right must be .*, got -0.1"),
+        ({"wrong": float("nan")}, r"wrong must be .*, got nan"),
         ({"class_prior": "uniformm"}, "Did you mean 'uniform'"),
-        ({"class_count": -1}, "class_count=-1"),
-        ({"seed": -1}, "seed=-1"),
+        ({"class_count": -1}, r"class_count must be .*, got -1"),
+        ({"seed": -1}, r"seed must be .*, got -1"),
     ],
 )
 def test_wrong_settings_are_named(settings, message):

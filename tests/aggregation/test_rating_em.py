@@ -260,11 +260,11 @@ def test_estimates_keep_to_a_scale_and_ratings_outside_are_named():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"bias": 1}, "bias is True or False. Received: bias=1"),
-        ({"shape": 0.01}, "shape is a number from 0.1"),
-        ({"shape": 1e3}, "shape is a number from 0.1 to 100"),
-        ({"max_iter": 0}, "max_iter is an integer from 1"),
-        ({"tol": -1.0}, "tol is a number from 0"),
+        ({"bias": 1}, "bias must be True or False, got 1"),
+        ({"shape": 0.01}, "shape must be a number from 0.1"),
+        ({"shape": 1e3}, "shape must be a number from 0.1 to 100"),
+        ({"max_iter": 0}, "max_iter must be an integer from 1"),
+        ({"tol": -1.0}, "tol must be a number from 0"),
     ],
 )
 def test_a_setting_out_of_range_is_refused(settings, message):

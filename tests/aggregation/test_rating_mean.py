@@ -110,7 +110,7 @@ def test_methods_are_found_by_kind():
     with pytest.raises(ConfigError, match=r"'trimm' is no setting of mean.* Did you mean 'trim'"):
         create("mean", kind="regression", trimm=0.1)
     for trim in (0.5, -0.1, float("nan")):
-        with pytest.raises(ConfigError, match="trim is"):
+        with pytest.raises(ConfigError, match="trim must be"):
             create("mean", kind="regression", trim=trim)
 
 
@@ -132,7 +132,11 @@ def test_all_ratings_outside_are_counted_and_ten_are_shown():
 
 
 def test_an_impossible_scale_is_refused():
-    for low, high, message in ((1, 1, "low is below high"), ("0", 1, "low is a finite number"), (0, np.inf, "high is")):
+    for low, high, message in (
+        (1, 1, "low must be below high"),
+        ("0", 1, "low must be a finite number"),
+        (0, np.inf, "high must be"),
+    ):
         with pytest.raises(ConfigError, match=message):
             check_scale(ANNOTATIONS, low, high)
     with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):

@@ -159,7 +159,7 @@ def test_methods_sign_their_results():
         ("david-skene", {}, "'david-skene' is no aggregation method.*Did you mean 'dawid-skene'"),
         ("dawid-skene", {"max_iters": 3}, "'max_iters' is no setting of dawid-skene.*Did you mean 'max_iter'"),
         ("majority-vote", {"tol": 1}, "no setting of majority-vote; there are 'voting', 'ties', 'seed'"),
-        ("dawid-skene", {"tol": -1}, "tol is a number"),
+        ("dawid-skene", {"tol": -1}, "tol must be a number"),
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(method, settings, message):

@@ -464,14 +464,14 @@ def test_bsc_seq_explains_annotators_who_err_in_whole_spans_better():
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"max_iter": 0}, "max_iter is an integer from 1"),
-        ({"tol": -1}, "tol is a number"),
-        ({"prior": 0}, "prior is a number"),
-        ({"diagonal": float("nan")}, "diagonal is a number"),
-        ({"transitions": 0}, "transitions is a number"),
-        ({"words": -1}, "words is a number"),
+        ({"max_iter": 0}, "max_iter must be an integer from 1"),
+        ({"tol": -1}, "tol must be a number"),
+        ({"prior": 0}, "prior must be a number"),
+        ({"diagonal": float("nan")}, "diagonal must be a number"),
+        ({"transitions": 0}, "transitions must be a number"),
+        ({"words": -1}, "words must be a number"),
         ({"scheme": "BIOES"}, "Did you mean 'IOBES'"),
-        ({"seed": -1}, "seed is an integer"),
+        ({"seed": -1}, "seed must be an integer"),
     ],
 )
 def test_wrong_settings_are_named(model, settings_, message):

@@ -147,9 +147,9 @@ def test_votes_in_iobes_keep_the_scheme(sentences):
 
 
 def test_a_share_of_all_is_refused():
-    with pytest.raises(ConfigError, match="share is a number from 0 and below 1"):
+    with pytest.raises(ConfigError, match="share must be a number from 0 and below 1"):
         SpanMajorityVote(share=1)
-    with pytest.raises(ConfigError, match="share is a number from 0"):
+    with pytest.raises(ConfigError, match="share must be a number from 0"):
         SpanMajorityVote(share=-0.1)
 
 
@@ -298,8 +298,8 @@ UNKNOWN = {
     "a kind": (("ibcc", {"kind": "sequences"}), "Did you mean 'sequence'"),
     "a setting of tokens": (("ibcc", {"kind": "sequence", "decodin": "each"}), "Did you mean 'decoding'"),
     "a setting of classes": (("ibcc", {"decoding": "each"}), "is no setting of ibcc"),
-    "a value": (("ibcc", {"kind": "sequence", "decoding": "all"}), "decoding is one of 'valid', 'each'"),
-    "a method's value": (("ibcc", {"kind": "sequence", "prior": -1}), "prior is a number"),
+    "a value": (("ibcc", {"kind": "sequence", "decoding": "all"}), "unknown decoding 'all': choose one of valid, each"),
+    "a method's value": (("ibcc", {"kind": "sequence", "prior": -1}), "prior must be a number"),
 }
 
 

@@ -196,9 +196,8 @@ THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
     "confusion_kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
-    "base.MOST_INTEGER, MOST_NUMBER": "ends of a range",
     "ebcc.MAX_CELLS": "refuses",
-    "settings.MOST_SHOWN": "an end of a range",
+    "settings.LARGEST_INTEGER": "an end of a range",
     "settings.SEED": "a range",
     "mmce.MAX_CELLS": "refuses",
     "one_coin.MAX_CELLS": "leaves out confusions",

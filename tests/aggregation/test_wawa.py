@@ -155,8 +155,8 @@ def test_rounds_end_when_no_winner_changes():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_rounds": 0}, "num_rounds is an integer from 1"),
-        ({"num_rounds": 1.5}, "num_rounds=1.5"),
+        ({"num_rounds": 0}, "num_rounds must be an integer from 1"),
+        ({"num_rounds": 1.5}, r"num_rounds must be .*, got 1.5"),
         ({"weights": "agreements"}, "Did you mean 'agreement'"),
         ({"seed": -1}, "seed"),
     ],

@@ -130,7 +130,7 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
         (("--rejects", "r.csv"), "give both"),
         (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1. Received: 'prior'"),
         (("--set", "piror=1"), "'piror' is no setting of dawid-skene"),
-        (("--set", "prior=many"), "DawidSkene: prior is a number from 0 to 1e+09. Received: prior='many'"),
+        (("--set", "prior=many"), "DawidSkene: prior must be a number from 0 to 1e+09, got 'many'"),
         (("--use-gold",), "--use-gold takes the classes of --gold FILE"),
     ]
     for words, message in cases:

@@ -115,7 +115,7 @@ def test_a_command_replaces_what_it_wrote_and_with_force_other_files(capsys):
         (["aggregate", "a.csv", "--out", "o", "--seed", str(2**63)], 2, "is not an integer from 0 to"),
         (["aggregate", "a.csv", "--out", "o", "--tol", "nan"], 2, "is not a finite number"),
         (["aggregate", "a.csv", "--out", "o", "--set", "prior=" + "[" * 10_000], 4, "nested too deep"),
-        (["aggregate", "a.csv", "--out", "o", "--set", "prior=" + "x" * 60_000], 4, "prior is a number"),
+        (["aggregate", "a.csv", "--out", "o", "--set", "prior=" + "x" * 60_000], 4, "prior must be a number"),
         (["train", "a.csv", "a.csv", "--out", "m.keras", "--hidden", "9" * 30], 4, "whole numbers of 1 to 65,536"),
         (["run", "x.yaml", "--set", "name=" + "[" * 10_000], 4, "not valid YAML"),
         (["run", "x.yaml", "--set", "name={1: 2}"], 4, "not valid YAML"),

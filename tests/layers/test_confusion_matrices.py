@@ -186,7 +186,9 @@ def test_without_a_diagonal_the_kernels_are_identities():
 
 @pytest.mark.parametrize("diagonal", [0, 1, -0.5, 2, float("nan")])
 def test_an_impossible_diagonal_is_named(diagonal):
-    with pytest.raises(ValueError, match=r"ConfusionMatrices: diagonal is a number from 1e-06 to 0.999999, or None"):
+    with pytest.raises(
+        ValueError, match=r"ConfusionMatrices: diagonal must be a number from 1e-06 to 0.999999, or None"
+    ):
         ConfusionMatrices(R, diagonal)
 
 

@@ -34,7 +34,7 @@ def test_the_battery_passes(check, form):
 
 @pytest.mark.parametrize("folds", [1, 0, 2.5, True])
 def test_a_wrong_number_of_folds_is_refused(folds):
-    with pytest.raises(ValueError, match=f"CrossFittedEM: folds is .* Received: folds={folds}"):
+    with pytest.raises(ValueError, match=f"CrossFittedEM: folds must be .*, got {folds}"):
         CrossFittedEM(R, folds=folds)
 
 

@@ -138,7 +138,7 @@ def test_the_parent_says_what_it_does_not_know():
     with pytest.raises(NotImplementedError, match="CrowdLayer does not say how labels depend on the truth"):
         layer.log_joint(bottleneck(), IDS, LABELS)
     for number in (0, -1, 2.5, True):
-        with pytest.raises(ValueError, match=f"CrowdLayer: num_annotators is .* Received: num_annotators={number!r}"):
+        with pytest.raises(ValueError, match=f"CrowdLayer: num_annotators must be .*, got {number!r}"):
             CrowdLayer(number)
     with pytest.raises(ValueError, match=r"must have shape \[batch, most annotations of a task\], got \(4,\)"):
         made(confusions()).log_confusions(np.zeros(B, "int32"))

@@ -343,9 +343,9 @@ def test_a_million_annotators_train_because_only_those_who_labelled_are_read():
         ({"connection": "B"}, r"unknown connection 'B' for task 'classification'; choose one of MW, VW"),
         ({"connection": "MW", "task": "regression"}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
         ({"task": "classifcation"}, r"unknown task.*Did you mean 'classification'\?"),
-        ({"num_annotators": 0}, "num_annotators is .* Received: num_annotators=0"),
-        ({"num_annotators": 2.5}, "num_annotators is .* Received: num_annotators=2.5"),
-        ({"scale": float("nan")}, "scale is a number from -10000 to 10000"),
+        ({"num_annotators": 0}, "num_annotators must be .*, got 0"),
+        ({"num_annotators": 2.5}, "num_annotators must be .*, got 2.5"),
+        ({"scale": float("nan")}, "scale must be a number from -10000 to 10000"),
     ],
 )
 def test_a_wrong_argument_is_refused_with_the_way_out(arguments, message):

@@ -30,12 +30,12 @@ def test_the_battery_passes(check, form):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"prior": 0}, "DeepEM: prior is .* Received: prior=0"),
-        ({"prior": float("nan")}, "DeepEM: prior is .* Received: prior=nan"),
-        ({"diagonal": 1}, "DeepEM: diagonal is .* Received: diagonal=1"),
-        ({"epochs_per_round": 0}, "DeepEM: epochs_per_round is .* Received: epochs_per_round=0"),
-        ({"epochs_per_round": 1.5}, "DeepEM: epochs_per_round is .* Received: epochs_per_round=1.5"),
-        ({"num_annotators": 0}, "DeepEM: num_annotators is .* Received: num_annotators=0"),
+        ({"prior": 0}, "DeepEM: prior must be .*, got 0"),
+        ({"prior": float("nan")}, "DeepEM: prior must be .*, got nan"),
+        ({"diagonal": 1}, "DeepEM: diagonal must be .*, got 1"),
+        ({"epochs_per_round": 0}, "DeepEM: epochs_per_round must be .*, got 0"),
+        ({"epochs_per_round": 1.5}, "DeepEM: epochs_per_round must be .*, got 1.5"),
+        ({"num_annotators": 0}, "DeepEM: num_annotators must be .*, got 0"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):

@@ -68,10 +68,10 @@ def test_the_battery_passes(weighted, check, form):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_classes": 1}, "DoctorNet: num_classes is .* Received: num_classes=1"),
-        ({"weight_epochs": 0}, "DoctorNet: weight_epochs is .* Received: weight_epochs=0"),
-        ({"heads_at_once": 1.5}, "DoctorNet: heads_at_once is .* Received: heads_at_once=1.5"),
-        ({"num_annotators": 0}, "DoctorNet: num_annotators is .* Received: num_annotators=0"),
+        ({"num_classes": 1}, "DoctorNet: num_classes must be .*, got 1"),
+        ({"weight_epochs": 0}, "DoctorNet: weight_epochs must be .*, got 0"),
+        ({"heads_at_once": 1.5}, "DoctorNet: heads_at_once must be .*, got 1.5"),
+        ({"num_annotators": 0}, "DoctorNet: num_annotators must be .*, got 0"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):

@@ -286,7 +286,7 @@ def test_xla_gives_the_same_training(regularization, xla):
 
 @pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
 def test_an_impossible_strength_is_named(strength):
-    with pytest.raises(ValueError, match="GeoCrowdNet: strength is a number from 0 to 1e"):
+    with pytest.raises(ValueError, match="GeoCrowdNet: strength must be a number from 0 to 1e"):
         GeoCrowdNet(R, strength=strength)
 
 

@@ -240,5 +240,5 @@ def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_pat
 
 @pytest.mark.parametrize("smoothing", [0, -1, float("nan"), float("inf")])
 def test_an_impossible_smoothing_is_named(smoothing):
-    with pytest.raises(ValueError, match="MaxMIG: smoothing is a number from 1e-09"):
+    with pytest.raises(ValueError, match="MaxMIG: smoothing must be a number from 1e-09"):
         MaxMIG(R, smoothing)

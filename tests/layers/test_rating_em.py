@@ -45,12 +45,12 @@ def test_the_battery_passes_for_the_label_unit(check):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"prior": 0}, "prior is .* Received: prior=0"),
-        ({"prior": NAN}, "prior is .* Received: prior=nan"),
-        ({"epochs_per_round": 0}, "epochs_per_round is .* Received: epochs_per_round=0"),
-        ({"start_rounds": 1.5}, "start_rounds is .* Received: start_rounds=1.5"),
-        ({"unit": 0.0}, "unit is .* Received: unit=0.0"),
-        ({"center": np.inf}, "center is .* Received: center=inf"),
+        ({"prior": 0}, "prior must be .*, got 0"),
+        ({"prior": NAN}, "prior must be .*, got nan"),
+        ({"epochs_per_round": 0}, "epochs_per_round must be .*, got 0"),
+        ({"start_rounds": 1.5}, "start_rounds must be .*, got 1.5"),
+        ({"unit": 0.0}, "unit must be .*, got 0.0"),
+        ({"center": np.inf}, "center must be .*, got inf"),
     ],
 )
 def test_a_wrong_argument_is_refused(arguments, message):

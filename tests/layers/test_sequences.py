@@ -284,7 +284,7 @@ def softmax(logits):
 
 @pytest.mark.parametrize("wrong", [-1, 1.5])
 def test_impossible_majority_epochs_are_named(wrong):
-    with pytest.raises(ValueError, match="majority_epochs is an integer from 0 to 10,000, or None"):
+    with pytest.raises(ValueError, match="majority_epochs must be an integer from 0 to 10,000, or None"):
         CrowdsourcedLayer(R, task="sequence", majority_epochs=wrong)
 
 
@@ -393,15 +393,15 @@ def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
 
 @pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization, MaxMIG, WAUM, CrossFittedEM, UnionNet])
 def test_layers_that_know_no_sequences_say_so(layer):
-    with pytest.raises(ValueError, match=f"{layer.__name__}: task is .* Received: task='sequence'"):
+    with pytest.raises(ValueError, match=f"{layer.__name__}: unknown task 'sequence'"):
         layer(2, task="sequence")
 
 
 @pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])
 def test_an_unknown_task_is_named_with_those_there_are(layer):
-    with pytest.raises(ValueError, match=r"task is .* Received: task='sequences'"):
+    with pytest.raises(ValueError, match=r"unknown task 'sequences'"):
         layer(2, task="sequences")
-    with pytest.raises(ValueError, match=r"DoctorNet: task is .* Received: task='regression'"):
+    with pytest.raises(ValueError, match=r"DoctorNet: unknown task 'regression'"):
         DoctorNet(2, K, task="regression")
 
 

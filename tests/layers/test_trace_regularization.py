@@ -173,5 +173,5 @@ def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_pat
 
 @pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
 def test_an_impossible_strength_is_named(strength):
-    with pytest.raises(ValueError, match="TraceRegularization: strength is a number from 0 to 1e"):
+    with pytest.raises(ValueError, match="TraceRegularization: strength must be a number from 0 to 1e"):
         TraceRegularization(R, strength)

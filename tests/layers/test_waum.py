@@ -240,13 +240,13 @@ def test_a_trained_model_is_saved_and_loaded_without_its_scores(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prune": 1.0}, "prune is .* Received: prune=1.0"),
+        ({"prune": 1.0}, "prune must be .*, got 1.0"),
         ({"prune": -0.1}, "prune"),
-        ({"margin_epochs": 0}, "margin_epochs is .* Received: margin_epochs=0"),
+        ({"margin_epochs": 0}, "margin_epochs must be .*, got 0"),
         ({"margin_epochs": 1.5}, "margin_epochs"),
-        ({"margin": "yang"}, "margin is .* Received: margin='yang'"),
-        ({"denominator": "votes"}, "denominator is .* Received: denominator='votes'"),
-        ({"smoothing": 0.0}, "smoothing is .* Received: smoothing=0.0"),
+        ({"margin": "yang"}, "unknown margin 'yang'"),
+        ({"denominator": "votes"}, "unknown denominator 'votes'"),
+        ({"smoothing": 0.0}, "smoothing must be .*, got 0.0"),
         ({"diagonal": 1.0}, "diagonal"),
     ],
 )

@@ -74,10 +74,10 @@ def test_no_hidden_layer_is_softmax_regression():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_classes": 1}, "num_classes is .* Received: num_classes=1"),
-        ({"num_features": 0}, "num_features is .* Received: num_features=0"),
-        ({"hidden": (0,)}, "hidden is .* Received: hidden=0"),
-        ({"dropout": 1.0}, "dropout is .* Received: dropout=1.0"),
+        ({"num_classes": 1}, "num_classes must be .*, got 1"),
+        ({"num_features": 0}, "num_features must be .*, got 0"),
+        ({"hidden": (0,)}, "hidden must be .*, got 0"),
+        ({"dropout": 1.0}, "dropout must be .*, got 1.0"),
         ({"mean": [0.0]}, "both mean and variance"),
     ],
 )

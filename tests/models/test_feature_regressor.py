@@ -58,11 +58,11 @@ def test_estimates_are_those_of_the_network_written_in_numpy(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_features": 0}, "num_features is .* Received: num_features=0"),
-        ({"hidden": (0,)}, "hidden=0"),
-        ({"dropout": 1.0}, "dropout is .* Received: dropout=1.0"),
-        ({"unit": -1.0}, "unit is .* Received: unit=-1.0"),
-        ({"center": NAN}, "center is .* Received: center=nan"),
+        ({"num_features": 0}, "num_features must be .*, got 0"),
+        ({"hidden": (0,)}, r"hidden must be .*, got 0"),
+        ({"dropout": 1.0}, "dropout must be .*, got 1.0"),
+        ({"unit": -1.0}, "unit must be .*, got -1.0"),
+        ({"center": NAN}, "center must be .*, got nan"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments, message):
@@ -124,8 +124,8 @@ def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_
         ({"task": "regresion"}, "unknown task 'regresion'; .* Did you mean 'regression'"),
         ({"arguments": {"connection": "MW"}}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
         ({"arguments": {"unit": 2.0}}, "has no setting 'unit'"),
-        ({"low": 2, "high": 1}, "training: low is below high. Received: low=2, high=1"),
-        ({"low": NAN}, "training: low is a finite number or None. Received: low=nan"),
+        ({"low": 2, "high": 1}, "training: low must be below high, got low=2, high=1"),
+        ({"low": NAN}, "training: low must be a finite number, or None, got nan"),
         ({"task": "classification", "low": 0}, "low and high belong to task regression"),
     ],
 )

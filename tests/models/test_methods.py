@@ -109,7 +109,7 @@ def test_two_runs_with_one_seed_agree_exactly_however_the_data_are_given(method)
         ("conall", {}, "unknown method 'conall'; choose one of "),
         ("deep-em", {"num_annotators": 3}, "has no setting 'num_annotators'"),
         ("deep-em", {"prior": "much"}, "prior"),
-        ("crowdsourced-layer", {"scale": float("nan")}, "scale is a number from -10000 to 10000"),
+        ("crowdsourced-layer", {"scale": float("nan")}, "scale must be a number from -10000 to 10000"),
     ],
 )
 def test_what_no_method_can_use_is_named(method, arguments, message):

@@ -340,7 +340,7 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
 
 def test_a_scale_belongs_to_ratings_and_has_two_ends():
     Path("a.csv").write_text("task,annotator,label\na,u,1\n")
-    with pytest.raises(ConfigError, match="low is below high"):
+    with pytest.raises(ConfigError, match="low must be below high"):
         Annotations.read("a.csv", kind="regression", low=2, high=1)
     with pytest.raises(ConfigError, match="low and high belong to kind 'regression'"):
         Annotations.read("a.csv", low=2)

@@ -94,17 +94,20 @@ def test_nonsense_in_any_setting_of_a_training_is_refused(make):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: layers.DeepEM(2, prior=float("nan")), r"DeepEM: prior is a number from .* Received: prior=nan"),
-        (lambda: layers.CrossFittedEM(2, folds=1_000_000), r"CrossFittedEM: folds is an integer from 2 to 100\. "),
+        (lambda: layers.DeepEM(2, prior=float("nan")), r"DeepEM: prior must be a number from .*, got nan"),
+        (lambda: layers.CrossFittedEM(2, folds=1_000_000), r"CrossFittedEM: folds must be an integer from 2 to 100, "),
         (lambda: layers.CrowdsourcedLayer(2, connection="XX"), "unknown connection 'XX' .* choose one of MW, VW"),
-        (lambda: layers.RatingEM(2, start_rounds=10**9), "RatingEM: start_rounds is an integer from 1 to 10,000"),
-        (lambda: layers.WAUM(2, margin_epochs=10**9), "WAUM: margin_epochs is an integer from 1 to 10,000"),
-        (lambda: TrainingSettings(learning_rate=float("inf")), "training: learning_rate is a number above 0 to 1000"),
-        (lambda: TrainingSettings(dropout=1.5), "training: dropout is a number from 0 and below 1. Received: .*=1.5"),
-        (lambda: TrainingSettings(batch_size=0), "training: batch_size is an integer .* Received: batch_size=0"),
-        (lambda: TrainingSettings(hidden=[0]), "training: hidden is an integer from 1 to 65,536. Received: hidden=0"),
-        (lambda: TrainingSettings(seed=2**32), "training: seed is an integer from 0 to 4,294,967,295"),
-        (lambda: LazyAdam(learning_rate=-1), "LazyAdam: learning_rate is a number above 0 to 1000"),
+        (lambda: layers.RatingEM(2, start_rounds=10**9), "RatingEM: start_rounds must be an integer from 1 to 10,000"),
+        (lambda: layers.WAUM(2, margin_epochs=10**9), "WAUM: margin_epochs must be an integer from 1 to 10,000"),
+        (
+            lambda: TrainingSettings(learning_rate=float("inf")),
+            "training: learning_rate must be a number above 0 to 1000",
+        ),
+        (lambda: TrainingSettings(dropout=1.5), "training: dropout must be a number from 0 and below 1, got 1.5"),
+        (lambda: TrainingSettings(batch_size=0), "training: batch_size must be an integer .*, got 0"),
+        (lambda: TrainingSettings(hidden=[0]), "training: hidden must be an integer from 1 to 65,536, got 0"),
+        (lambda: TrainingSettings(seed=2**32), "training: seed must be an integer from 0 to 4,294,967,295"),
+        (lambda: LazyAdam(learning_rate=-1), "LazyAdam: learning_rate must be a number above 0 to 1000"),
     ],
 )
 def test_the_range_is_in_the_message(make, message):

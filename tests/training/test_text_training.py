@@ -65,9 +65,9 @@ def test_words_are_those_of_the_settings():
     [
         ({"method": "deep-em"}, "method 'deep-em' is not for task regression"),
         ({"form": "bag-of-word"}, r"form must be one of convolutional, bag-of-words, got 'bag-of-word'\. Did you mean"),
-        ({"filters": 0}, "filters is .* Received: filters=0"),
-        ({"max_length": 0}, "max_length is .* Received: max_length=0"),
-        ({"low": 3.0, "high": 1.0}, "training: low is below high. Received: low=3.0, high=1.0"),
+        ({"filters": 0}, "filters must be .*, got 0"),
+        ({"max_length": 0}, "max_length must be .*, got 0"),
+        ({"low": 3.0, "high": 1.0}, "training: low must be below high, got low=3.0, high=1.0"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(changes, message):
