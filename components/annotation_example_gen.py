@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import tensorflow as tf
 from absl import logging
-from tfx.types import standard_artifacts
+from tfx.v1.types import standard_artifacts
 
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import SPLITS, WriteExamples, prepare_examples, write_dataset_info

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import tensorflow as tf
-from tfx.types import standard_artifacts
+from tfx.v1.types import standard_artifacts
 
 from crowdzoo.aggregation import Aggregation, create
 from crowdzoo.aggregation.engine.labels import choose_labels

@@ -11,7 +11,7 @@ from absl import logging
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tensorflow_model_analysis.proto import config_pb2
-from tfx.types import standard_artifacts
+from tfx.v1.types import standard_artifacts
 from tfx_bsl.public import tfxio
 
 from crowdzoo.components.example_files import read_dataset_info, split_files
@@ -19,6 +19,7 @@ from crowdzoo.components.rating_evaluation import regressor_summary
 from crowdzoo.components.sequence_evaluation import tagger_summary
 from crowdzoo.components.serving_folder import baseline_of
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
+from crowdzoo.components.tfx_internals import SERVING_MODEL, mark_blessing
 from crowdzoo.export.saved_model import MODEL_CARD_FILE
 
 __all__ = ["Evaluator"]
@@ -64,7 +65,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     """
     del code_version, baseline
     options = json.loads(settings)
-    candidate = os.path.join(model.uri, "Format-Serving")
+    candidate = os.path.join(model.uri, SERVING_MODEL)
     last_pushed = baseline_of(candidate, options["serving"])
     if last_pushed and not _same_task(candidate, str(last_pushed)):
         logging.warning("%s has other classes or instances than the new model and is no baseline for it.", last_pushed)
@@ -83,7 +84,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary["metric"] = metric
     summary["blessed"], summary["reason"] = _verdict(summary, metric, options["tolerance"], options["minimum"])
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
-    _bless(blessing, model, summary["blessed"], last_pushed)
+    mark_blessing(blessing, model, summary["blessed"], last_pushed)
 
 
 def _same_task(candidate: str, last_pushed: str) -> bool:
@@ -193,14 +194,3 @@ def _verdict(summary: dict[str, Any], metric: str, tolerance: float, minimum: fl
         allowed = f" by more than the tolerance {tolerance:g}" if tolerance else ""
         return False, f"its {name} {value:.4f} is below the {last:.4f} of version {version}{allowed}"
     return True, f"its {name} {value:.4f} stands up to the {last:.4f} of version {version}"
-
-
-def _bless(blessing: Any, model: Any, blessed: bool, last_pushed: Path | None) -> None:
-    """Writes the verdict as TFX's Evaluator does: an empty file and custom properties."""
-    Path(blessing.uri).mkdir(parents=True, exist_ok=True)
-    Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
-    blessing.set_int_custom_property("blessed", int(blessed))
-    blessing.set_string_custom_property("current_model", model.uri)
-    blessing.set_int_custom_property("current_model_id", model.id)
-    if last_pushed:
-        blessing.set_string_custom_property("baseline_model", str(last_pushed))

@@ -7,7 +7,7 @@ from typing import Any
 
 import apache_beam as beam
 import tensorflow as tf
-from tfx.types import standard_artifacts
+from tfx.v1.types import standard_artifacts
 
 __all__ = ["WriteExamples", "prepare_examples", "read_dataset_info", "split_files", "write_dataset_info"]
 

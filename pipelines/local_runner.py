@@ -1,20 +1,18 @@
-"""The loop over components, with progress and with the cache rules that TFX does not have."""
+"""TFX's local runner, with progress and with the cache rules that TFX does not have."""
 
 import contextlib
-import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 from tensorflow_metadata.proto.v0 import anomalies_pb2
-from tfx.dsl.compiler import constants
-from tfx.orchestration import metadata
-from tfx.orchestration.local import local_dag_runner, runner_utils
-from tfx.orchestration.portable import launcher, runtime_parameter_utils
+from tfx import v1 as tfx
 
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
+from crowdzoo.components.tfx_internals import SERVING_MODEL, forbid_cache, set_parameter, single_nodes
 from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.pipelines.config import PipelineConfig
@@ -27,12 +25,13 @@ __all__ = ["LocalRunner"]
 mlmd: Any = metadata_store_pb2  # generated code, which type checkers cannot see into
 
 
-class LocalRunner(local_dag_runner.LocalDagRunner):
-    """TFX's local runner with a line per component, and with an eye on the serving folder.
+class LocalRunner(tfx.orchestration.LocalDagRunner):
+    """TFX's local runner, given one component after the other, with a line for each.
 
     TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
     depend on what is in the serving folder. So the Evaluator is told which model is the baseline now, and the Pusher
-    is not taken from the cache when the model it once pushed is no longer the one served.
+    is not taken from the cache when the model it once pushed is no longer the one served. Both depend on what the
+    components before them wrote, and TFX's runner tells nobody when a component ends: hence one at a time.
 
     Args:
         config: the configuration that the pipeline was made from.
@@ -43,75 +42,58 @@ class LocalRunner(local_dag_runner.LocalDagRunner):
         super().__init__()
         self._config = config
         self._console = console
-        self._connection: Any = None
+        self._store = metadata_store.MetadataStore(
+            tfx.orchestration.metadata.sqlite_metadata_connection_config(str(config.output.metadata))
+        )
         self._outputs: dict[str, dict[str, Any]] = {}
         self._seconds: dict[str, float] = {}
         self._cached: list[str] = []
 
-    def run_with_ir(
-        self,
-        pipeline: Any,
-        run_options: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def run_with_ir(self, pipeline: Any, run_options: Any = None, **kwargs: Any) -> None:
         """Runs every component of a compiled pipeline in order; the first error ends it."""
-        runtime_parameter_utils.substitute_runtime_parameter(
-            pipeline, {constants.PIPELINE_RUN_ID_PARAMETER_NAME: datetime.datetime.now().isoformat()}
-        )
-        deployment = runner_utils.extract_local_deployment_config(pipeline)
-        which = deployment.metadata_connection_config.WhichOneof("connection_config")
-        self._connection = getattr(deployment.metadata_connection_config, which)
-        for number, wrapped in enumerate(pipeline.nodes, start=1):
-            node = wrapped.pipeline_node
-            name = node.node_info.id
+        for number, (name, node, single) in enumerate(single_nodes(pipeline), start=1):
             with self._console.step(number, len(pipeline.nodes), name) as step, _named(name):
-                self._mind_the_serving_folder(node)
-                info = launcher.Launcher(
-                    pipeline_node=node,
-                    mlmd_connection=metadata.Metadata(self._connection),
-                    pipeline_info=pipeline.pipeline_info,
-                    pipeline_runtime_spec=pipeline.runtime_spec,
-                    executor_spec=runner_utils.extract_executor_spec(deployment, name),
-                    custom_driver_spec=runner_utils.extract_custom_driver_spec(deployment, name),
-                ).launch()
-                if info is None or info.execution_id is None:
+                self._mind_the_serving_folder(name, node)
+                before = self._newest_execution()
+                super().run_with_ir(single, run_options, **kwargs)
+                execution = self._newest_execution()
+                if execution == before:
                     raise RuntimeError(f"{name} was not run: what it reads is missing")
-                step.cached = self._look_up(name, info.execution_id)
+                step.cached = self._keep_outputs(name, execution)
             self._seconds[name] = step.seconds
             if step.cached:
                 self._cached.append(name)
 
-    def _mind_the_serving_folder(self, node: Any) -> None:
+    def _mind_the_serving_folder(self, name: str, node: Any) -> None:
         serving = self._config.output.serving
-        if node.node_info.id == "Evaluator":
+        if name == "Evaluator":
             baseline = baseline_of(self._serving_model(), serving)
-            parameter = node.parameters.parameters["baseline"].field_value
-            parameter.string_value = fingerprint(baseline) if baseline else ""
-        elif node.node_info.id == "Pusher" and self._blessed():
+            set_parameter(node, "baseline", fingerprint(baseline) if baseline else "")
+        elif name == "Pusher" and self._blessed():
             served = complete_versions(serving)
             if not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
-                node.execution_options.caching_options.enable_cache = False
+                forbid_cache(node)
 
-    def _look_up(self, name: str, execution_id: int) -> bool:
-        """Keeps a component's outputs; returns whether they came from the cache."""
-        with metadata.Metadata(self._connection) as handle:
-            (execution,) = handle.store.get_executions_by_id([execution_id])
-            events = [
-                event
-                for event in handle.store.get_events_by_execution_ids([execution_id])
-                if event.type == mlmd.Event.OUTPUT
-            ]
-            artifacts = {a.id: a for a in handle.store.get_artifacts_by_id([event.artifact_id for event in events])}
+    def _newest_execution(self) -> int:
+        """The highest number of an execution; 0 where there is none. No other run is at work in the same folder."""
+        options = metadata_store.ListOptions(limit=1, order_by=metadata_store.OrderByField.ID, is_asc=False)
+        return max((execution.id for execution in self._store.get_executions(options)), default=0)
+
+    def _keep_outputs(self, name: str, number: int) -> bool:
+        """Keeps the outputs of a component's execution; returns whether they came from the cache."""
+        (execution,) = self._store.get_executions_by_id([number])
         if execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
             raise RuntimeError(f"{name} ended as {mlmd.Execution.State.Name(execution.last_known_state)}")
-        self._outputs[name] = {event.path.steps[0].key: artifacts[event.artifact_id] for event in events}
+        events = self._store.get_events_by_execution_ids([number])
+        outputs = {event.artifact_id: event.path.steps[0].key for event in events if event.type == mlmd.Event.OUTPUT}
+        self._outputs[name] = {outputs[artifact.id]: artifact for artifact in self._store.get_artifacts_by_id(outputs)}
         return execution.last_known_state == mlmd.Execution.CACHED
 
     def _folder(self, component: str, output: str) -> Path:
         return Path(self._outputs[component][output].uri)
 
     def _serving_model(self) -> Path:
-        return self._folder("Trainer", "model") / "Format-Serving"
+        return self._folder("Trainer", "model") / SERVING_MODEL
 
     def _blessed(self) -> bool:
         return self._outputs["Evaluator"]["blessing"].custom_properties["blessed"].int_value == 1
@@ -135,14 +117,14 @@ class LocalRunner(local_dag_runner.LocalDagRunner):
             report=self._folder("CrowdAggregator", "report"),
             annotations=self._folder("AnnotationExampleGen", "annotations"),
             serving=self._config.output.serving,
-            metadata=self._config.output.root / "metadata.sqlite",
+            metadata=self._config.output.metadata,
             log=self._console.log,
         )
 
 
 @contextlib.contextmanager
 def _named(component: str) -> Iterator[None]:
-    """Puts a component's name before an error that is not the user's to mend."""
+    """Puts a component's name before an error that is not the user's to fix."""
     try:
         yield
     except CrowdzooError:

@@ -32,7 +32,6 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
     Returns:
         The pipeline, with SQLite metadata below `config.output.root`.
     """
-    root = config.output.root
     files = _input_files(config)
     others = [key for key in TASKS[config.kind].keys["data"] if key not in (*files, "dataset")]
     example_gen = AnnotationExampleGen(
@@ -92,9 +91,9 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
     )
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
-        pipeline_root=str(root / "artifacts"),
+        pipeline_root=str(config.output.root / "artifacts"),
         metadata_connection_config=tfx.orchestration.metadata.sqlite_metadata_connection_config(
-            str(root / "metadata.sqlite")
+            str(config.output.metadata)
         ),
         components=[
             example_gen,

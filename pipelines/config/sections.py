@@ -202,6 +202,11 @@ class OutputConfig(Section):
     root: LocalPath
     serving: LocalPath
 
+    @property
+    def metadata(self) -> Path:
+        """SQLite file of ML Metadata."""
+        return self.root / "metadata.sqlite"
+
     @field_validator("root", "serving")
     @classmethod
     def _no_pattern(cls, path: Path) -> Path:

@@ -175,8 +175,8 @@ def test_a_model_whose_pushed_version_was_deleted_is_pushed_again(story):
 # imports once what takes seconds, and forks for each kill: prints how each run ended
 DRIVER = """
 import os, signal, sys
-from crowdzoo import export
 from crowdzoo.components import annotation_example_gen, crowd_aggregator, evaluator, pusher
+from crowdzoo.export import saved_model
 from crowdzoo.pipelines import local_runner, pipeline
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
@@ -193,8 +193,8 @@ for owner, name in (
     (schema_gen.Executor, "Do"),
     (example_validator.Executor, "Do"),
     (crowd_aggregator, "_write_report"),
-    (export, "export_model"),
-    (evaluator, "_bless"),
+    (saved_model, "export_model"),
+    (evaluator, "mark_blessing"),
     (pusher.PusherExecutor, "_MarkPushed"),
 ):
     child = os.fork()

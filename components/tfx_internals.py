@@ -1,0 +1,108 @@
+"""Every name of TFX that is used here and is not in its public `tfx.v1`, each with what it is needed for.
+
+A new version of TFX may change these without notice; the other files take them from here alone.
+"""
+
+import datetime
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+from tfx import v1 as tfx
+
+# the Pusher's executor: which model is pushed, whether it is blessed, and how the result is marked
+from tfx.components.pusher import executor as pusher_executor
+
+# the name of the run's number in a compiled pipeline, which all its components share
+from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
+
+# a component takes another executor by this alone
+from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+
+# sets the run's number before the pipeline is cut into components, see `single_nodes`
+from tfx.orchestration.portable.runtime_parameter_utils import substitute_runtime_parameter
+
+__all__ = [
+    "SERVING_MODEL",
+    "ExecutorClassSpec",
+    "PushingExecutor",
+    "forbid_cache",
+    "mark_blessing",
+    "set_parameter",
+    "single_nodes",
+]
+
+SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
+
+
+class PushingExecutor(pusher_executor.Executor):
+    """TFX's executor of the Pusher, except for the push itself."""
+
+    @abstractmethod
+    def push(self, model: Path, copy: Path, serving: Path) -> Path:
+        """Pushes a model.
+
+        Args:
+            model: folder of the SavedModel.
+            copy: folder of the artifact, which gets a copy.
+            serving: folder of pushed versions.
+
+        Returns:
+            The version's folder.
+        """
+
+    def Do(  # noqa: N802, TFX's name
+        self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]
+    ) -> None:
+        """Pushes the model where it is blessed; inputs and outputs are those of TFX's Pusher."""
+        self._log_startup(input_dict, output_dict, exec_properties)
+        (pushed,) = output_dict["pushed_model"]
+        if not self.CheckBlessing(input_dict):
+            self._MarkNotPushed(pushed)
+            return
+        destination = json_format.Parse(exec_properties["push_destination"], tfx.proto.PushDestination())
+        serving = Path(destination.filesystem.base_directory)
+        version = self.push(Path(self.GetModelPath(input_dict)), Path(pushed.uri), serving)
+        self._MarkPushed(pushed, pushed_destination=str(version), pushed_version=version.name)
+
+
+def mark_blessing(blessing: Any, model: Any, blessed: bool, baseline: Path | None) -> None:
+    """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties."""
+    Path(blessing.uri).mkdir(parents=True, exist_ok=True)
+    Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
+    blessing.set_int_custom_property("blessed", int(blessed))
+    blessing.set_string_custom_property("current_model", model.uri)
+    blessing.set_int_custom_property("current_model_id", model.id)
+    if baseline:
+        blessing.set_string_custom_property("baseline_model", str(baseline))
+
+
+def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Cuts a compiled pipeline into pipelines of one component each, which are parts of one run.
+
+    Args:
+        pipeline: what TFX's runners get in `run_with_ir`; the run's number is set in it.
+
+    Yields:
+        The component's name, its node (which may be changed before the pipeline runs), and the pipeline.
+    """
+    substitute_runtime_parameter(pipeline, {PIPELINE_RUN_ID_PARAMETER_NAME: datetime.datetime.now().isoformat()})
+    single = type(pipeline)()
+    single.CopyFrom(pipeline)
+    for node in pipeline.nodes:
+        del single.nodes[:]
+        single.nodes.add().CopyFrom(node)
+        own = single.nodes[0].pipeline_node
+        yield own.node_info.id, own, single
+
+
+def set_parameter(node: Any, name: str, value: str) -> None:
+    """Sets a parameter of a component that is about to run; it counts for the cache."""
+    node.parameters.parameters[name].field_value.string_value = value
+
+
+def forbid_cache(node: Any) -> None:
+    """Has a component run whatever the cache holds."""
+    node.execution_options.caching_options.enable_cache = False
