@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes import dawid_skene, glad, ibcc, majority_vote, one_coin
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
@@ -158,7 +159,7 @@ class Method(ABC):
 
     def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         """Class probabilities, [T, K]."""
-        return dawid_skene.posteriors(block, params)
+        return bayes.posteriors(block, params)
 
     def last_likelihood(self, block: Block, means: Any) -> float:
         """Log-likelihood of a block (nats), where the method states another than that of the last step."""
@@ -266,7 +267,7 @@ class _IBCC(Method):
         return -self.params(rows, np.zeros(self.num_classes)).divergence
 
     def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
-        found = dawid_skene.posteriors(block, params)
+        found = bayes.posteriors(block, params)
         found[~block.informed] = means.class_prior
         return found
 

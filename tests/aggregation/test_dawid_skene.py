@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote
-from crowdzoo.aggregation.classes.dawid_skene import contribution, objective, posteriors, start_weights, update
+from crowdzoo.aggregation.classes.dawid_skene import contribution, objective, start_weights, update
+from crowdzoo.aggregation.engine.bayes import posteriors
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.testing.aggregators import simulated_crowd

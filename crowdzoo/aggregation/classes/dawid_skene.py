@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.classes import majority_vote
+from crowdzoo.aggregation.engine.bayes import write_posteriors
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.initial import checked_initial, initial_posteriors
-from crowdzoo.aggregation.engine.kernels import add_counts, normalised_logs
+from crowdzoo.aggregation.classes.initial import checked_initial, initial_posteriors
+from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of
 from crowdzoo.aggregation.result import (
@@ -27,9 +28,9 @@ from crowdzoo.errors import DataError
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["DawidSkene", "contribution", "objective", "posteriors", "start_weights", "update"]
+__all__ = ["DawidSkene", "contribution", "objective", "start_weights", "update"]
 
-# === The three functions over blocks ===
+# === The two functions over blocks ===
 
 
 def contribution(block: Block, params: Params) -> Counts:
@@ -63,29 +64,6 @@ def update(
     total = classes.sum()
     shares = classes / total if total > 0 else np.full_like(classes, 1 / len(classes))
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares, TINY)))
-
-
-def posteriors(block: Block, params: Params, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Class probabilities of a block's tasks given the parameters, [T, K].
-
-    Known classes are certain, tasks without annotations have the class prior.
-
-    Args:
-        block: T tasks.
-        params: of K classes.
-        out: where to write them, float64 [T, K], C-contiguous. Default: a new array.
-    """
-    found = np.empty((len(block.tasks), params.num_classes)) if out is None else out
-    _find(block, params, found)
-    return found
-
-
-def _find(block: Block, params: Params, found: NDArray[np.float64]) -> float:
-    """Writes a block's posteriors, [T, K]; gives its log-likelihood."""
-    block.check_codes(params.num_annotators, params.num_classes)
-    return add_counts(
-        block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=found
-    )
 
 
 # === EM around them; who adds up is the caller's business ===
@@ -248,7 +226,7 @@ class DawidSkene:
         self, annotations: Annotations, blocks: Sequence[Block], params: Params
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
         """Posteriors [N, K], labels [N] and log-likelihood (nats) under given parameters; blocks cover all tasks."""
-        return answers_by_block(annotations, blocks, lambda place, out: _find(blocks[place], params, out), self.seed)
+        return answers_by_block(annotations, blocks, lambda place, out: write_posteriors(blocks[place], params, out), self.seed)
 
     def begin(self, counts: Counts) -> Run[Params]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

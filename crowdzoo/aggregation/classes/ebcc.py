@@ -15,7 +15,7 @@ from crowdzoo.aggregation.classes.majority_vote import vote_shares
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.kernels import _exp
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Params

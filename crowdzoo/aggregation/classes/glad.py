@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block

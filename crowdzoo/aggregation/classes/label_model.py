@@ -14,7 +14,7 @@ from crowdzoo.aggregation.classes import majority_vote
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.pairs import LabelPairs, Pairs, with_signs
 from crowdzoo.aggregation.engine.params import TINY, Params

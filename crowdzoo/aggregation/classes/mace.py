@@ -15,7 +15,7 @@ from crowdzoo.aggregation.classes.one_coin import MAX_CELLS
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads

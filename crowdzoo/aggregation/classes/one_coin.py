@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.engine.block import Block, whole_block
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.result import Aggregation, check_classification
 from crowdzoo.constraints import MAX_ITER, SEED, Choice, Rule, check_settings

@@ -14,7 +14,7 @@ from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
 from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.initial import initial_posteriors
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.result import (
     Aggregation,

@@ -1,0 +1,123 @@
+"""Result: what the results of all kinds of labels have in common."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Result"]
+
+R = TypeVar("R", bound="Result")
+Columns = dict[str, NDArray[Any] | None]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result:
+    """Base of all results; each kind of labels adds its answers, and the columns that hold them.
+
+    Attributes:
+        method: the algorithm's name, as `crowdzoo.aggregation.create` takes it.
+        tasks: names of the tasks, [N].
+        annotators: names of the annotators, [R].
+        reliability: one number an annotator, higher is better, [R]; what it measures is the method's (see its class).
+            None where the method has no such number.
+        history: the objective (nats) of each iteration; never falls.
+        converged: whether the objective stood still within the tolerance.
+        num_iterations: how many iterations it took.
+        notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
+    """
+
+    method: str
+    tasks: NDArray[Any]
+    annotators: NDArray[Any]
+    reliability: NDArray[np.float64] | None = None
+    history: tuple[float, ...] = ()
+    converged: bool = True
+    num_iterations: int = 1
+    notes: tuple[str, ...] = ()
+
+    files: ClassVar[tuple[str, str, str]] = ("tasks.parquet", "annotators.parquet", "summary.json")
+    title: ClassVar[str] = "an aggregation"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table of answers without its lists, such as posteriors. Needs pandas."""
+        return _frame(self._answer_columns())
+
+    def annotator_frame(self) -> pd.DataFrame:
+        """One row an annotator, with what the method knows but for its lists. Needs pandas."""
+        return _frame(self._annotator_columns())
+
+    def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
+        """Writes a folder that appears whole or not at all: two tables, and `summary.json` with everything else.
+
+        Args:
+            folder: is made, with its parents. An earlier result there is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            DataError: the folder holds other files; they are left alone.
+        """
+        tables = (table_of(self._answer_columns()), table_of(self._annotator_columns()))
+        return write_result(folder, self.files, tables, self._summary())
+
+    @classmethod
+    def from_parquet(cls: type[R], folder: str | os.PathLike[str]) -> R:
+        """Reads what `to_parquet` wrote; every array comes back as it was.
+
+        Raises:
+            DataError: a file is missing or damaged, or the result is one of another kind of labels.
+        """
+        found = ReadResult(folder, cls.files, cls.title)
+        return cls(
+            **cls._read(found),
+            method=found.value("method", str),
+            annotators=found.names(cls.files[1], "annotator"),
+            reliability=found.optional(cls.files[1], "reliability"),
+            history=tuple(found.list_of_numbers("history", None).tolist()),
+            converged=found.value("converged", bool),
+            num_iterations=found.value("num_iterations", int),
+            notes=tuple(map(str, found.value("notes", list) if "notes" in found.summary else ())),
+        )
+
+    @classmethod
+    def _read(cls, found: ReadResult) -> dict[str, Any]:
+        """The attributes that the class adds, and `tasks`."""
+        raise NotImplementedError
+
+    def _answer_columns(self) -> Columns:
+        """The first table's columns by name, [n, ...]; None where there is nothing to write."""
+        raise NotImplementedError
+
+    def _annotator_columns(self) -> Columns:
+        """The annotators' columns by name, [R, ...]."""
+        raise NotImplementedError
+
+    def _more(self) -> dict[str, Any]:
+        """What the class adds to the summary."""
+        raise NotImplementedError
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            **self._more(),
+            "converged": self.converged,
+            "num_iterations": self.num_iterations,
+            "history": list(self.history),
+            "notes": list(self.notes),
+        }
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1}).to_pandas()

@@ -1,0 +1,40 @@
+"""Bayes' rule: class probabilities of tasks, given annotators with confusion matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.kernels import add_counts
+from crowdzoo.aggregation.engine.params import Params
+
+__all__ = ["posteriors", "write_posteriors"]
+
+
+def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
+    """Class probabilities of a block's tasks given the parameters, [T, K].
+
+    Known classes are certain, tasks without annotations have the class prior.
+
+    Args:
+        block: T tasks.
+        params: of K classes.
+    """
+    found = np.empty((len(block.tasks), params.num_classes))
+    write_posteriors(block, params, found)
+    return found
+
+
+def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> float:
+    """Writes `posteriors` into an array; returns the block's log-likelihood, nats.
+
+    Args:
+        block: T tasks.
+        params: of K classes.
+        out: float64 [T, K], C-contiguous.
+    """
+    block.check_codes(params.num_annotators, params.num_classes)
+    return add_counts(
+        block, params.num_classes, log_table=params.log_table, log_prior=params.log_class_prior, found=out
+    )
