@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, DataError, unknown
 
-__all__ = ["CLASSIFICATION", "LABEL_KINDS", "REGRESSION", "SEQUENCE", "LabelKind", "label_kind"]
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["CLASSIFICATION", "LABEL_KINDS", "REGRESSION", "SEQUENCE", "LabelKind", "label_kind", "require_kind"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +74,19 @@ def label_kind(name: object) -> LabelKind:
     if isinstance(name, str) and name in LABEL_KINDS:
         return LABEL_KINDS[name]
     raise ConfigError(unknown("kind", name, LABEL_KINDS))
+
+
+def require_kind(annotations: Annotations, who: str, *kinds: LabelKind) -> None:
+    """Refuses annotations of another kind.
+
+    Args:
+        annotations: to look at.
+        who: what takes them, for the message.
+        *kinds: what it takes.
+
+    Raises:
+        DataError: they are of none of these kinds.
+    """
+    if annotations.label_kind not in kinds:
+        wanted = " or ".join(repr(kind.name) for kind in kinds)
+        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {annotations.kind!r}.")

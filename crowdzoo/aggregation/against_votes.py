@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +14,7 @@ from crowdzoo.aggregation.engine.compiled import compiled
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["VotesWarning", "notes_against_votes"]
+__all__ = ["VotesWarning", "different_note", "empty_classes", "notes_against_votes", "warn_of_notes"]
 
 CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
 MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
@@ -20,7 +22,7 @@ LEAST_NAMED = 0.01  # of the annotations, for a class that the result has nowher
 
 
 class VotesWarning(UserWarning):
-    """A result is far from the votes: see `Aggregation.notes`."""
+    """A result is far from the votes: see its `notes`."""
 
 
 def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> tuple[str, ...]:
@@ -34,25 +36,58 @@ def notes_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> 
         annotations: N tasks, K classes.
         labels: class codes, int64 [N].
     """
-    notes = []
+    notes = different_note(annotations, labels, "tasks", "tasks whose class is known")
+    named = np.bincount(annotations.labels, minlength=annotations.num_classes)
+    for code, share, others in empty_classes(named, np.bincount(labels, minlength=annotations.num_classes)):
+        more = f", as {others} more such classes" if others else ""
+        name = np.asarray(annotations.classes).tolist()[code]
+        notes += (f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",)
+    return notes
+
+
+def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
+    """Warns of the notes on a method's result, if there are any.
+
+    Warns:
+        VotesWarning: there are.
+    """
+    if notes:
+        warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
+
+
+def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:
+    """The sentence on labels that differ from the plurality of the votes on more than a fifth of the tasks, if so.
+
+    Args:
+        annotations: N tasks, K classes.
+        labels: class codes, int64 [N].
+        unit: what a task is called.
+        known: what else to compare with.
+    """
     tasks = np.count_nonzero(annotations.redundancy)
     different = _different(annotations, labels)
-    if different > MOST_DIFFERENT * tasks:
-        notes.append(
-            f"The labels differ from the plurality of the votes on {different / tasks:.0%} of the annotated tasks "
-            f"({different:,} of {tasks:,}): compare with majority-vote, or with tasks whose class is known."
-        )
-    named = np.bincount(annotations.labels, minlength=annotations.num_classes)
-    given = np.bincount(labels, minlength=annotations.num_classes)
-    empty = np.flatnonzero((given == 0) & (named > 1) & (named >= LEAST_NAMED * len(annotations)))
+    if different <= MOST_DIFFERENT * tasks:
+        return ()
+    return (
+        f"The labels differ from the plurality of the votes on {different / tasks:.0%} of the annotated {unit} "
+        f"({different:,} of {tasks:,}): compare with majority-vote, or with {known}.",
+    )
+
+
+def empty_classes(named: NDArray[np.int64], given: NDArray[np.int64]) -> Iterator[tuple[int, float, int]]:
+    """The most named of the classes that a result gives to nothing although at least a hundredth of the votes name it.
+
+    Args:
+        named: votes for each class, [K].
+        given: how often each is in the result, [K].
+
+    Yields:
+        Once, or not at all: the class, its share of the votes, and how many more such classes there are.
+    """
+    empty = np.flatnonzero((given == 0) & (named > 1) & (named >= LEAST_NAMED * named.sum()))
     if empty.size:
-        code = empty[named[empty].argmax()]
-        others = f", as {empty.size - 1} more such classes" if empty.size > 1 else ""
-        notes.append(
-            f"Class {np.asarray(annotations.classes).tolist()[code]!r} is the label of no task, although "
-            f"{named[code] / len(annotations):.1%} of the annotations name it{others}."
-        )
-    return tuple(notes)
+        code = int(empty[named[empty].argmax()])
+        yield code, named[code] / named.sum(), empty.size - 1
 
 
 def _different(annotations: Annotations, labels: NDArray[np.int64]) -> int:

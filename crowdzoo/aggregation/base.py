@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -15,7 +16,7 @@ from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Result"]
+__all__ = ["Columns", "Result", "sizes"]
 
 R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
@@ -69,8 +70,13 @@ class Result:
         Raises:
             DataError: the folder holds other files; they are left alone.
         """
+        return self._write(folder)
+
+    def _write(
+        self, folder: str | os.PathLike[str], more: Mapping[str, Callable[[Path], object] | None] | None = None
+    ) -> Path:
         tables = (table_of(self._answer_columns()), table_of(self._annotator_columns()))
-        return write_result(folder, self.files, tables, self._summary())
+        return write_result(folder, self.files, tables, self._summary(), more)
 
     @classmethod
     def from_parquet(cls: type[R], folder: str | os.PathLike[str]) -> R:
@@ -120,4 +126,16 @@ class Result:
 
 
 def _frame(columns: Columns) -> pd.DataFrame:
-    return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1}).to_pandas()
+    return table_of(
+        {name: values for name, values in columns.items() if values is None or values.ndim == 1}
+    ).to_pandas()
+
+
+def sizes(annotations_per_task: NDArray[np.int64], annotators: NDArray[Any]) -> dict[str, int]:
+    """Numbers of tasks, annotators and annotations, for the summary."""
+    return {
+        "num_tasks": len(annotations_per_task),
+        "num_annotators": len(annotators),
+        "num_annotations": int(annotations_per_task.sum()),
+        "num_tasks_without_annotations": int((annotations_per_task == 0).sum()),
+    }

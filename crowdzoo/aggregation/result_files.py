@@ -17,7 +17,7 @@ from crowdzoo.files.writing import atomic_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RESULT_FILES", "ReadResult", "write_result"]
+__all__ = ["RESULT_FILES", "ReadResult", "table_of", "write_result"]
 
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset({"tasks.parquet", "tokens.parquet", "annotators.parquet", "summary.json", "tags.txt"})
@@ -61,6 +61,36 @@ def write_result(
             if write is not None:
                 write(fresh / name)
     return folder
+
+
+def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:
+    """Arrays [n, a, b, ...] as a table; those of more than one axis as columns of n nested lists.
+
+    Args:
+        columns: by name; None is left out.
+    """
+    import pyarrow as pa
+
+    return pa.table({name: _lists(values) for name, values in columns.items() if values is not None})
+
+
+def _lists(values: NDArray[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    column = pa.array(np.ascontiguousarray(values).ravel())
+    for axis in range(values.ndim - 1, 0, -1):
+        length, count = values.shape[axis], int(np.prod(values.shape[:axis]))
+        column = pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * length, pa.int32()), column)
+    return column
+
+
+def _names(values: Sequence[Any]) -> NDArray[Any]:
+    """Names as `Annotations` holds them: int64 where every name is an integer, else objects."""
+    if all(type(value) is int for value in values):
+        return np.asarray(values, np.int64)
+    names = np.empty(len(values), object)
+    names[:] = values
+    return names
 
 
 class ReadResult:
@@ -139,12 +169,20 @@ class ReadResult:
             raise self._error(self.file, f"{key!r} is {short_repr(value)}")
         return value
 
-    def list_of_names(self, key: str) -> list[Any]:
-        """A list of strings and integers of the summary."""
+    def optional(self, file: str, column: str, *shape: int, whole: bool = False) -> NDArray[Any] | None:
+        """As `numbers`; None where there is no such column."""
+        return self.numbers(file, column, *shape, whole=whole) if self.has(file, column) else None
+
+    def list_of_names(self, key: str) -> NDArray[Any]:
+        """A list of strings and integers of the summary, as an array."""
         value = self._listed(key)
         if not isinstance(value, list) or any(type(name) not in (str, int, float, bool) for name in value):
             raise self._error(self.file, f"{key!r} is no list of names, but {short_repr(value)}")
-        return value
+        return _names(value)
+
+    def optional_list(self, key: str, *shape: int) -> NDArray[Any] | None:
+        """As `list_of_numbers`; None where null stands there."""
+        return None if self.value(key, list, None) is None else self.list_of_numbers(key, *shape)
 
     def list_of_numbers(self, key: str, *shape: int | None, whole: bool = False) -> NDArray[Any]:
         """A list of numbers of the summary, [*shape]; None is any length."""
@@ -153,12 +191,13 @@ class ReadResult:
             array = np.asarray(value if isinstance(value, list) else None)
         except ValueError:  # lists of different lengths
             array = np.asarray(None)
-        if array.size == 0 and array.dtype.kind == "f":
+        if array.size == 0 and np.issubdtype(array.dtype, np.floating):
             array = array.reshape([size or 0 for size in shape]) if 0 in [size or 0 for size in shape] else array
         fits = array.ndim == len(shape) and all(
             size in (None, have) for size, have in zip(shape, array.shape, strict=True)
         )
-        if array.dtype.kind not in ("i" if whole and array.size else "if") or not fits:
+        numbers = np.signedinteger if whole and array.size else (np.signedinteger, np.floating)
+        if not issubclass(array.dtype.type, numbers) or not fits:
             raise self._error(self.file, f"{key!r} does not hold the numbers that belong there: {short_repr(value)}")
         return array.astype(np.int64 if whole else np.float64)
 

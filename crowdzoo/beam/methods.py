@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes import dawid_skene, glad, ibcc, majority_vote, one_coin
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, given_answers, posteriors_of

@@ -35,12 +35,13 @@ from apache_beam.pvalue import AsIter, AsSingleton
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import dawid_skene, glad, ibcc, majority_vote, one_coin
 from crowdzoo.aggregation.engine.block import MAX_CELLS, Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.beam.files import Folder, read_value, write_bytes, write_value
 from crowdzoo.beam.methods import Method, method_of, runs_on_beam
 from crowdzoo.beam.steps import (

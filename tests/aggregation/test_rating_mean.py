@@ -101,13 +101,13 @@ def test_another_kind_of_result_is_not_read(tmp_path):
 
 
 def test_methods_are_found_by_kind():
-    with pytest.raises(ConfigError, match=r"'mena' is no aggregation method; .* Did you mean 'mean'"):
+    with pytest.raises(ConfigError, match=r"unknown aggregation method 'mena': .* Did you mean 'mean'"):
         create("mena", kind="regression")
-    with pytest.raises(ConfigError, match="'mean' is no aggregation method"):
+    with pytest.raises(ConfigError, match="unknown aggregation method 'mean'"):
         create("mean")
     with pytest.raises(ConfigError, match="kind of annotations"):
         create("mean", kind="ratings")
-    with pytest.raises(ConfigError, match=r"'trimm' is no setting of mean.* Did you mean 'trim'"):
+    with pytest.raises(ConfigError, match=r"unknown setting of mean 'trimm'.* Did you mean 'trim'"):
         create("mean", kind="regression", trimm=0.1)
     for trim in (0.5, -0.1, float("nan")):
         with pytest.raises(ConfigError, match="trim must be"):

@@ -156,9 +156,9 @@ def test_methods_sign_their_results():
 @pytest.mark.parametrize(
     ("method", "settings", "message"),
     [
-        ("david-skene", {}, "'david-skene' is no aggregation method.*Did you mean 'dawid-skene'"),
-        ("dawid-skene", {"max_iters": 3}, "'max_iters' is no setting of dawid-skene.*Did you mean 'max_iter'"),
-        ("majority-vote", {"tol": 1}, "no setting of majority-vote; there are 'voting', 'ties', 'seed'"),
+        ("david-skene", {}, "unknown aggregation method 'david-skene'.*Did you mean 'dawid-skene'"),
+        ("dawid-skene", {"max_iters": 3}, "unknown setting of dawid-skene 'max_iters'.*Did you mean 'max_iter'"),
+        ("majority-vote", {"tol": 1}, "unknown setting of majority-vote 'tol': choose one of voting, ties, seed"),
         ("dawid-skene", {"tol": -1}, "tol must be a number"),
     ],
 )

@@ -294,10 +294,10 @@ def test_names_and_settings_find_their_class():
 
 UNKNOWN = {
     "a method": (("hmmcrowd", {"kind": "sequence"}), "Did you mean 'hmm-crowd'"),
-    "a sequence method for classes": (("hmm-crowd", {}), "is no aggregation method"),
+    "a sequence method for classes": (("hmm-crowd", {}), "unknown aggregation method"),
     "a kind": (("ibcc", {"kind": "sequences"}), "Did you mean 'sequence'"),
     "a setting of tokens": (("ibcc", {"kind": "sequence", "decodin": "each"}), "Did you mean 'decoding'"),
-    "a setting of classes": (("ibcc", {"decoding": "each"}), "is no setting of ibcc"),
+    "a setting of classes": (("ibcc", {"decoding": "each"}), "unknown setting of ibcc"),
     "a value": (("ibcc", {"kind": "sequence", "decoding": "all"}), "unknown decoding 'all': choose one of valid, each"),
     "a method's value": (("ibcc", {"kind": "sequence", "prior": -1}), "prior must be a number"),
 }

@@ -125,11 +125,11 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
     (tmp_path / "filled").mkdir()
     (tmp_path / "filled" / "mine.txt").write_text("keep")
     cases = [
-        (("--method", "majority"), "'majority' is no aggregation method"),
-        (("--method", "majority-vote", "--max-iter", 3), "'max_iter' is no setting of majority-vote"),
+        (("--method", "majority"), "unknown aggregation method 'majority'"),
+        (("--method", "majority-vote", "--max-iter", 3), "unknown setting of majority-vote 'max_iter'"),
         (("--rejects", "r.csv"), "give both"),
         (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1. Received: 'prior'"),
-        (("--set", "piror=1"), "'piror' is no setting of dawid-skene"),
+        (("--set", "piror=1"), "unknown setting of dawid-skene 'piror'"),
         (("--set", "prior=many"), "DawidSkene: prior must be a number from 0 to 1e+09, got 'many'"),
         (("--use-gold",), "--use-gold takes the classes of --gold FILE"),
     ]
@@ -205,7 +205,7 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
     (tmp_path / "filled").mkdir()
     (tmp_path / "filled" / "mine.txt").write_text("keep")
     cases = [
-        (("--method", "majority"), "'majority' is no aggregation method"),
+        (("--method", "majority"), "unknown aggregation method 'majority'"),
         (("--out", tmp_path / "filled"), "not empty"),
         (("--plot", tmp_path / "q.pdf"), "ends in .png"),
         (("--rejects", "r.csv"), "give both"),

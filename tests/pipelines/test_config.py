@@ -178,7 +178,7 @@ BROKEN = {
     ),
     "unknown aggregation": (
         "name: x\n" + DATA + "aggregation: {method: dawid-sken}\n",
-        f", aggregation: 'dawid-sken' is no aggregation method; there are {', '.join(map(repr, METHODS))}. "
+        f", aggregation: unknown aggregation method 'dawid-sken': choose one of {', '.join(METHODS)}. "
         "Did you mean 'dawid-skene'?",
     ),
     "aggregation argument out of range": (
@@ -254,7 +254,7 @@ BROKEN = {
     ),
     "aggregation for sentences only": (
         "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
-        f", aggregation: 'bsc-seq' is no aggregation method; there are {', '.join(map(repr, METHODS))}.",
+        f", aggregation: unknown aggregation method 'bsc-seq': choose one of {', '.join(METHODS)}.",
     ),
     "negative seed": ("name: x\nseed: -1\n" + DATA, ", seed: must be an integer from 0 to 2,147,483,647, got -1."),
     "a list": ("- name: x\n", ": holds a list; a configuration is a mapping that begins like 'name: labelme'."),
@@ -315,13 +315,13 @@ BROKEN_SENTENCES = {
     ),
     "unknown aggregation": (
         SPANS + "aggregation: {method: bsc-sec}\n",
-        f", aggregation: 'bsc-sec' is no aggregation method; there are {', '.join(map(repr, SEQUENCE_AGGREGATIONS))}. "
+        f", aggregation: unknown aggregation method 'bsc-sec': choose one of {', '.join(SEQUENCE_AGGREGATIONS)}. "
         "Did you mean 'bsc-seq'?",
     ),
     "unknown setting of the aggregation": (
         SPANS + "aggregation: {method: hmm-crowd, word: 1}\n",
-        ", aggregation: 'word' is no setting of hmm-crowd; there are 'max_iter', 'tol', 'prior', 'diagonal', "
-        "'votes', 'transitions', 'words', 'scheme', 'seed'. Did you mean 'words'?",
+        ", aggregation: unknown setting of hmm-crowd 'word': choose one of max_iter, tol, prior, diagonal, "
+        "votes, transitions, words, scheme, seed. Did you mean 'words'?",
     ),
     "unknown method": (
         SPANS + "method: {name: deep-me}\n",
@@ -377,7 +377,7 @@ def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, 
 
 def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
     message = refused(inputs, "name: x\n" + DATA + "aggregation: {max_itr: 3}\n")
-    assert message.startswith(", aggregation: 'max_itr' is no setting of dawid-skene")
+    assert message.startswith(", aggregation: unknown setting of dawid-skene 'max_itr'")
     assert message.endswith("Did you mean 'max_iter'?")
 
 

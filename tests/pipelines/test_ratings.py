@@ -210,8 +210,8 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
         ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for task regression, where evaluation "
          "has tolerance, minimum_r2"),
         ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: -0.1 should be a number from 0 to 1"),
-        ("aggregation.method", "dawid-skene", "aggregation: 'dawid-skene' is no aggregation method; there are 'mean', "
-         "'median', 'rating-em', 'ordinal'"),
+        ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
+         "mean, median, rating-em, ordinal"),
         ("method.name", "deep-em", "method: method 'deep-em' is not for task regression; choose one of "
          "crowdsourced-layer, rating-em, doctor-net, aggregated"),
         ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW' for task 'regression'"),

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.classes.wawa import weighted_shares
-from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.classes.wawa import weighted_shares
+from crowdzoo.aggregation.convergence import warn_not_converged
+from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import majority_vote
+from crowdzoo.aggregation.classes.initial import checked_initial, initial_posteriors
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.bayes import write_posteriors
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.classes.initial import checked_initial, initial_posteriors
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Rule, check_settings
 from crowdzoo.errors import DataError
 
@@ -226,7 +224,9 @@ class DawidSkene:
         self, annotations: Annotations, blocks: Sequence[Block], params: Params
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
         """Posteriors [N, K], labels [N] and log-likelihood (nats) under given parameters; blocks cover all tasks."""
-        return answers_by_block(annotations, blocks, lambda place, out: write_posteriors(blocks[place], params, out), self.seed)
+        return answers_by_block(
+            annotations, blocks, lambda place, out: write_posteriors(blocks[place], params, out), self.seed
+        )
 
     def begin(self, counts: Counts) -> Run[Params]:
         """A run whose first parameters come from counts under other posteriors, such as vote shares."""

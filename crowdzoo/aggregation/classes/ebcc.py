@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.kernels import _exp
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
 from crowdzoo.errors import DataError
 

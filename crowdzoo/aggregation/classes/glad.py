@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
 
 if TYPE_CHECKING:

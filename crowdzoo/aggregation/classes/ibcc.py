@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:

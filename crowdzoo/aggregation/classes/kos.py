@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.labels import choose_labels, uniform_draws
-from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Flag, Rule, check_settings
 from crowdzoo.errors import DataError
 

@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import majority_vote
+from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.counts import Counts
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.pairs import LabelPairs, Pairs, with_signs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Rule, check_settings
 from crowdzoo.errors import ConfigError, DataError, short_repr
 

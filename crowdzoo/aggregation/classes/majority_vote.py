@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import kernels as confusion_kernels
 from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
-from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import SEED, Choice, Rule, check_settings
 
 if TYPE_CHECKING:

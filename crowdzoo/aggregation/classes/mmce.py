@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.class_frequencies import CLASS_PRIORS, class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.errors import ConfigError, DataError
 

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.pairs import Pairs, with_signs
 from crowdzoo.aggregation.engine.params import Params
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:

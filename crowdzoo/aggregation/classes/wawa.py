@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.engine.block import Block, whole_block
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
-from crowdzoo.aggregation.result import Aggregation, check_classification
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, Choice, Rule, check_settings
 
 if TYPE_CHECKING:

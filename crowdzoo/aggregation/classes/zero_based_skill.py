@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
-from crowdzoo.aggregation.engine.block import whole_block
+from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import initial_posteriors
+from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
+from crowdzoo.aggregation.convergence import warn_not_converged
+from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.aggregation.result import (
-    Aggregation,
-    check_classification,
-    warn_not_converged,
-)
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.checks import check_classification, check_ratings
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.params import Params
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, check_ratings
-from crowdzoo.aggregation.result import Aggregation, check_classification, warn_not_converged
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import END, MAX_ITER, TOL, Number, Rule, check_settings
 from crowdzoo.errors import DataError
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.result import FILES
-from crowdzoo.aggregation.result_files import ReadResult, write_result
+from crowdzoo.aggregation.base import Columns, Result, sizes
 from crowdzoo.errors import DataError
-from crowdzoo.tables.scale import check_scale
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
+    from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["RatingAggregation", "agreement", "check_ratings"]
+__all__ = ["RatingAggregation", "agreement"]
 
 
-@dataclass(frozen=True, eq=False)
-class RatingAggregation:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingAggregation(Result):
     """One number per task out of many annotators' ratings, and what was learnt about the annotators.
+
+    `to_parquet` writes `tasks.parquet` (task, estimate, standard_error, annotations), `annotators.parquet` (annotator,
+    annotations, reliability, bias, precision) and `summary.json`.
 
     With N tasks and R annotators; ratings, estimates, errors and biases are in the labels' unit:
 
@@ -53,17 +51,12 @@ class RatingAggregation:
 
     estimates: NDArray[np.float64]
     standard_errors: NDArray[np.float64]
-    biases: NDArray[np.float64] | None
-    precisions: NDArray[np.float64] | None
+    biases: NDArray[np.float64] | None = None
+    precisions: NDArray[np.float64] | None = None
     reliability: NDArray[np.float64]
-    history: tuple[float, ...]
-    converged: bool
-    num_iterations: int
-    tasks: NDArray[Any]
-    annotators: NDArray[Any]
+    num_iterations: int = 0
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
-    method: str
 
     @classmethod
     def of(
@@ -73,12 +66,7 @@ class RatingAggregation:
         estimates: NDArray[np.float64],
         standard_errors: NDArray[np.float64],
         reliability: NDArray[np.float64],
-        *,
-        biases: NDArray[np.float64] | None = None,
-        precisions: NDArray[np.float64] | None = None,
-        history: tuple[float, ...] = (),
-        converged: bool = True,
-        num_iterations: int = 0,
+        **found: Any,
     ) -> RatingAggregation:
         """The result for a table of annotations: adds its names and counts to what was found.
 
@@ -88,147 +76,57 @@ class RatingAggregation:
             estimates: [N].
             standard_errors: [N].
             reliability: [R].
-            biases: [R], or None.
-            precisions: [R], or None.
-            history: nats.
-            converged: whether it did.
-            num_iterations: how many there were.
+            **found: further attributes by name, such as `biases` and `history`.
         """
         return cls(
+            method=method,
             estimates=estimates,
             standard_errors=standard_errors,
-            biases=biases,
-            precisions=precisions,
             reliability=reliability,
-            history=history,
-            converged=converged,
-            num_iterations=num_iterations,
             tasks=annotations.tasks,
             annotators=annotations.annotators,
             annotations_per_task=annotations.redundancy,
             annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
-            method=method,
+            **found,
         )
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row a task: `task`, `estimate`, `standard_error`, `annotations`. Needs pandas."""
-        return self._tasks_table().to_pandas()
-
-    def annotator_frame(self) -> pd.DataFrame:
-        """One row an annotator: `annotator`, `annotations`, `reliability`; `bias` and `precision` where there are any.
-
-        Needs pandas.
-        """
-        return self._annotators_table().to_pandas()
-
-    def to_parquet(self, folder: str | Path) -> Path:
-        """Writes a folder that appears whole or not at all.
-
-        `tasks.parquet` (task, estimate, standard_error, annotations), `annotators.parquet` (annotator, annotations,
-        reliability, bias, precision) and `summary.json` (everything else).
-
-        Args:
-            folder: is made, with its parents. An earlier result there is replaced.
-
-        Returns:
-            The folder.
-
-        Raises:
-            DataError: the folder holds other files; they are left alone.
-        """
-        return write_result(folder, FILES, (self._tasks_table(), self._annotators_table()), self._summary())
 
     @classmethod
-    def from_parquet(cls, folder: str | Path) -> RatingAggregation:
-        """Reads what `to_parquet` wrote; every array comes back as it was.
-
-        Raises:
-            DataError: a file is missing, or it is an aggregation of classes.
-        """
-        found = ReadResult(folder, FILES, "an aggregation")
-        tasks, annotators, _ = FILES
+    def _read(cls, found: ReadResult) -> dict[str, Any]:
+        tasks, annotators, _ = cls.files
         if not found.has(tasks, "estimate"):
-            raise DataError(f"{folder} holds an aggregation of classes: read it with Aggregation.from_parquet.")
-
-        def optional(column: str) -> Any:
-            return found.numbers(annotators, column) if found.has(annotators, column) else None
-
-        return cls(
-            estimates=found.numbers(tasks, "estimate"),
-            standard_errors=found.numbers(tasks, "standard_error"),
-            biases=optional("bias"),
-            precisions=optional("precision"),
-            reliability=found.numbers(annotators, "reliability"),
-            history=tuple(found.list_of_numbers("history", None).tolist()),
-            converged=found.value("converged", bool),
-            num_iterations=found.value("num_iterations", int),
-            tasks=found.names(tasks, "task"),
-            annotators=found.names(annotators, "annotator"),
-            annotations_per_task=found.numbers(tasks, "annotations", whole=True),
-            annotations_per_annotator=found.numbers(annotators, "annotations", whole=True),
-            method=found.value("method", str),
-        )
-
-    def _tasks_table(self) -> pa.Table:
-        import pyarrow as pa
-
-        return pa.table(
-            {
-                "task": pa.array(self.tasks),
-                "estimate": pa.array(self.estimates, pa.float64()),
-                "standard_error": pa.array(self.standard_errors, pa.float64()),
-                "annotations": pa.array(self.annotations_per_task, pa.int64()),
-            }
-        )
-
-    def _annotators_table(self) -> pa.Table:
-        import pyarrow as pa
-
-        columns = {
-            "annotator": pa.array(self.annotators),
-            "annotations": pa.array(self.annotations_per_annotator, pa.int64()),
-            "reliability": pa.array(self.reliability, pa.float64()),
+            raise DataError(f"{found.folder} holds an aggregation of classes: read it with Aggregation.from_parquet.")
+        return {
+            "estimates": found.numbers(tasks, "estimate"),
+            "standard_errors": found.numbers(tasks, "standard_error"),
+            "biases": found.optional(annotators, "bias"),
+            "precisions": found.optional(annotators, "precision"),
+            "tasks": found.names(tasks, "task"),
+            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
+            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
         }
-        for name, values in (("bias", self.biases), ("precision", self.precisions)):
-            if values is not None:
-                columns[name] = pa.array(values, pa.float64())
-        return pa.table(columns)
+
+    def _answer_columns(self) -> Columns:
+        return {
+            "task": self.tasks,
+            "estimate": self.estimates,
+            "standard_error": self.standard_errors,
+            "annotations": self.annotations_per_task,
+        }
+
+    def _annotator_columns(self) -> Columns:
+        return {
+            "annotator": self.annotators,
+            "annotations": self.annotations_per_annotator,
+            "reliability": self.reliability,
+            "bias": self.biases,
+            "precision": self.precisions,
+        }
+
+    def _more(self) -> dict[str, Any]:
+        return {"kind": "regression"}
 
     def _summary(self) -> dict[str, Any]:
-        return {
-            "method": self.method,
-            "kind": "regression",
-            "converged": self.converged,
-            "num_iterations": self.num_iterations,
-            "history": list(self.history),
-            "num_tasks": len(self.tasks),
-            "num_annotators": len(self.annotators),
-            "num_annotations": int(self.annotations_per_task.sum()),
-            "num_tasks_without_annotations": int((self.annotations_per_task == 0).sum()),
-        }
-
-
-def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
-    """Refuses what is not ratings, no ratings at all, and ratings outside of a scale.
-
-    Args:
-        annotations: to look at.
-        method: the aggregator's title, for the message.
-        low: lowest rating, or None.
-        high: highest rating, or None.
-
-    Raises:
-        ConfigError: an impossible scale.
-        DataError: another kind, no annotation, or a rating outside.
-    """
-    if annotations.kind != "regression":
-        raise DataError(
-            f"{method} takes annotations of kind 'regression' (ratings). Received: kind {annotations.kind!r}; "
-            "read them with kind='regression', or use a method for classes."
-        )
-    if len(annotations) == 0:
-        raise DataError(f"{method} needs at least one rating: there are no annotations.")
-    check_scale(annotations, low, high)
+        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}
 
 
 def agreement(annotations: Annotations, estimates: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, check_ratings
-from crowdzoo.aggregation.result import warn_not_converged
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.constraints import END, MAX_ITER, TOL, Flag, Number, Rule, check_settings
 from crowdzoo.errors import DataError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, agreement, check_ratings
+from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, agreement
 from crowdzoo.constraints import END, Number, Rule, check_settings
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, check_ratings
+from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.ratings.rating_mean import by_rank, finished
 from crowdzoo.constraints import END, Rule, check_settings
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
 from crowdzoo.aggregation.sentences.hmm_crowd import LEAST_PRIOR
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.sequences.tags import OUTSIDE, SCHEMES, TagSet
 

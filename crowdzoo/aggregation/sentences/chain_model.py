@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, log_gamma
 from crowdzoo.aggregation.engine.markov_chain import ChainCounts, LogChain, forward_backward, viterbi
-from crowdzoo.aggregation.result import warn_not_converged
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 
 __all__ = ["ChainPriors", "fit_chain"]
 

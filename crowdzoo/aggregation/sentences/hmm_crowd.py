@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
 from crowdzoo.sequences.tags import SCHEMES
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.constraints import Choice, Number, Rule, check_settings
 from crowdzoo.sequences.tags import SCHEMES, SpanTable
 
@@ -64,7 +65,7 @@ class SpanMajorityVote:
         """
         table = SequenceTable.of(sequences, "Span majority vote", self.scheme)
         crowd = table.annotations
-        annotator, spans = _said_spans(table)
+        annotator, spans = table.said_spans()
         sentence = np.searchsorted(table.starts, spans.starts, side="right") - 1
         num_types = max(len(table.tag_set.types), 1)
         # all votes for one span are equal numbers
@@ -100,19 +101,6 @@ class SpanMajorityVote:
             labels,
             reliability=np.where(both > 0, 2 * correct / np.maximum(both, 1), 1.0),
         )
-
-
-def _said_spans(table: SequenceTable) -> tuple[NDArray[np.int64], SpanTable]:
-    """Who marked which span: annotators [S], and the spans with tokens counted through all sentences."""
-    crowd = table.annotations
-    order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
-    positions = np.asarray(crowd.positions)[order]
-    found = table.tag_set.span_table(crowd.labels[order], positions == 0)
-    tokens = table.starts[crowd.task_ids[order]] + positions
-    starts = tokens[found.starts]
-    return crowd.annotator_ids[order][found.starts], SpanTable(
-        found.types, starts, starts + (found.ends - found.starts)
-    )
 
 
 def _without_overlaps(

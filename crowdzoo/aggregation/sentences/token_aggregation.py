@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.engine.params import TINY
-from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation, SequenceTable
+from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.constraints import Choice, Rule, check_settings
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.sequences.tags import SCHEMES, TagSet
@@ -49,15 +54,13 @@ class TokenAggregation:
     rules: ClassVar[dict[str, Rule]] = {"decoding": Choice(DECODING), "scheme": Choice(tuple(SCHEMES))}
 
     def __post_init__(self) -> None:
-        from crowdzoo.aggregation import create
-
         check_settings(self, self.rules)
         if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
             raise ConfigError(
-                "TokenAggregation: settings is a dictionary of the method's settings. "
-                f"Received: settings={short_repr(self.settings)}."
+                "TokenAggregation: settings must be a dictionary of the method's settings, "
+                f"got {short_repr(self.settings)}."
             )
-        create(self.method, **self.settings)
+        aggregator_named(METHODS, self.method, self.settings)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Aggregates the tokens.
@@ -75,10 +78,11 @@ class TokenAggregation:
         Warns:
             ConvergenceWarning: the method's.
         """
-        from crowdzoo.aggregation import create
-
         table = SequenceTable.of(sequences, "TokenAggregation", self.scheme)
-        found = create(self.method, **self.settings).fit(table.as_classification())
+        aggregator = aggregator_named(METHODS, self.method, self.settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
+            found = aggregator.fit(table.as_classification())
         labels = found.labels
         if self.decoding == "valid":
             labels = valid_labels(found.posteriors, labels, table.starts, table.tag_set)

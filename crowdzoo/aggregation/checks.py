@@ -1,0 +1,44 @@
+"""What methods for classes and for ratings refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crowdzoo.errors import DataError
+from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
+from crowdzoo.tables.scale import check_scale
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["check_classification", "check_ratings"]
+
+
+def check_classification(annotations: Annotations, method: str) -> None:
+    """Refuses annotations that are no classes, or that have no class at all.
+
+    Raises:
+        DataError: another kind, or no class.
+    """
+    require_kind(annotations, method, CLASSIFICATION)
+    if annotations.num_classes == 0:
+        raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
+
+
+def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
+    """Refuses what is not ratings, no ratings at all, and ratings outside of a scale.
+
+    Args:
+        annotations: to look at.
+        method: the aggregator's title, for the message.
+        low: lowest rating, or None.
+        high: highest rating, or None.
+
+    Raises:
+        ConfigError: an impossible scale.
+        DataError: another kind, no annotation, or a rating outside.
+    """
+    require_kind(annotations, method, REGRESSION)
+    if len(annotations) == 0:
+        raise DataError(f"{method} needs at least one rating: there are no annotations.")
+    check_scale(annotations, low, high)

@@ -1,0 +1,37 @@
+"""METHODS: the algorithms for classes by name."""
+
+from crowdzoo.aggregation.classes.bwa import BWA
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.ebcc import EBCC
+from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.kos import KOS
+from crowdzoo.aggregation.classes.label_model import LabelModel
+from crowdzoo.aggregation.classes.mace import MACE
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.mmce import MMCE
+from crowdzoo.aggregation.classes.mmsr import MMSR
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.wawa import Wawa
+from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
+from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
+
+__all__ = ["METHODS"]
+
+METHODS: dict[str, type] = {
+    "majority-vote": MajorityVote,
+    "wawa": Wawa,
+    "zero-based-skill": ZeroBasedSkill,
+    "dawid-skene": DawidSkene,
+    "one-coin": OneCoinDawidSkene,
+    "glad": GLAD,
+    "mace": MACE,
+    "ibcc": IBCC,
+    "ebcc": EBCC,
+    "bwa": BWA,
+    "mmce": MMCE,
+    "kos": KOS,
+    "mmsr": MMSR,
+    "worker-clustering": WorkerClustering,
+    "label-model": LabelModel,
+}

@@ -1,0 +1,41 @@
+"""create: an aggregator by its name, as configurations and the command line spell it."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+from crowdzoo.aggregation.classes.methods import METHODS
+from crowdzoo.aggregation.named import aggregator_named, check_known
+from crowdzoo.aggregation.ratings.methods import RATING_METHODS
+from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
+from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
+
+__all__ = ["create"]
+
+METHODS_OF = {"classification": METHODS, "regression": RATING_METHODS, "sequence": SEQUENCE_METHODS}
+OF_TOKENS = ("decoding", "scheme")
+
+
+def create(method: str, *, kind: str = "classification", **settings: Any) -> Any:
+    """An aggregator by its name, as configurations and the command line spell it.
+
+    Args:
+        method: a key of `METHODS`, or of the table that `kind` selects.
+        kind: of the annotations: "classification", "regression" (`RATING_METHODS`) or "sequence"
+            (`SEQUENCE_METHODS`).
+        **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
+            `TokenAggregation` (decoding, scheme).
+
+    Raises:
+        ConfigError: an unknown method, kind or setting (with the nearest known one), or a value out of range.
+    """
+    check_known("kind of annotations", kind, METHODS_OF)
+    methods = METHODS_OF[kind]
+    check_known("aggregation method", method, methods)
+    if methods[method] is not TokenAggregation:
+        return aggregator_named(methods, method, settings)
+    for name in settings:
+        check_known(f"setting of {method}", name, [*signature(METHODS[method]).parameters, *OF_TOKENS])
+    of_tokens = {name: settings.pop(name) for name in OF_TOKENS if name in settings}
+    return TokenAggregation(method, settings=settings, **of_tokens)

@@ -1,0 +1,143 @@
+"""SequenceTable: tagged sentences as the methods' arithmetic takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.errors import DataError
+from crowdzoo.label_kinds import SEQUENCE, require_kind
+from crowdzoo.sequences.crowd_sequences import CrowdSequences
+from crowdzoo.sequences.tags import SpanTable, TagSet
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["SequenceTable"]
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceTable:
+    """Sentences one after the other, as the methods' arithmetic takes them: T tokens, A annotations.
+
+    Attributes:
+        annotations: as they came.
+        tag_set: the K classes as tags.
+        starts: where each sentence begins, and the end of the last, int64 [N + 1].
+        tokens: token of each annotation, counted through all sentences, int64 [A]; rising.
+        annotators: int64 [A]; rising within a token.
+        labels: int64 [A].
+        previous: what the same annotator said of the token before, int64 [A]; K at the first token.
+        words: code of each token's text, int64 [T]; None where there is no text.
+        num_words: how many different words, 0 without text.
+    """
+
+    annotations: Annotations
+    tag_set: TagSet
+    starts: NDArray[np.int64]
+    tokens: NDArray[np.int64]
+    annotators: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    words: NDArray[np.int64] | None
+    num_words: int
+
+    @classmethod
+    def of(cls, sequences: CrowdSequences | Annotations, method: str, scheme: str = "BIO") -> SequenceTable:
+        """Makes the table.
+
+        Args:
+            sequences: with its own scheme; or annotations of kind "sequence" alone: then a sentence has as many tokens
+                as were labelled, none where nobody labelled it, and there is no text.
+            method: for the message.
+            scheme: of annotations alone.
+
+        Raises:
+            DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an
+                annotator labelled in part.
+        """
+        if isinstance(sequences, CrowdSequences):
+            crowd, tag_set, starts = sequences.annotations, sequences.tag_set, sequences.starts
+            codes: dict[str, int] = {}
+            words = np.array(
+                [codes.setdefault(word, len(codes)) for tokens in sequences.tokens for word in tokens], np.int64
+            )
+        else:
+            crowd, words, codes = sequences, None, {}
+            if not isinstance(crowd, Annotations):
+                raise DataError(
+                    f"{method} takes CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
+                )
+            require_kind(crowd, method, SEQUENCE)
+            tag_set = TagSet([str(name) for name in np.asarray(crowd.classes).tolist()], scheme)
+            lengths = np.zeros(crowd.num_tasks, np.int64)
+            np.maximum.at(lengths, crowd.task_ids, np.asarray(crowd.positions) + 1)
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        num_classes = len(tag_set.classes)
+        token = starts[crowd.task_ids] + np.asarray(crowd.positions)
+        # by annotator within a sentence, the row before is the token before
+        order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
+        previous = np.full(len(crowd), num_classes, np.int64)
+        inner = np.asarray(crowd.positions)[order] > 0
+        said = crowd.labels[order]
+        if len(order):
+            who, where = crowd.annotator_ids[order], token[order]
+            follows = np.zeros(len(order), bool)
+            follows[1:] = (who[1:] == who[:-1]) & (where[1:] == where[:-1] + 1)
+            if (inner & ~follows).any() or not _whole(crowd, starts):
+                raise DataError(f"{method}: an annotator of a sentence labels each of its tokens once.")
+            before = np.concatenate([[num_classes], said[:-1]])
+            previous[order] = np.where(inner, before, num_classes)
+        by_token = np.lexsort((crowd.annotator_ids, token))
+        return cls(
+            crowd,
+            tag_set,
+            starts,
+            token[by_token],
+            crowd.annotator_ids[by_token],
+            crowd.labels[by_token],
+            previous[by_token],
+            words,
+            len(codes),
+        )
+
+    @property
+    def num_tokens(self) -> int:
+        """T, tokens that nobody labelled included."""
+        return int(self.starts[-1])
+
+    @property
+    def firsts(self) -> NDArray[np.bool_]:
+        """Which tokens begin a sentence, bool [T]."""
+        firsts = np.zeros(self.num_tokens, bool)
+        firsts[self.starts[:-1][np.diff(self.starts) > 0]] = True
+        return firsts
+
+    def said_spans(self) -> tuple[NDArray[np.int64], SpanTable]:
+        """Who marked which span: annotators, int64 [S], and the spans with tokens counted through all sentences."""
+        crowd = self.annotations
+        order = np.lexsort((np.asarray(crowd.positions), crowd.annotator_ids, crowd.task_ids))
+        positions = np.asarray(crowd.positions)[order]
+        found = self.tag_set.span_table(crowd.labels[order], positions == 0)
+        starts = (self.starts[crowd.task_ids[order]] + positions)[found.starts]
+        ends = starts + (found.ends - found.starts)
+        return crowd.annotator_ids[order][found.starts], SpanTable(found.types, starts, ends)
+
+    def as_classification(self) -> Annotations:
+        """Every token as a task of its own, 0 to T-1."""
+        crowd = self.annotations
+        return Annotations(
+            "classification",
+            self.tokens,
+            self.annotators,
+            self.labels,
+            np.arange(self.num_tokens),
+            crowd.annotators,
+            crowd.classes,
+        )
+
+
+def _whole(crowd: Annotations, starts: NDArray[np.int64]) -> bool:
+    """Whether every annotator of a sentence labelled as many tokens as it has."""
+    pairs, rows = np.unique(crowd.task_ids * max(crowd.num_annotators, 1) + crowd.annotator_ids, return_counts=True)
+    return bool((rows == np.diff(starts)[pairs // max(crowd.num_annotators, 1)]).all())
