@@ -39,23 +39,9 @@ NOT_YET = {
     *EXCEPTIONS,
 }
 NOT_YET_CIRCLES = [
-    {
-        "crowdzoo.aggregation",
-        "crowdzoo.aggregation.sentences",
-        "crowdzoo.aggregation.sentences.token_aggregation",
-    },
-    {
-        "crowdzoo.aggregation.classes.dawid_skene",
-        "crowdzoo.aggregation.classes.majority_vote",
-        "crowdzoo.aggregation.engine.initial",
-        "crowdzoo.aggregation.result",
-    },
     {"crowdzoo.layers.waum", "crowdzoo.quality.aum"},
 ]
 NOT_YET_PRIVATE = {
-    ("crowdzoo.aggregation.classes.ebcc", "_exp"),
-    ("crowdzoo.aggregation.sentences.sequence_aggregation", "_lists"),
-    ("crowdzoo.aggregation.sentences.sequence_aggregation", "_names"),
     ("crowdzoo.layers.max_mig", "_MaskedMean"),
     ("crowdzoo.layers.union_net", "_MaskedMean"),
 }

@@ -36,6 +36,7 @@ def aggregate_sentences(arguments: argparse.Namespace, settings: dict[str, Any])
     result.to_parquet(arguments.out, sequences)
     rows = [*_sizes(sequences), *_scores("F1 of spans", sequences, result.tags())]
     rows += [("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})")]
+    rows += [("note", note) for note in result.notes]
     print_table(result.method, ("", ""), [*rows, ("results", str(arguments.out))])
 
 

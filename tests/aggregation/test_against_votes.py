@@ -1,13 +1,27 @@
 """Results far from the votes say so, and how far."""
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, VotesWarning
+from crowdzoo.aggregation import (
+    Aggregation,
+    DawidSkene,
+    MajorityVote,
+    SequenceAggregation,
+    VotesWarning,
+    create,
+)
 from crowdzoo.aggregation.against_votes import notes_against_votes
+from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
+from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
+from crowdzoo.commands import main as cli
+from crowdzoo.datasets import generated_ner
+from crowdzoo.datasets.generated_abstracts import generated_abstracts
+from crowdzoo.sequences import write_conll
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -79,3 +93,55 @@ def test_usual_results_have_no_notes():
     with warnings.catch_warnings():
         warnings.simplefilter("error", VotesWarning)
         assert DawidSkene().fit(simulated_crowd()[0]).notes == ()
+
+
+def abstracts():
+    return generated_abstracts(40, 20, types=("PARTICIPANTS", "OUTCOMES"))
+
+
+@pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq", "dawid-skene", "majority-vote"])
+def test_usual_results_for_sentences_have_no_notes(method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VotesWarning)
+        for sequences in (abstracts(), generated_ner(100)):
+            assert create(method, kind="sequence").fit(sequences).notes == ()
+
+
+@pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])
+def test_sentences_without_the_spans_that_annotators_marked_say_so(method, tmp_path):
+    """Priors that outweigh all data: whoever says anything, no tag is any likelier for it."""
+    with pytest.warns(VotesWarning, match=f"{method}: No span is of type"):
+        result = create(method, kind="sequence", prior=1e9, diagonal=0.0, votes=0.0).fit(abstracts())
+    (note,) = result.notes
+    assert note.endswith("of the annotators' spans are, as 1 more such types.")
+    assert SequenceAggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
+
+
+def test_sentences_far_from_the_tokens_votes_say_so_once():
+    sequences = generated_ner(100)
+    with pytest.warns(VotesWarning) as caught:
+        result = create("span-majority-vote", kind="sequence", share=0.95).fit(sequences)
+    assert len(caught) == 1
+    assert "of the annotated tokens" in result.notes[0]
+
+
+def test_a_rare_type_may_be_the_type_of_no_span():
+    """One span in 100 counts, one in 200.5 does not; a single one never does."""
+
+    def notes(others, rare):
+        labels = np.repeat([1, 2], [others, rare])
+        tasks, zeros = np.arange(len(labels)), np.zeros(len(labels), np.int64)
+        crowd = Annotations(
+            "sequence", tasks, zeros, labels, tasks, np.arange(1), np.array(["O", "B-A", "B-B"]), positions=zeros
+        )
+        return notes_against_tags(SequenceTable.of(crowd, "notes"), np.ones(len(labels), np.int64))
+
+    assert notes(198, 2) == ("No span is of type 'B', although 1.0% of the annotators' spans are.",)
+    assert notes(199, 1) == notes(399, 2) == ()
+
+
+def test_the_command_line_shows_the_notes_on_sentences(tmp_path, capsys):
+    words = ("aggregate", write_conll(abstracts(), tmp_path / "a.conll"), "--task", "sequence", "--out", tmp_path / "o")
+    with pytest.warns(VotesWarning):
+        cli.main([*map(str, words), "--method", "bsc-seq", "--set", "prior=1e9", "--set", "diagonal=0"])
+    assert re.search(r"^note +No span is of type", capsys.readouterr().out, flags=re.M)

@@ -18,7 +18,7 @@ from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import expected_logs
-from crowdzoo.aggregation.engine.kernels import _exp
+from crowdzoo.aggregation.engine.kernels import exp
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
@@ -290,7 +290,7 @@ def _sweep(  # type: ignore[no-untyped-def]
             for s in range(begin, end):
                 peak = max(peak, joint[s])
             for s in range(width):
-                joint[s] = _exp(min(joint[s] - peak, 0.0))
+                joint[s] = exp(min(joint[s] - peak, 0.0))
             for s in range(begin):
                 joint[s] = 0.0
             for s in range(end, width):

@@ -24,7 +24,7 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["add_counts", "normalised_logs", "vote_shares"]
+__all__ = ["add_counts", "exp", "normalised_logs", "vote_shares"]
 
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes
@@ -187,7 +187,7 @@ def _bits(typingctx: Any, number: Any) -> Any:
 
 
 @compiled()
-def _exp(x):  # type: ignore[no-untyped-def]
+def exp(x):  # type: ignore[no-untyped-def]
     """exp(x) for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
 
     x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor's series of r to degree 13.
@@ -258,7 +258,7 @@ def _kernel(fixed: int) -> Callable[..., float]:
                         evidence += peak
                     o += k_all
                 for k in range(o):
-                    tile[k] = _exp(tile[k])
+                    tile[k] = exp(tile[k])
                 o = U(0)
                 totals = 1.0
                 for _ in range(first, last):
