@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError, unknown
-
-if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["CLASSIFICATION", "LABEL_KINDS", "REGRESSION", "SEQUENCE", "LabelKind", "label_kind", "require_kind"]
 
@@ -76,17 +73,17 @@ def label_kind(name: object) -> LabelKind:
     raise ConfigError(unknown("kind", name, LABEL_KINDS))
 
 
-def require_kind(annotations: Annotations, who: str, *kinds: LabelKind) -> None:
-    """Refuses annotations of another kind.
+def require_kind(given: LabelKind, who: str, *kinds: LabelKind) -> None:
+    """Refuses another kind.
 
     Args:
-        annotations: to look at.
+        given: that of the annotations.
         who: what takes them, for the message.
         *kinds: what it takes.
 
     Raises:
-        DataError: they are of none of these kinds.
+        DataError: the kind is none of these.
     """
-    if annotations.label_kind not in kinds:
+    if given not in kinds:
         wanted = " or ".join(repr(kind.name) for kind in kinds)
-        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {annotations.kind!r}.")
+        raise DataError(f"{who} takes annotations of kind {wanted}, got kind {given.name!r}.")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ConfigError
-from crowdzoo.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.label_kinds import CLASSIFICATION, LABEL_KINDS, REGRESSION, SEQUENCE, label_kind, require_kind
 from crowdzoo.tables import Annotations
 
 TABLES = {
@@ -45,3 +45,12 @@ def test_facts_of_each_kind():
 def test_an_unknown_kind_is_refused_with_the_known_ones(name):
     with pytest.raises(ConfigError, match=r"unknown kind .*: choose one of classification, regression, sequence"):
         label_kind(name)
+
+
+def test_another_kind_is_refused_with_both_named():
+    require_kind(SEQUENCE, "BSC-seq", SEQUENCE)
+    require_kind(REGRESSION, "Alpha", CLASSIFICATION, REGRESSION)
+    with pytest.raises(
+        DataError, match="^Alpha takes annotations of kind 'classification' or 'regression', got kind 'se"
+    ):
+        require_kind(SEQUENCE, "Alpha", CLASSIFICATION, REGRESSION)

@@ -20,7 +20,7 @@ def check_classification(annotations: Annotations, method: str) -> None:
     Raises:
         DataError: another kind, or no class.
     """
-    require_kind(annotations, method, CLASSIFICATION)
+    require_kind(annotations.label_kind, method, CLASSIFICATION)
     if annotations.num_classes == 0:
         raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
 
@@ -38,7 +38,7 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
         ConfigError: an impossible scale.
         DataError: another kind, no annotation, or a rating outside.
     """
-    require_kind(annotations, method, REGRESSION)
+    require_kind(annotations.label_kind, method, REGRESSION)
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one rating: there are no annotations.")
     check_scale(annotations, low, high)

@@ -89,7 +89,7 @@ class Folder:
             ConfigError: Beam would take its name for a pattern, and so not find what is in it.
         """
         if set("*?[") & set(self.path):
-            raise ConfigError(f"folder has none of *, ? and [ in its name. Received: folder={self.path!r}.")
+            raise ConfigError(f"folder must have none of *, ? and [ in its name, got {self.path!r}.")
         if not FileSystems.exists(self.path):
             FileSystems.mkdirs(self.path)
 

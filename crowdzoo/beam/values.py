@@ -423,7 +423,7 @@ class ValueCoder(coders.Coder):
     def encode(self, value: Any) -> bytes:
         """Bytes of a value."""
         if type(value) is not self.kind:
-            raise TypeError(f"This coder is for {self.kind.__name__}. Received: {type(value).__name__}.")
+            raise TypeError(f"This coder is for {self.kind.__name__}, got {type(value).__name__}.")
         return encode(value)
 
     def decode(self, encoded: bytes) -> Any:

@@ -99,7 +99,7 @@ def cohen_kappa(annotations: Annotations, first: Any, second: Any, weights: str 
     ratings = ratings_of(annotations, "Cohen's kappa")
     who = [_annotator_code(annotations, name) for name in (first, second)]
     if who[0] == who[1]:
-        raise ConfigError(f"Cohen's kappa takes two annotators. Received: {first!r} twice.")
+        raise ConfigError(f"Cohen's kappa takes two annotators, got {first!r} twice.")
     rows = [np.flatnonzero(ratings.annotator_ids == code) for code in who]
     tasks = [ratings.tasks[row] for row in rows]
     shared, left, right = np.intersect1d(tasks[0], tasks[1], assume_unique=True, return_indices=True)

@@ -221,7 +221,7 @@ def _with_values(ratings: Ratings, annotations: Annotations, metric: str, given:
         raise DataError(f"Numbers beyond {MAX_NUMBER:g} have no squares: divide all of them by some number first.")
     if metric == "ratio":
         if (ascending[used] < 0).any():
-            raise DataError(f"Ratio distances need numbers of 0 or more. Received: {ascending[used][0]:g}.")
+            raise DataError(f"Ratio distances need numbers of 0 or more, got {ascending[used][0]:g}.")
         if used.sum() > MAX_VALUES:
             raise DataError(
                 f"Ratio distances of {used.sum():,} different numbers are too many: at most {MAX_VALUES:,}. Round the "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.errors import DataError
+from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -91,15 +91,12 @@ def ratings_of(annotations: Annotations, what: str, regression: bool = False) ->
     Raises:
         DataError: another kind.
     """
-    kinds = ("classification", "regression") if regression else ("classification",)
-    if annotations.kind not in kinds:
-        wanted = " or ".join(map(repr, kinds))
-        raise DataError(f"{what} takes annotations of kind {wanted}. Received: kind {annotations.kind!r}.")
+    require_kind(annotations.label_kind, what, CLASSIFICATION, *([REGRESSION] if regression else []))
     none: tuple[NDArray[Any], ...] = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
     task_ids, annotator_ids, labels = next(annotations.blocks(max_annotations=max(len(annotations), 1)), none)
     sizes = np.bincount(task_ids, minlength=annotations.num_tasks)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if annotations.kind == "classification":
+    if annotations.label_kind.has_classes:
         return Ratings(starts, annotator_ids, labels.astype(np.int32), annotations.num_classes)
     values, codes = np.unique(labels, return_inverse=True)
     return Ratings(starts, annotator_ids, codes.astype(np.int32), len(values), values)

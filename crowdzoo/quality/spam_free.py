@@ -40,7 +40,7 @@ def spam_free_dawid_skene(annotations: Annotations, drop: float = 0.1, method: D
         DataError: another kind, or one class only.
     """
     if not 0 <= drop < 1:
-        raise ConfigError(f"drop is at least 0 and below 1. Received: drop={drop!r}.")
+        raise ConfigError(f"drop must be at least 0 and below 1, got {drop!r}.")
     check_classification(annotations, "spam_free_dawid_skene")
     method = DawidSkene() if method is None else method
     first = method.fit(annotations)

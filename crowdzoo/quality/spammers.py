@@ -42,7 +42,7 @@ def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
         aggregation = aggregation.confusions
     confusions = np.asarray(aggregation, np.float64)
     if confusions.ndim != 3 or confusions.shape[1] != confusions.shape[2]:
-        raise DataError(f"Confusions have shape [R, K, K]. Received: {list(confusions.shape)}.")
+        raise DataError(f"Confusions have shape [R, K, K], got {list(confusions.shape)}.")
     num_classes = confusions.shape[1]
     if num_classes < 2:
         raise DataError("With one class there is nothing to tell apart, so there are no spammer scores.")

@@ -21,7 +21,7 @@ from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.commands import main as cli
 from crowdzoo.datasets import generated_ner
 from crowdzoo.datasets.generated_abstracts import generated_abstracts
-from crowdzoo.sequences import write_conll
+from crowdzoo.sequences import allowed_tags, write_conll
 from crowdzoo.testing.aggregators import simulated_crowd
 
 
@@ -109,9 +109,9 @@ def test_usual_results_for_sentences_have_no_notes(method):
 
 @pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq"])
 def test_sentences_without_the_spans_that_annotators_marked_say_so(method, tmp_path):
-    """Priors that outweigh all data: whoever says anything, no tag is any likelier for it."""
+    """Priors that outweigh all data: no tag is more likely for what annotators say."""
     with pytest.warns(VotesWarning, match=f"{method}: No span is of type"):
-        result = create(method, kind="sequence", prior=1e9, diagonal=0.0, votes=0.0).fit(abstracts())
+        result = create(method, kind="sequence", prior=1e9, words=0.0).fit(abstracts())
     (note,) = result.notes
     assert note.endswith("of the annotators' spans are, as 1 more such types.")
     assert SequenceAggregation.from_parquet(result.to_parquet(tmp_path / "result")).notes == result.notes
@@ -132,7 +132,7 @@ def test_a_rare_type_may_be_the_type_of_no_span():
         labels = np.repeat([1, 2], [others, rare])
         tasks, zeros = np.arange(len(labels)), np.zeros(len(labels), np.int64)
         crowd = Annotations(
-            "sequence", tasks, zeros, labels, tasks, np.arange(1), np.array(["O", "B-A", "B-B"]), positions=zeros
+            "sequence", tasks, zeros, labels, tasks, np.arange(1), np.array(allowed_tags(["A", "B"])), positions=zeros
         )
         return notes_against_tags(SequenceTable.of(crowd, "notes"), np.ones(len(labels), np.int64))
 
@@ -142,6 +142,5 @@ def test_a_rare_type_may_be_the_type_of_no_span():
 
 def test_the_command_line_shows_the_notes_on_sentences(tmp_path, capsys):
     words = ("aggregate", write_conll(abstracts(), tmp_path / "a.conll"), "--task", "sequence", "--out", tmp_path / "o")
-    with pytest.warns(VotesWarning):
-        cli.main([*map(str, words), "--method", "bsc-seq", "--set", "prior=1e9", "--set", "diagonal=0"])
+    cli.main([*map(str, words), "--method", "bsc-seq", "--set", "prior=1e9", "--set", "words=0"])
     assert re.search(r"^note +No span is of type", capsys.readouterr().out, flags=re.M)

@@ -45,8 +45,8 @@ def test_said_numbers_annotator_and_label():
     ("arguments", "message"),
     [
         (([0, 1], [0], [0, 1]), r"annotator_ids of shape \(1,\)"),
-        (([0], [0], [-1]), "Received: -1 in labels"),
-        (([0], [-1], [0]), "Received: -1 in annotator_ids"),
+        (([0], [0], [-1]), "got -1 in labels"),
+        (([0], [-1], [0]), "got -1 in annotator_ids"),
         (([0, 3], [0, 0], [0, 0], [0, 1]), "not among its tasks"),
         (([0], [0], [0], []), "not among its tasks"),
         (([0], [0], [0], [1, 0]), "ascending"),

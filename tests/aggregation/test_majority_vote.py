@@ -69,7 +69,7 @@ def test_expected_accuracy_leaves_out_tasks_without_gold():
     assert MajorityVote().fit(crowd()).expected_accuracy([-1, 2, -1, -1]) == pytest.approx(0.5)
     with pytest.raises(DataError, match="No task has a known class"):
         MajorityVote().fit(crowd()).expected_accuracy([-1, -1, -1, -1])
-    with pytest.raises(DataError, match=r"Received: shape \(2,\)"):
+    with pytest.raises(DataError, match=r"got shape \(2,\)"):
         MajorityVote().fit(crowd()).expected_accuracy([0, 1])
 
 
@@ -105,8 +105,8 @@ def test_wrong_settings_are_named(settings, message):
     ("gold", "message"),
     [
         ([0, 1], r"shape \(4,\)"),
-        ([0, 1, 3, -1], "Received: 3 for task 2"),
-        ([0, -2, 0, 0], "Received: -2 for task 1"),
+        ([0, 1, 3, -1], "got 3 for task 2"),
+        ([0, -2, 0, 0], "got -2 for task 1"),
         ([0.0, 1.0, 1.0, 1.0], "float64"),
     ],
 )

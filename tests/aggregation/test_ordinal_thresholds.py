@@ -98,7 +98,7 @@ def test_a_class_that_nobody_said_and_a_single_class_are_no_trouble():
 
 def test_what_has_no_levels_is_refused():
     many = np.random.default_rng(0).normal(size=(60, 2))
-    with pytest.raises(DataError, match=r"at most 100 different ratings\. Received: 120"):
+    with pytest.raises(DataError, match=r"at most 100 different ratings, got 120"):
         OrdinalThresholds().fit(Annotations.from_dense(many, kind="regression"))
     with pytest.raises(ConfigError, match=r"bias_deviation must be a number from 0\.001"):
         OrdinalThresholds(bias_deviation=0)

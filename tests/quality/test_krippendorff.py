@@ -231,7 +231,7 @@ WORDS = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["low", "high", "low
         (WORDS, {"metric": "interval", "values": [1]}, DataError, "each of the 2 classes"),
         (WORDS, {"metric": "interval", "values": [1, np.nan]}, DataError, "finite"),
         (WORDS, {"metric": "interval", "values": [1, 1e200]}, DataError, "divide"),
-        (WORDS, {"metric": "ratio", "values": [-1, 1]}, DataError, "0 or more. Received: -1"),
+        (WORDS, {"metric": "ratio", "values": [-1, 1]}, DataError, "0 or more, got -1"),
         (WORDS, {"values": [0, 1]}, ConfigError, "no meaning for the nominal"),
         (WORDS, {"bootstrap": -1}, ConfigError, "bootstrap must be an integer"),
         (WORDS, {"confidence": 1.0}, ConfigError, "above 0 and below 1"),
@@ -253,7 +253,7 @@ WORDS = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["low", "high", "low
         ),
         (
             Annotations.from_arrays([0, 0], [0, 1], ["a", "b"], kind="sequence", position=[0, 0]), {}, DataError,
-            "kind 'classification' or 'regression'. Received: kind 'sequence'",
+            "kind 'classification' or 'regression', got kind 'sequence'",
         ),
     ],
 )  # fmt: skip

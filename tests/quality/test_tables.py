@@ -181,7 +181,7 @@ def test_without_confusions_there_is_no_spammer_score():
     result = dataclasses.replace(MajorityVote().fit(crowd()), confusions=None)
     with pytest.raises(DataError, match="method 'majority-vote' gives none"):
         spammer_scores(result)
-    with pytest.raises(DataError, match=r"\[R, K, K\]. Received: \[2, 2\]"):
+    with pytest.raises(DataError, match=r"\[R, K, K\], got \[2, 2\]"):
         spammer_scores(np.eye(2))
     with pytest.raises(DataError, match="one class"):
         spammer_scores(np.ones((3, 1, 1)))

@@ -134,8 +134,8 @@ class EBCC:
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         if num_annotators * self.subtypes * num_classes**2 > MAX_CELLS:
             raise DataError(
-                f"EBCC keeps {self.subtypes} confusion matrices an annotator, at most {MAX_CELLS:,} numbers in all. "
-                f"Received: {num_annotators:,} annotators and {num_classes} classes. Use fewer subtypes, or IBCC."
+                f"EBCC keeps {self.subtypes} confusion matrices an annotator, at most {MAX_CELLS:,} numbers in all, "
+                f"got {num_annotators:,} annotators and {num_classes} classes: use fewer subtypes, or IBCC."
             )
         block = whole_block(annotations, gold)
         votes = vote_shares(block, np.ones(num_annotators), num_classes)

@@ -46,7 +46,7 @@ def checked_initial(initial: ArrayLike, *shapes: tuple[int, ...]) -> NDArray[np.
     if start.shape not in shapes:
         kinds = {2: "posteriors [N, K]", 3: "confusions [R, K, K]"}
         wanted = " or ".join(f"{kinds[len(shape)]} = {list(shape)}" for shape in shapes)
-        raise DataError(f"initial holds {wanted}. Received: shape {list(start.shape)}.")
+        raise DataError(f"initial holds {wanted}, got shape {list(start.shape)}.")
     if not (start >= 0).all() or not np.allclose(start.sum(axis=-1), 1, atol=1e-6):
         raise DataError("initial holds probabilities: each row is non-negative and sums to one.")
     return start

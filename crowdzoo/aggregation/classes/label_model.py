@@ -124,8 +124,8 @@ class LabelModel:
             shares = np.empty(0)
         if isinstance(balance, str) or shares.ndim != 1 or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
             raise ConfigError(
-                "LabelModel: class_balance is 'uniform', probabilities above 0 that sum to one, or None. "
-                f"Received: class_balance={short_repr(balance)}."
+                "LabelModel: class_balance must be 'uniform', probabilities above 0 that sum to one, or None, "
+                f"got {short_repr(balance)}."
             )
         object.__setattr__(self, "class_balance", tuple(shares.tolist()))
 
@@ -137,8 +137,7 @@ class LabelModel:
         ):
             return
         raise ConfigError(
-            "LabelModel: dependencies are pairs of two annotators' names. "
-            f"Received: dependencies={short_repr(self.dependencies)}."
+            f"LabelModel: dependencies must be pairs of two annotators' names, got {short_repr(self.dependencies)}."
         )
 
     def fit(

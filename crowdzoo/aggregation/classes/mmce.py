@@ -100,7 +100,7 @@ class MMCE:
         check_settings(self, self.rules)
         gammas = tuple(GAMMA.checked("MMCE", "gamma", gamma) for gamma in self._gammas())
         if not 1 <= len(gammas) <= MOST_GAMMAS:
-            raise ConfigError(f"MMCE: gamma is a number, or 1 to {MOST_GAMMAS} of them. Received: {len(gammas)}.")
+            raise ConfigError(f"MMCE: gamma is a number, or 1 to {MOST_GAMMAS} of them, got {len(gammas)}.")
         object.__setattr__(self, "gamma", gammas if isinstance(self.gamma, Sequence) else gammas[0])
 
     @property

@@ -68,20 +68,18 @@ class Block:
         }
         for name, column in columns.items():
             if column.shape != columns["task_ids"].shape or column.ndim != 1:
-                raise DataError(f"A block's columns are 1-d, of one length. Received: {name} of shape {column.shape}.")
+                raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
             if column.size and column.min() < 0:
-                raise DataError(
-                    f"Codes count from 0; a missing annotation has no row. Received: {column.min()} in {name}."
-                )
+                raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
             if name != "task_ids" and column.size and column.max() >= 2**31:
-                raise DataError(f"Codes of annotators and classes have 31 bits. Received: {column.max()} in {name}.")
+                raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
         ids = columns["task_ids"]
         self.tasks = np.unique(ids) if tasks is None else np.asarray(tasks, np.int64)
         self.gold = None if gold is None else np.asarray(gold, np.int64)
         if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
             raise DataError("The tasks of a block are ascending codes from 0, each once.")
         if self.gold is not None and self.gold.shape != self.tasks.shape:
-            raise DataError(f"gold has one class per task, {self.tasks.shape}. Received: {self.gold.shape}.")
+            raise DataError(f"gold has one class per task, {self.tasks.shape}, got {self.gold.shape}.")
         index = _rows(ids, self.tasks)
         num_tasks = len(self.tasks)
         self.starts = np.zeros(num_tasks + 1, np.int64)
@@ -268,17 +266,16 @@ def checked_gold(gold: ArrayLike | None, num_tasks: int, num_classes: int) -> ND
     if gold is None:
         return None
     codes = np.asarray(gold)
-    if codes.shape != (num_tasks,) or (codes.size and codes.dtype.kind not in "iu"):
+    if codes.shape != (num_tasks,) or (codes.size and not np.issubdtype(codes.dtype, np.integer)):
         raise DataError(
-            f"gold is one integer class code per task, shape ({num_tasks},), -1 where unknown. "
-            f"Received: shape {codes.shape}, {codes.dtype}."
+            f"gold is one integer class code per task, shape ({num_tasks},), -1 where unknown, "
+            f"got shape {codes.shape}, {codes.dtype}."
         )
     codes = codes.astype(np.int64)
     wrong = np.flatnonzero((codes < -1) | (codes >= num_classes))
     if wrong.size:
         raise DataError(
-            f"gold holds class codes 0 to {num_classes - 1}, or -1 where unknown. "
-            f"Received: {codes[wrong[0]]} for task {wrong[0]}"
-            + (f" and {wrong.size - 1:,} more." if wrong.size > 1 else ".")
+            f"gold holds class codes 0 to {num_classes - 1}, or -1 where unknown, "
+            f"got {codes[wrong[0]]} for task {wrong[0]}" + (f" and {wrong.size - 1:,} more." if wrong.size > 1 else ".")
         )
     return codes

@@ -188,7 +188,7 @@ def _bits(typingctx: Any, number: Any) -> Any:
 
 @compiled()
 def exp(x):  # type: ignore[no-untyped-def]
-    """exp(x) for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
+    """Exponential for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
 
     x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor's series of r to degree 13.
     """

@@ -30,7 +30,7 @@ def num_threads() -> int:
     given = os.environ.get(VARIABLE, "")
     if given:
         if not given.isdigit() or int(given) < 1:
-            raise ConfigError(f"{VARIABLE} is a positive number of threads. Received: {VARIABLE}={given!r}.")
+            raise ConfigError(f"{VARIABLE} must be a positive number of threads, got {given!r}.")
         return int(given)
     try:
         return len(os.sched_getaffinity(0))

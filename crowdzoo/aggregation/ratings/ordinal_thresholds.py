@@ -112,14 +112,14 @@ class OrdinalThresholds:
             ConfigError: an impossible scale.
             DataError: sequences, no annotations, over 100 different ratings, or one outside of the scale.
         """
-        ratings = annotations.kind == "regression"
+        ratings = not annotations.label_kind.has_classes
         if ratings:
             check_ratings(annotations, "Ordinal thresholds", self.low, self.high)
             levels, labels = np.unique(annotations.labels, return_inverse=True)
             if len(levels) > MOST_LEVELS:
                 raise DataError(
-                    f"Ordinal thresholds are for at most {MOST_LEVELS} different ratings. Received: {len(levels):,} of "
-                    "them; round them, or use 'rating-em'."
+                    f"Ordinal thresholds are for at most {MOST_LEVELS} different ratings, got {len(levels):,}: round "
+                    "them, or use 'rating-em'."
                 )
         else:
             check_classification(annotations, "Ordinal thresholds")

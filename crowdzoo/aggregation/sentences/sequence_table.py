@@ -68,7 +68,7 @@ class SequenceTable:
                 raise DataError(
                     f"{method} takes CrowdSequences, or annotations of kind 'sequence', got {type(crowd).__name__}."
                 )
-            require_kind(crowd, method, SEQUENCE)
+            require_kind(crowd.label_kind, method, SEQUENCE)
             tag_set = TagSet([str(name) for name in np.asarray(crowd.classes).tolist()], scheme)
             lengths = np.zeros(crowd.num_tasks, np.int64)
             np.maximum.at(lengths, crowd.task_ids, np.asarray(crowd.positions) + 1)
