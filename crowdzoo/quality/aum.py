@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.quality.columns import defined, name_column

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality.spammers import spammer_scores
