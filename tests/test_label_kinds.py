@@ -51,6 +51,6 @@ def test_another_kind_is_refused_with_both_named():
     require_kind(SEQUENCE, "BSC-seq", SEQUENCE)
     require_kind(REGRESSION, "Alpha", CLASSIFICATION, REGRESSION)
     with pytest.raises(
-        DataError, match="^Alpha takes annotations of kind 'classification' or 'regression', got kind 'se"
+        DataError, match=r"^Alpha takes annotations of kind 'classification' or 'regression', got kind 'se"
     ):
         require_kind(SEQUENCE, "Alpha", CLASSIFICATION, REGRESSION)
