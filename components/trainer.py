@@ -15,7 +15,7 @@ from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.sequence_examples import read_examples
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.layers.expectation import annotation_columns
+from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
 from crowdzoo.training.features import build_model
 from crowdzoo.training.length import with_length

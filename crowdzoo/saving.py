@@ -28,7 +28,7 @@ _CLASSES = {
     "crowdzoo.layers.crowdsourced_layer": ("CrowdsourcedLayer",),
     "crowdzoo.layers.deep_em": ("DeepEM",),
     "crowdzoo.layers.doctor_net": ("DoctorNet", "VoteShareCrossentropy"),
-    "crowdzoo.layers.expectation": ("ExpectedLogLikelihood",),
+    "crowdzoo.layers.expected_log_likelihood": ("ExpectedLogLikelihood",),
     "crowdzoo.layers.geo_crowd_net": ("GeoCrowdNet",),
     "crowdzoo.layers.label_unit": ("LabelUnit",),
     "crowdzoo.layers.lia": ("LIA",),

@@ -44,13 +44,13 @@ from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.datasets import data_folder
 from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
-from crowdzoo.layers.waum import WAUM, TrainingStart
+from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.quality import task_table
-from crowdzoo.quality.aum import waum
+from crowdzoo.quality import task_table, waum
 from crowdzoo.quality.spam_free import spam_free_dawid_skene
 from crowdzoo.report.tables import print_table
+from crowdzoo.training.recipes.waum import TrainingStart
 
 RESULT = Path(__file__).parents[1] / "results" / "waum.json"
 SEEDS = range(5)

@@ -1,43 +1,28 @@
-"""Keras layers for labels from many annotators: one public layer per file, `keras.ops` only."""
+"""Keras layers for labels from many annotators: one public layer per file, `keras.ops` only. Names load when used."""
 
-from crowdzoo.layers.conal import CoNAL
-from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.layers.crf import CRF
-from crowdzoo.layers.cross_fitted_em import CrossFittedEM
-from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.crowdsourced_layer import CrowdsourcedLayer
-from crowdzoo.layers.deep_em import DeepEM
-from crowdzoo.layers.doctor_net import DoctorNet
-from crowdzoo.layers.geo_crowd_net import GeoCrowdNet
-from crowdzoo.layers.label_unit import LabelUnit
-from crowdzoo.layers.lia import LIA
-from crowdzoo.layers.max_mig import MaxMIG
-from crowdzoo.layers.pooled_confusions import PooledConfusions
-from crowdzoo.layers.rating_doctor_net import RatingDoctorNet
-from crowdzoo.layers.rating_em import RatingEM
-from crowdzoo.layers.standardization import Standardization
-from crowdzoo.layers.trace_regularization import TraceRegularization
-from crowdzoo.layers.union_net import UnionNet
-from crowdzoo.layers.waum import WAUM
+from crowdzoo.lazy_names import lazy_names
 
-__all__ = [
-    "CRF",
-    "LIA",
-    "WAUM",
-    "CoNAL",
-    "ConfusionMatrices",
-    "CrossFittedEM",
-    "CrowdLayer",
-    "CrowdsourcedLayer",
-    "DeepEM",
-    "DoctorNet",
-    "GeoCrowdNet",
-    "LabelUnit",
-    "MaxMIG",
-    "PooledConfusions",
-    "RatingDoctorNet",
-    "RatingEM",
-    "Standardization",
-    "TraceRegularization",
-    "UnionNet",
-]
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "CoNAL": "crowdzoo.layers.conal",
+        "ConfusionMatrices": "crowdzoo.layers.confusion_matrices",
+        "CRF": "crowdzoo.layers.crf",
+        "CrossFittedEM": "crowdzoo.layers.cross_fitted_em",
+        "CrowdLayer": "crowdzoo.layers.crowd_layer",
+        "CrowdsourcedLayer": "crowdzoo.layers.crowdsourced_layer",
+        "DeepEM": "crowdzoo.layers.deep_em",
+        "DoctorNet": "crowdzoo.layers.doctor_net",
+        "GeoCrowdNet": "crowdzoo.layers.geo_crowd_net",
+        "LabelUnit": "crowdzoo.layers.label_unit",
+        "LIA": "crowdzoo.layers.lia",
+        "MaxMIG": "crowdzoo.layers.max_mig",
+        "PooledConfusions": "crowdzoo.layers.pooled_confusions",
+        "RatingDoctorNet": "crowdzoo.layers.rating_doctor_net",
+        "RatingEM": "crowdzoo.layers.rating_em",
+        "Standardization": "crowdzoo.layers.standardization",
+        "TraceRegularization": "crowdzoo.layers.trace_regularization",
+        "UnionNet": "crowdzoo.layers.union_net",
+        "WAUM": "crowdzoo.layers.waum",
+    },
+)

@@ -1,25 +1,12 @@
 """Deep EM whose E-step hears only networks that have not seen the task."""
 
-import inspect
-import tempfile
-import warnings
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
-from keras import ops
 
 from crowdzoo.constraints import Number
-from crowdzoo.errors import DataError
-from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.deep_em import DeepEM
-from crowdzoo.layers.expectation import (
-    ExpectationStep,
-    ExpectedLogLikelihood,
-    expected_counts,
-    posteriors_given_labels,
-)
-from crowdzoo.layers.phases import answers_of_batch
 
 __all__ = ["CrossFittedEM"]
 
@@ -91,141 +78,6 @@ class CrossFittedEM(DeepEM):
         self.folds = FOLDS.checked("CrossFittedEM", "folds", folds)
         self.task_posteriors: np.ndarray | None = None
 
-    def _rounds(
-        self,
-        model: Any,
-        data: Any,
-        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
-        posteriors: np.ndarray,
-        *,
-        batch_size: int,
-        seed: int,
-        shuffle: bool,
-    ) -> ExpectationStep:
-        if data.num_tasks < self.folds:
-            raise DataError(
-                f"CrossFittedEM: {self.folds} folds need as many tasks, there are {data.num_tasks}; set folds lower, "
-                "or use DeepEM"
-            )
-        self.task_posteriors = posteriors  # changed in place from round to round
-        fold_of = np.random.default_rng([seed, self.folds]).permutation(data.num_tasks) % self.folds
-        copies = _Copies(_copies_of(model.base, self.folds), fold_of)
-        for x, _ in data.batches(1, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
-            copies(x)  # makes the weights
-            break
-        for base in copies.bases:
-            base.set_weights(model.base.get_weights())
-        optimizer = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model.optimizer))
-        copies.compile(optimizer, loss=_LearningTasks(), jit_compile=model.jit_compile, run_eagerly=model.run_eagerly)
-        learning = data.batches(batch_size, seed + 1, shuffle=shuffle, inputs=("tasks",), targets=posteriors)
-
-        def maximise(posteriors: np.ndarray) -> None:
-            self.update(expected_counts(posteriors, *columns, self.num_annotators))
-            copies.fit(learning, epochs=self.epochs_per_round, shuffle=False, verbose=0)
-
-        def estimate() -> tuple[np.ndarray, float]:
-            log_prior = np.zeros(posteriors.shape)
-            for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
-                tasks = np.asarray(x["tasks"])
-                log_prior[tasks] = answers_of_batch(copies, x, len(tasks))[:, 1]
-            return posteriors_given_labels(log_prior, *columns, self.annotator_confusions())
-
-        return ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise, e_step=estimate)
-
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {**super().get_config(), "folds": self.folds}
-
-
-# === The copies ===
-
-
-def _copies_of(base: Any, number: int) -> list[Any]:
-    """Models like the base, with weights of their own and its vocabularies.
-
-    Raises:
-        ValueError: a class of the base says too little of itself to be made again.
-    """
-    layers = base._flatten_layers()
-    # classes that are not registered are known all the same: nothing leaves the process, which is also why it is safe
-    classes = {keras.saving.get_registered_name(type(layer)): type(layer) for layer in layers}
-    copies = []
-    for copy in range(number):
-        # a scope each: Keras on PyTorch knows a model's weights by their paths
-        with keras.name_scope(f"copy_{copy}"):
-            try:
-                with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
-                    settings = keras.saving.serialize_keras_object(base)  # anew: making a functional model empties it
-                settings.pop("compile_config", None)
-                made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
-            except (TypeError, ValueError, NotImplementedError) as error:
-                raise ValueError(_how_to_be_copied(base)) from error
-        for layer, same in zip(layers, made._flatten_layers(), strict=True):
-            if hasattr(layer, "get_vocabulary"):
-                with tempfile.TemporaryDirectory() as folder:
-                    layer.save_assets(folder)
-                    same.load_assets(folder)
-        copies.append(made)
-    return copies
-
-
-def _how_to_be_copied(base: Any) -> str:
-    """What to add to the class that cannot be made again: a part of the base that has no configuration, or the base."""
-
-    def is_silent(layer: Any) -> bool:
-        try:
-            layer.get_config()
-        except NotImplementedError:
-            return True
-        return False
-
-    layers = [layer for layer in base._flatten_layers() if layer is not base]
-    kind = type(next((layer for layer in layers if is_silent(layer)), base))
-    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    lines = ", ".join(["**super().get_config()", *(f'"{name}": self.{name}' for name in names)])
-    return (
-        f"CrossFittedEM makes copies of the base, and {kind.__name__} cannot be made again from its configuration. Its "
-        "__init__ must accept **kwargs and pass them to super().__init__, and the class needs the method\n\n"
-        f"    def get_config(self):\n        return {{{lines}}}\n\n"
-        "Arguments that are layers or models are returned through keras.saving.serialize_keras_object, and read by "
-        "from_config through keras.saving.deserialize_keras_object. DeepEM needs no copies."
-    )
-
-
-class _Copies(keras.Model):
-    """Copies of a base, each of which leaves a fold of the tasks out.
-
-    Args:
-        bases: F models.
-        fold_of: fold of every task, int `[N]`.
-
-    Call arguments:
-        inputs: `{"instances": ..., "tasks": int [B]}`.
-
-    Returns:
-        `[B, 2, K]`: the sum of log-probabilities of the copies that learn from the task, and those of the copy that
-        does not.
-    """
-
-    def __init__(self, bases: list[Any], fold_of: np.ndarray):
-        super().__init__(autocast=False, name="copies")
-        self.bases = bases
-        self.fold_of = fold_of.astype("int32")
-
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        p = ops.stack([base(inputs["instances"], training=training) for base in self.bases], axis=1)
-        logs = ops.log(ops.maximum(ops.cast(p, keras.backend.result_type(self.variable_dtype, "float32")), SMALLEST))
-        folds = ops.take(ops.convert_to_tensor(self.fold_of), ops.cast(inputs["tasks"], "int32"))
-        left_out = ops.expand_dims(ops.one_hot(folds, len(self.bases), dtype=logs.dtype), -1)
-        # a copy sees F - 1 of F tasks of a batch: its steps are as long as the base's all the same
-        learning = (1 - left_out) * (len(self.bases) / (len(self.bases) - 1))
-        return ops.stack([ops.sum(learning * logs, axis=1), ops.sum(left_out * logs, axis=1)], axis=1)
-
-
-class _LearningTasks(ExpectedLogLikelihood):
-    """`ExpectedLogLikelihood` of the first of the two."""
-
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        return super().call(y_true, y_pred[:, 0])

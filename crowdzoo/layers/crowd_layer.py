@@ -1,4 +1,4 @@
-"""What all crowd layers share: who is asked, what a label says about the truth, and how a model is trained."""
+"""What all crowd layers share: who is asked, and what a label says about the truth."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,8 +30,8 @@ class CrowdLayer(keras.layers.Layer):
 
     A layer says how likely each label is (`call`), and may say more: how likely for each possible truth
     (`log_confusions`), from which follow the posterior of the truth (`log_joint`) and the annotators' confusion
-    matrices. `fit` is how a model with this layer is trained; a method that is more than gradient descent on one
-    loss overrides it.
+    matrices. How a model with this layer is trained is its recipe (`crowdzoo.training.recipes`): gradient descent on
+    the layer's loss, unless the method does more, which `beyond_descent` says.
 
     Weights start with an axis of annotators, `[R, ...]`. Computation is in float32 (or wider) under mixed
     precision too.
@@ -49,7 +49,7 @@ class CrowdLayer(keras.layers.Layer):
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
-    # what `fit` does that gradient descent on the layer's answers does not, as a clause; None: nothing that matters
+    # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
     beyond_descent: ClassVar[str | None] = None
 
     # kinds of labels that the layer knows; which one it has is `task`
@@ -145,27 +145,9 @@ class CrowdLayer(keras.layers.Layer):
         """The loss that a model with this layer is trained on."""
         return MaskedCrowdCrossentropy()
 
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """Trains a compiled `CrowdModel` that holds this layer; `CrowdModel.fit` calls it.
-
-        Args:
-            model: the model.
-            data: `crowdzoo.models.TrainingData`.
-            batch_size: tasks in a batch.
-            seed: of the order of the tasks.
-            shuffle: False keeps the tasks' order.
-            **kwargs: `epochs`, `callbacks`, `verbose` and more, as for `keras.Model.fit`.
-
-        Returns:
-            Keras' `History`.
-        """
-        return model.fit_batches(data.batches(batch_size, seed, shuffle=shuffle), **kwargs)
-
     @contextmanager
     def being_fitted(self) -> Iterator[None]:
-        """While `fit` runs; outside of it, layers whose `fit` does more than gradient descent refuse to be trained."""
+        """While a recipe runs; outside of it, layers that need more than gradient descent refuse to be trained."""
         self._is_fitted_now = True
         try:
             yield
@@ -173,7 +155,7 @@ class CrowdLayer(keras.layers.Layer):
             self._is_fitted_now = False
 
     def check_training(self, training: Any = True) -> None:
-        """Refuses training outside of `fit` where that would leave out what the method does.
+        """Refuses training outside of a recipe where that would leave out what the method does.
 
         Args:
             training: whether the layer is called in training.

@@ -11,13 +11,11 @@ from keras import ops
 
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import BOTTLENECKS, CrowdLayer
-from crowdzoo.layers.expectation import annotation_columns, vote_shares
 from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.phases import compiled_with
 from crowdzoo.layers.ranges import FLAG, PHASE, SCALE
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.layers.rows import take_rows
-from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
 __all__ = ["CrowdsourcedLayer"]
 
@@ -304,37 +302,9 @@ class CrowdsourcedLayer(CrowdLayer):
             "anchor": self.anchor,
         }
 
-    # === How a model is trained ===
+    # === For the recipe ===
 
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """Trains on the majority's labels first where that is wanted (`majority_epochs`), then on everybody's.
-
-        The first phase trains the base alone, with a fresh optimizer of the same settings and without the callbacks;
-        its loss is not in the history. It is left out where the annotators' weights are not at their start any more.
-        See `CrowdLayer.fit`.
-        """
-        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        epochs = self._majority_epochs
-        if epochs and self._at_start():
-            tasks, _, labels = annotation_columns(data)
-            shape = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
-            shares = vote_shares(tasks, labels, int(np.prod(shape)), self._num_classes or 1)
-            winners = (shares > 0) & (shares == shares.max(axis=1, keepdims=True))
-            votes = (winners / np.maximum(winners.sum(axis=1, keepdims=True), 1)).astype("float32")
-            majority = data.batches(batch_size, seed, shuffle=shuffle, inputs=(), targets=votes.reshape(*shape, -1))
-            optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
-            changes = {"optimizer": optimizer, "loss": MaskedCrossentropy(), "metrics": None, "weighted_metrics": None}
-            # no loss reaches the layer's own weights, but a weight decay would
-            with compiled_with(model, frozen=self.trainable_variables, **changes):
-                model.fit_batches(majority, epochs=epochs, verbose=kwargs.get("verbose", "auto"))
-        history = super().fit(model, data, **order, **kwargs)
-        if self.anchor:
-            self._anchor_biases(annotation_columns(data)[1])
-        return history
-
-    def _anchor_biases(self, annotators: np.ndarray) -> None:
+    def anchor_biases(self, annotators: np.ndarray) -> None:
         """Moves what the biases have in common to the estimate; `annotators` are those of all ratings, int `[A]`."""
         bias = ops.convert_to_numpy(self.bias).astype("float64")
         common = bias[annotators].mean()
@@ -342,7 +312,8 @@ class CrowdsourcedLayer(CrowdLayer):
         self.shift.assign(float(ops.convert_to_numpy(self.shift)) + common)
 
     @property
-    def _majority_epochs(self) -> int:
+    def num_majority_epochs(self) -> int:
+        """Epochs of the base alone, on the majority's labels."""
         if self.majority_epochs is None:
             return SEQUENCE_MAJORITY_EPOCHS if self.task == "sequence" else 0
         return self.majority_epochs
@@ -352,14 +323,14 @@ class CrowdsourcedLayer(CrowdLayer):
         """See `CrowdLayer`."""
         if self.anchor:
             return "the annotators' biases are anchored when fit ends (anchor=True)"
-        if self._majority_epochs:
+        if self.num_majority_epochs:
             return (
-                f"the base is first trained on the majority's labels for {self._majority_epochs} epochs "
+                f"the base is first trained on the majority's labels for {self.num_majority_epochs} epochs "
                 "(majority_epochs=0 leaves them out)"
             )
         return None
 
-    def _at_start(self) -> bool:
+    def is_at_start(self) -> bool:
         """Whether every annotator's weights are what they were made as."""
         kernel = None if self.kernel is None else ops.all(self.kernel == self._identity(self.kernel.shape))
         bias = None if self.bias is None else ops.all(self.bias == 0)

@@ -7,13 +7,7 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.layers.expectation import (
-    ExpectationStep,
-    ExpectedLogLikelihood,
-    annotation_columns,
-    expected_counts,
-    vote_shares,
-)
+from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT
 
 __all__ = ["DeepEM"]
@@ -82,39 +76,6 @@ class DeepEM(ConfusionMatrices):
     def default_loss(self) -> keras.losses.Loss:
         """The M-step's."""
         return ExpectedLogLikelihood()
-
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """EM; see `CrowdLayer.fit`. The history holds `log_likelihood`, of all labels before the round, in nats."""
-        columns = annotation_columns(data)
-        cells = data.num_tasks * (data.num_tokens or 1)
-        posteriors = vote_shares(columns[0], columns[2], cells, self._num_classes or 1)
-        if data.num_tokens:
-            posteriors = posteriors.reshape(data.num_tasks, data.num_tokens, -1)
-        step = self._rounds(model, data, columns, posteriors, batch_size=batch_size, seed=seed, shuffle=shuffle)
-        callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
-        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
-        return model.fit_batches(batches, callbacks=callbacks, **kwargs)
-
-    def _rounds(
-        self,
-        model: Any,
-        data: Any,
-        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
-        posteriors: np.ndarray,
-        *,
-        batch_size: int,
-        seed: int,
-        shuffle: bool,
-    ) -> ExpectationStep:
-        """What happens between epochs; `columns` are those of `annotation_columns`."""
-
-        def maximise(posteriors: np.ndarray) -> None:
-            rows = posteriors.reshape(-1, posteriors.shape[-1])
-            self.update(expected_counts(rows, *columns, self.num_annotators))
-
-        return ExpectationStep(data, posteriors, every=self.epochs_per_round, after=maximise)
 
     def update(self, counts: np.ndarray) -> None:
         """The M-step of the matrices.

@@ -1,6 +1,5 @@
 """Doctor Net: one softmax head an annotator, and the mean of all heads as the truth."""
 
-import copy
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,8 +9,6 @@ from keras import ops
 
 from crowdzoo.constraints import Choice
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.expectation import annotation_columns
-from crowdzoo.layers.phases import compiled_with, joined
 from crowdzoo.layers.ranges import BATCH, CLASSES, FLAG, PHASE
 
 __all__ = ["DoctorNet", "VoteShareCrossentropy"]
@@ -267,41 +264,17 @@ class DoctorNet(CrowdLayer):
         """
         return self.log_confusions(None)
 
-    # === How a model is trained ===
+    # === For the recipe ===
 
-    def fit(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        batch_size: int,
-        seed: int,
-        shuffle: bool = True,
-        epochs: int = 1,
-        initial_epoch: int = 0,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains the heads, then, where they are wanted, the weights; see `CrowdLayer.fit`.
+    weight_inputs: ClassVar[tuple[str, ...]] = ("annotators",)  # of the second phase
 
-        Epochs of the second phase go on counting where the first ended, also where a callback ended it early. It gets
-        copies of the callbacks as they were before the first, for which no loss of the first is the best so far.
-        """
-        labelled = np.bincount(annotation_columns(data)[1], minlength=self.num_annotators) > 0
-        self.seen.assign(np.maximum(ops.convert_to_numpy(self.seen), labelled.astype("float32")))
-        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        # Copied before the first phase: a callback may change the learning rate in it, and remembers its best loss.
-        optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
-        callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
-        history = super().fit(model, data, **order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)
-        if not self.weighted:
-            return history
-        start = initial_epoch + len(history.epoch)
-        more = epochs - initial_epoch if self.weight_epochs is None else self.weight_epochs
-        weights_alone = {"frozen": (model.base, self.kernel, self.bias), "trained": (self.log_weight,)}
-        with compiled_with(model, **weights_alone, optimizer=optimizer, loss=VoteShareCrossentropy()):
-            settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
-            second = super().fit(model, data, **order, **settings)
-        return joined(model, history, second)
+    def weight_loss(self) -> keras.losses.Loss:
+        """The loss of the second phase."""
+        return VoteShareCrossentropy()
+
+    def count_labels(self, counts: np.ndarray) -> None:
+        """Notes whose heads are trained: `counts` are the annotators' labels, int `[R]`."""
+        self.seen.assign(np.maximum(ops.convert_to_numpy(self.seen), (counts > 0).astype("float32")))
 
     # === Keras and helpers ===
 

@@ -1,4 +1,4 @@
-"""LIA: how an annotator errs hangs on the annotator's competence and on the task's difficulty, both learnt."""
+"""LIA: how an annotator errs depends on the annotator's competence and on the task's difficulty, both learnt."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,8 +11,6 @@ from keras import ops
 from crowdzoo.constraints import Choice
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.expectation import ExpectationStep, ExpectedLogLikelihood, annotation_columns, vote_shares
-from crowdzoo.layers.phases import compiled_with, joined
 from crowdzoo.layers.ranges import EPOCHS, PHASE, STRENGTH, UNITS, hidden_units
 
 __all__ = ["LIA"]
@@ -216,7 +214,7 @@ class LIA(CrowdLayer):
         """
         self._check_built()
         if features is None:
-            raise ValueError("LIA: features are needed, what an annotator says hangs on the task")
+            raise ValueError("LIA: features are needed, what an annotator says depends on the task")
         cells = _through(self._difficulty, ops.cast(features, self._computing_dtype()))
         return ops.reshape(cells, (-1, *self._tensor))
 
@@ -302,67 +300,13 @@ class LIA(CrowdLayer):
 
     # === Training ===
 
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """EM, then the marginal likelihood; see the class, and `CrowdLayer.fit` for the arguments.
-
-        The model's loss and metrics are taken down for EM and put back, so they must be registered with Keras.
-        """
-        first, epochs = kwargs.pop("initial_epoch", 0), kwargs.pop("epochs", 1)
-        validation_data, callbacks = kwargs.pop("validation_data", None), kwargs.pop("callbacks", None) or []
-        tasks, annotators, labels = annotation_columns(data)
-        if self.ridge:
-            self._weigh_penalties(tasks, annotators)
-
-        posteriors = vote_shares(tasks, labels, data.num_tasks, self._tensor[0])
-        e_step = ExpectationStep(data, posteriors, every=self.epochs_per_round)
-        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"), targets=posteriors)
-        # none, not None: that would keep the metrics there are
-        no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
-        with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
-            history = model.fit_batches(
-                batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
-            )
-            stopped = model.stop_training
-        if self.marginal_epochs and not stopped:
-            more = model.fit_batches(
-                data.batches(batch_size, seed, shuffle=shuffle),
-                initial_epoch=epochs,
-                epochs=epochs + self.marginal_epochs,
-                validation_data=validation_data,
-                callbacks=callbacks,
-                **kwargs,
-            )
-            history = joined(model, history, more)
-        self._keep_typical_tasks(model, data, batch_size)
-        return history
-
-    def _weigh_penalties(self, tasks: np.ndarray, annotators: np.ndarray) -> None:
+    def weigh_penalties(self, tasks: np.ndarray, annotators: np.ndarray) -> None:
         """Weights of the ridge for the annotations at hand, int `[A]` each: alpha / (labels of r) [R], and beta."""
         counts = np.bincount(annotators, minlength=self.num_annotators)
         alpha = self.ridge * int(np.prod(self._tensor[1:])) ** 2
         beta = alpha * counts[counts > 0].mean() / (len(tasks) / len(np.unique(tasks)))
         self.competence_penalty.assign(alpha / np.maximum(counts, 1))
         self.difficulty_penalty.assign(beta)
-
-    def _keep_typical_tasks(self, model: Any, data: Any, batch_size: int) -> None:
-        """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty."""
-        posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
-        posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class that no task has gets any tasks
-        steps = (np.arange(NUM_TYPICAL) + 0.5) / NUM_TYPICAL
-        # systematic sampling: [typical, K] task numbers
-        chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)
-        found = np.zeros(self.typical_difficulties.shape, "float32")
-        for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
-            place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
-            here = np.array([[task in place for task in row] for row in chosen.tolist()])
-            if here.any():
-                features = model.features_of(x["instances"])
-                difficulties = ops.convert_to_numpy(self.difficulties(features))
-                row, truth = np.nonzero(here)
-                found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
-        self.typical_difficulties.assign(found)
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""

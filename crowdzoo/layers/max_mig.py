@@ -8,7 +8,6 @@ from keras import ops
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.layers.expectation import annotation_columns, expected_counts, vote_shares
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
 from crowdzoo.losses import MaskedCrowdCrossentropy, _MaskedMean
 
@@ -144,16 +143,6 @@ class MaxMIG(ConfusionMatrices):
     def default_loss(self) -> keras.losses.Loss:
         """Minus the mutual information gain."""
         return MutualInformationGain()
-
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """Starts from the votes, then descends; see `CrowdLayer.fit`."""
-        tasks, annotators, labels = annotation_columns(data)
-        shares = vote_shares(tasks, labels, data.num_tasks, self._num_classes or 1)
-        self.start_from(shares, expected_counts(shares, tasks, annotators, labels, self.num_annotators))
-        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"))
-        return model.fit_batches(batches, **kwargs)
 
     def start_from(self, shares: np.ndarray, counts: np.ndarray) -> None:
         """Sets the matrices and the prior.

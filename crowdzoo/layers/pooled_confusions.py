@@ -8,7 +8,6 @@ from keras import ops
 
 from crowdzoo.constraints import Choice
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.ranges import DIAGONAL, FLAG, STRENGTH, UNITS
 from crowdzoo.layers.rows import take_rows
 
@@ -228,14 +227,6 @@ class PooledConfusions(CrowdLayer):
                 f"PooledConfusions: counts must have shape [{self.num_annotators}], got {np.shape(counts)}"
             )
         self.counts.assign(np.asarray(counts, "float32"))
-
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """Counts the labels, then trains; see `CrowdLayer.fit`."""
-        annotators = annotation_columns(data)[1]
-        self.set_counts(np.bincount(annotators, minlength=self.num_annotators))
-        return super().fit(model, data, batch_size=batch_size, seed=seed, shuffle=shuffle, **kwargs)
 
     def annotator_accuracies(self) -> np.ndarray:
         """What stands for `a_r(k)`: float64 `[R, K]`; for the low-rank form errors may be right by chance besides.

@@ -2,18 +2,20 @@
 
 from typing import Any
 
-from crowdzoo.constraints import Flag, Number
+from crowdzoo.constraints import Choice, Flag, Number
 from crowdzoo.errors import ConfigError, short_repr
 
 __all__ = [
     "ANNOTATORS",
     "BATCH",
     "CLASSES",
+    "DENOMINATOR",
     "DIAGONAL",
     "DROPOUT",
     "EPOCHS",
     "FLAG",
     "LEARNING_RATE",
+    "MARGIN",
     "PHASE",
     "PSEUDO_COUNT",
     "SCALE",
@@ -38,6 +40,8 @@ LEARNING_RATE = Number(0, 1e3, above=True)
 DROPOUT = Number(0, 1, below=True)
 SEED = Number(0, 2**32 - 1, whole=True)  # what keras.utils.set_random_seed takes
 FLAG = Flag()
+MARGIN = Choice(("top-2", "pleiss"))  # of AUM
+DENOMINATOR = Choice(("trust", "redundancy"))  # of WAUM
 
 
 def hidden_units(where: str, hidden: Any) -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """Doctor Net for ratings: one linear head an annotator, and the weighted mean of all heads as the truth."""
 
-import copy
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,9 +9,7 @@ from keras import ops
 
 from crowdzoo.constraints import Choice
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.expectation import annotation_columns
 from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.phases import compiled_with, joined
 from crowdzoo.layers.ranges import PHASE
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
@@ -233,40 +230,15 @@ class RatingDoctorNet(CrowdLayer):
         """Squared error of the heads' answers."""
         return RatingSquaredError(self.unit)
 
-    def fit(
-        self,
-        model: Any,
-        data: Any,
-        *,
-        batch_size: int,
-        seed: int,
-        shuffle: bool = True,
-        epochs: int = 1,
-        initial_epoch: int = 0,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Trains the heads, then, where they are wanted, the weights; see `CrowdLayer.fit`.
+    weight_inputs: ClassVar[tuple[str, ...]] = ("annotators", "labels")  # of the second phase
 
-        Epochs of the second phase go on counting where the first ended. It gets copies of the callbacks as they were
-        before the first, and no validation data, whose loss would mean something else there.
-        """
-        number = np.bincount(annotation_columns(data)[1], minlength=self.num_annotators)
-        self.seen.assign(ops.convert_to_numpy(self.seen) + number.astype("float32"))
-        order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
-        optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
-        callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
-        history = super().fit(model, data, **order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)
-        if self.weighting != "learned":
-            return history
-        start = initial_epoch + len(history.epoch)
-        more = epochs - initial_epoch if self.weight_epochs is None else self.weight_epochs
-        settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
-        settings.pop("validation_data", None)
-        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=("annotators", "labels"))
-        weights_alone = {"frozen": (model.base, self.kernel, self.bias), "trained": (self.log_weight,)}
-        with compiled_with(model, **weights_alone, optimizer=optimizer, loss=MeanRatingError(self.unit)):
-            second = model.fit_batches(batches, **settings)
-        return joined(model, history, second)
+    def weight_loss(self) -> keras.losses.Loss:
+        """The loss of the second phase."""
+        return MeanRatingError(self.unit)
+
+    def count_labels(self, counts: np.ndarray) -> None:
+        """Adds to the ratings that each annotator gave in training, int `[R]`."""
+        self.seen.assign(ops.convert_to_numpy(self.seen) + counts.astype("float32"))
 
     # === Keras and helpers ===
 

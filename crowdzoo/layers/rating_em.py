@@ -7,9 +7,7 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.expectation import ExpectationStep, annotation_columns
 from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.layers.ranges import EPOCHS, FLAG, PHASE, PSEUDO_COUNT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
@@ -193,67 +191,54 @@ class RatingEM(CrowdLayer):
         """The M-step's of the base; in validation the squared error of the answers."""
         return RatingSquaredError(self.unit)
 
-    def fit(
-        self, model: Any, data: Any, *, batch_size: int, seed: int, shuffle: bool = True, **kwargs: Any
-    ) -> keras.callbacks.History:
-        """EM; see `CrowdLayer.fit`.
+    def start_from(self, num_tasks: int, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray) -> np.ndarray:
+        """Rounds without a network: it says the mean of the corrected ratings of every task.
 
-        The history holds `log_likelihood`, of all ratings before the round given the network, in nats of
-        standardised ratings.
+        Args:
+            num_tasks: N.
+            tasks: int `[A]`.
+            annotators: int `[A]`.
+            ratings: `[A]`, in the labels' unit.
+
+        Returns:
+            The network's first targets, float32 `[N, 1]`, in the labels' unit.
         """
-        columns = annotation_columns(data)
-        standardized = (*columns[:2], self._standardized(columns[2]))
-        targets = np.zeros((data.num_tasks, 1), "float32")
-        self._start(targets, standardized)
-
-        def e_step() -> tuple[np.ndarray, float]:
-            found = np.zeros(data.num_tasks)
-            for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",)):
-                rows = np.asarray(x["tasks"])
-                found[rows] = answers_of_batch(model, x["instances"], len(rows))[:, 0]
-            likelihood = self._round(self._standardized(found), targets, standardized)
-            return targets, likelihood
-
-        step = ExpectationStep(data, targets, every=self.epochs_per_round, e_step=e_step)
-        callbacks = [step, *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
-        batches = data.batches(batch_size, seed, shuffle=shuffle, inputs=(), targets=targets)
-        return model.fit_batches(batches, callbacks=callbacks, **kwargs)
-
-    def _start(self, targets: np.ndarray, columns: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-        """Rounds without a network: it says the mean of the corrected ratings of every task."""
-        number = np.bincount(columns[1], minlength=self.num_annotators)
-        estimates = np.zeros(len(targets))
         self.precision.assign(np.ones(self.num_annotators))
         self.variance.assign(1.0)
         self.bias_variance.assign(BIAS_VARIANCE)
         self.bias.assign(np.zeros(self.num_annotators))
-        rated = np.bincount(columns[0], minlength=len(targets)) > 0
+        estimates = np.zeros(num_tasks)
+        rated = np.bincount(tasks, minlength=num_tasks) > 0
+        standardized = self._standardized(ratings)
         for _ in range(self.start_rounds):
-            self._round(estimates, targets, columns, number)
+            targets, _ = self._round(estimates, tasks, annotators, standardized)
             estimates[:] = self._standardized(targets[rated, 0].astype("float64")).mean()
+        return targets
 
-    def _round(
-        self,
-        estimates: np.ndarray,
-        targets: np.ndarray,
-        columns: tuple[np.ndarray, np.ndarray, np.ndarray],
-        number: np.ndarray | None = None,
-    ) -> float:
-        """E-step and the closed-form M-step; the targets are changed in place.
+    def update(
+        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """E-step and the M-step of the annotators.
 
         Args:
-            estimates: of the network, `[N]`, standardised.
-            targets: `[N, 1]`, in the labels' unit.
-            columns: tasks, annotators and standardised ratings, `[A]` each.
-            number: ratings per annotator, or None.
+            estimates: of the network, `[N]`, in the labels' unit.
+            tasks: int `[A]`.
+            annotators: int `[A]`.
+            ratings: `[A]`, in the labels' unit.
 
         Returns:
-            Log-likelihood of the ratings before the M-step, in nats.
+            The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
+            before the M-step, in nats of standardised ratings.
         """
-        tasks, annotators, ratings = columns
-        number = np.bincount(annotators, minlength=self.num_annotators) if number is None else number
+        return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings))
+
+    def _round(
+        self, estimates: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, ratings: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """See `update`; here estimates and ratings are standardised."""
+        number = np.bincount(annotators, minlength=self.num_annotators)
         bias, precision, variance = self._numbers()
-        means, variances, likelihood = posterior(estimates, variance, *columns, bias, precision)
+        means, variances, likelihood = posterior(estimates, variance, tasks, annotators, ratings, bias, precision)
         errors = ratings - means[tasks]
         spread = np.zeros(self.num_annotators)
         if self.has_bias:
@@ -273,8 +258,7 @@ class RatingEM(CrowdLayer):
         self.bias.assign(bias)
         self.precision.assign(precision)
         self.variance.assign(max(variance, SMALLEST_VARIANCE))
-        targets[:, 0] = self.center + self.unit * means
-        return likelihood
+        return (self.center + self.unit * means[:, None]).astype("float32"), likelihood
 
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Biases `[R]`, precisions `[R]` and the variance of the truth, standardised."""

@@ -11,7 +11,6 @@ from keras import ops
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.phases import answers_of_batch
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
@@ -19,8 +18,10 @@ from crowdzoo.optimizers.lazy_adam import LazyAdam
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.data import ArrayData, TrainingData, split_row
+from crowdzoo.training.expectation import e_step
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
+from crowdzoo.training.recipes import recipe_of
 
 __all__ = ["CrowdModel"]
 
@@ -336,7 +337,7 @@ class CrowdModel(keras.Model):
         }  # fmt: skip
         if self.crowd is not None and isinstance(data, TrainingData):
             with self.crowd.being_fitted():
-                return self.crowd.fit(self, data, **order, **arguments)
+                return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
         batches = _target_batches(data, **order) if isinstance(data, tuple) else data
@@ -475,19 +476,8 @@ class CrowdModel(keras.Model):
             labelled; and the log-likelihood of all labels `sum_i log sum_k p_i(k) prod_r P(r says y_ir | truth k)`, in
             nats.
         """
-        rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
-        posteriors, likelihood = np.zeros((*rows, self._crowd().num_classes or 1), "float32"), 0.0
-        for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
-            parts = answers_of_batch(self, x, len(x["tasks"])).astype("float64")
-            joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
-            top = joint.max(axis=-1, keepdims=True)
-            odds = np.exp(joint - top)
-            total = odds.sum(axis=-1, keepdims=True)
-            labelled = (np.asarray(x["labels"]) >= 0).any(axis=-1)
-            place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
-            posteriors[place] = odds / total * labelled[..., None]
-            likelihood += float((top + np.log(total))[labelled].sum())
-        return posteriors, likelihood
+        self._crowd()
+        return e_step(self, data, batch_size)
 
     def _evaluated(
         self, x: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None, line: str, **order: Any

@@ -1,38 +1,35 @@
-"""Agreement and data quality of annotations: how far to trust the crowd, which tasks and whom to look at."""
+"""Agreement and data quality of annotations: how far to trust the crowd, which tasks and annotators to look at.
 
-from crowdzoo.quality.annotators import annotator_table
-from crowdzoo.quality.aum import Waum, area_under_margin, waum
-from crowdzoo.quality.kappa import cohen_kappa, cohen_kappas, fleiss_kappa, raw_agreement
-from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
-from crowdzoo.quality.next_annotation import NextAnnotations, information_gain, next_annotations
-from crowdzoo.quality.report import QualityReport, quality_report
-from crowdzoo.quality.spam_free import spam_free_dawid_skene
-from crowdzoo.quality.spammers import spammer_scores
-from crowdzoo.quality.spread import Redundancy, Spread, gini, redundancy
-from crowdzoo.quality.tasks import task_table
+Names load when first used.
+"""
 
-__all__ = [
-    "Alpha",
-    "NextAnnotations",
-    "QualityReport",
-    "Redundancy",
-    "Spread",
-    "Waum",
-    "annotator_table",
-    "area_under_margin",
-    "cohen_kappa",
-    "cohen_kappas",
-    "coincidence_matrix",
-    "fleiss_kappa",
-    "gini",
-    "information_gain",
-    "krippendorff_alpha",
-    "next_annotations",
-    "quality_report",
-    "raw_agreement",
-    "redundancy",
-    "spam_free_dawid_skene",
-    "spammer_scores",
-    "task_table",
-    "waum",
-]
+from crowdzoo.lazy_names import lazy_names
+
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "Alpha": "crowdzoo.quality.krippendorff",
+        "NextAnnotations": "crowdzoo.quality.next_annotation",
+        "QualityReport": "crowdzoo.quality.report",
+        "Redundancy": "crowdzoo.quality.spread",
+        "Spread": "crowdzoo.quality.spread",
+        "Waum": "crowdzoo.quality.aum",
+        "annotator_table": "crowdzoo.quality.annotators",
+        "area_under_margin": "crowdzoo.quality.aum",
+        "cohen_kappa": "crowdzoo.quality.kappa",
+        "cohen_kappas": "crowdzoo.quality.kappa",
+        "coincidence_matrix": "crowdzoo.quality.krippendorff",
+        "fleiss_kappa": "crowdzoo.quality.kappa",
+        "gini": "crowdzoo.quality.spread",
+        "information_gain": "crowdzoo.quality.next_annotation",
+        "krippendorff_alpha": "crowdzoo.quality.krippendorff",
+        "next_annotations": "crowdzoo.quality.next_annotation",
+        "quality_report": "crowdzoo.quality.report",
+        "raw_agreement": "crowdzoo.quality.kappa",
+        "redundancy": "crowdzoo.quality.spread",
+        "spam_free_dawid_skene": "crowdzoo.quality.spam_free",
+        "spammer_scores": "crowdzoo.quality.spammers",
+        "task_table": "crowdzoo.quality.tasks",
+        "waum": "crowdzoo.models.waum",
+    },
+)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
-from crowdzoo.constraints import Choice, Number, checked
+from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.layers.ranges import DENOMINATOR, MARGIN
 from crowdzoo.quality.columns import defined, name_column
 
 if TYPE_CHECKING:
@@ -21,24 +19,18 @@ if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
-    "DENOMINATORS",
-    "MARGINS",
     "Waum",
     "area_under_margin",
     "label_margins",
     "label_trust",
     "trusted_votes",
-    "waum",
     "weighted_margins",
 ]
-
-MARGINS = ("top-2", "pleiss")
-DENOMINATORS = ("trust", "redundancy")
 
 # === The measures, on arrays ===
 
 
-@checked(margin=Choice(MARGINS))
+@checked(margin=MARGIN)
 def label_margins(
     scores: ArrayLike, labels: ArrayLike, tasks: ArrayLike | None = None, margin: str = "top-2"
 ) -> NDArray[np.float64]:
@@ -61,7 +53,7 @@ def label_margins(
     Source:
         "pleiss": G. Pleiss et al.: Identifying Mislabeled Data using the Area Under the Margin Ranking. NeurIPS 2020,
         equation 1. "top-2": F. Yang, S. Koyejo: On the Consistency of Top-k Surrogate Losses. ICML 2020, as used by
-        T. Lefort et al. (see `waum`).
+        T. Lefort et al. (see `crowdzoo.quality.waum`).
     """
     scores, labels = np.asarray(scores), np.asarray(labels)
     if scores.ndim != 2 or scores.shape[1] < 2:
@@ -118,7 +110,7 @@ def label_trust(
         annotators: int [A].
 
     Source:
-        See `waum`; section 3.
+        See `crowdzoo.quality.waum`; section 3.
     """
     skills = np.diagonal(confusions, axis1=1, axis2=2)
     found = np.zeros(len(tasks))
@@ -127,7 +119,7 @@ def label_trust(
     return found
 
 
-@checked(denominator=Choice(DENOMINATORS))
+@checked(denominator=DENOMINATOR)
 def weighted_margins(
     aum: NDArray[Any], trust: NDArray[Any], tasks: NDArray[Any], num_tasks: int, denominator: str = "trust"
 ) -> NDArray[np.float64]:
@@ -144,8 +136,8 @@ def weighted_margins(
         denominator: "trust" (WAUM's paper and code) or "redundancy" (the text of peerannot's paper).
 
     Source:
-        See `waum`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for crowdsourced image
-        datasets with Python. Computo, 2024.
+        See `crowdzoo.quality.waum`; definition 3.1. "redundancy": T. Lefort et al.: Peerannot: classification for
+        crowdsourced image datasets with Python. Computo, 2024.
     """
     counts = np.bincount(tasks, minlength=num_tasks)
     weight = np.bincount(tasks, trust, num_tasks)
@@ -174,7 +166,7 @@ def trusted_votes(
         num_tasks: N.
 
     Source:
-        See `waum`; the soft labels that the paper trains on after pruning.
+        See `crowdzoo.quality.waum`; the soft labels that the paper trains on after pruning.
     """
     num_classes = confusions.shape[1]
     cells = np.asarray(tasks, np.int64) * num_classes + labels
@@ -271,112 +263,3 @@ class Waum:
                 "trust": defined(np.bincount(tasks, self.trust, num_tasks) / divisor, some),
             }
         )
-
-
-# === From a network ===
-
-
-@checked(epochs=Number(1, whole=True), margin=Choice(MARGINS), denominator=Choice(DENOMINATORS))
-def waum(
-    make_base: Callable[[], Any],
-    x: Any,
-    annotations: Annotations,
-    *,
-    tasks: Any = None,
-    epochs: int = 50,
-    batch_size: int = 32,
-    optimizer: Any = None,
-    margin: str = "top-2",
-    denominator: str = "trust",
-    smoothing: float = 0.01,
-    per_annotator: bool = False,
-    seed: int = 0,
-    verbose: Any = 0,
-) -> Waum:
-    """Ranks tasks by how ambiguous they are to a network that learns from everybody's labels.
-
-    A network is trained on the labels; after every epoch its class probabilities are taken **in evaluation mode** (the
-    authors take them as training goes, with dropout and batch statistics). With sigma the probabilities,
-
-        AUM_ir   = mean over epochs of  margin of y_ir in sigma(x_i)
-        s_r(x_i) = sum_k pi[r, k, k] sigma_k(x_i)                      at the last epoch, pi of Dawid-Skene
-        WAUM_i   = sum_r s_r(x_i) AUM_ir / sum_r s_r(x_i)
-
-    Memory is that of the annotations and of [N, K] probabilities, whatever the number of epochs.
-
-    Args:
-        make_base: makes a Keras model from instances to class probabilities `[B, K]`; called once, after
-            `keras.utils.set_random_seed(seed)`.
-        x: instances `[N, ...]`, or what else `CrowdModel.fit` takes as x.
-        annotations: kind classification, K classes.
-        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        epochs: of the training.
-        batch_size: tasks in a batch.
-        optimizer: a Keras optimizer or its name; None is Adam at 0.001.
-        margin: "top-2" or "pleiss", see `label_margins`.
-        denominator: "trust" or "redundancy", see `weighted_margins`.
-        smoothing: pseudo-count of every cell in Dawid-Skene's matrices.
-        per_annotator: False ("stacked") trains one network on all labels. True trains one for each annotator, on
-            their labels alone and from the same first weights, and judges their labels by it: slow, and only sensible
-            where few annotators labelled much.
-        seed: of weights, dropout and the order of the tasks.
-        verbose: Keras' verbosity.
-
-    Returns:
-        WAUM of every row of x, AUM and trust of every annotation.
-
-    Raises:
-        ConfigError: a setting that is out of range.
-        DataError: annotations of another kind, or a base that does not fit them; or nothing says which row is which
-            task.
-
-    Source:
-        T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
-        Areas Under the Margin. TMLR 2024.
-    """
-    import keras
-
-    from crowdzoo.layers.waum import WAUM, TrainingStart, record_margins
-    from crowdzoo.models.crowd_model import CrowdModel
-    from crowdzoo.training.data import ArrayData
-    from crowdzoo.training.pair_rows import pair_rows
-
-    check_classification(annotations, "WAUM")
-    x, annotations = pair_rows(x, annotations, tasks, line="waum(make_base, x, annotations, tasks={})")
-    confusions: Any = DawidSkene(prior=smoothing, diagonal=0.0).fit(annotations).confusions
-    keras.utils.set_random_seed(seed)
-    crowd = WAUM(annotations.num_annotators)
-    model = CrowdModel(make_base(), crowd)
-    if not model.built:  # a base that learns its input's shape from the first batch
-        model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
-    if crowd.num_classes != annotations.num_classes:
-        raise DataError(
-            f"The base tells {crowd.num_classes} classes apart, the annotations have {annotations.num_classes}."
-        )
-    model.compile(optimizer)
-    start = TrainingStart(model)
-
-    if per_annotator:
-        order = np.argsort(annotations.annotator_ids, kind="stable")
-        ends = np.cumsum(np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators))
-        groups = [rows for rows in np.split(order, ends[:-1]) if len(rows)]
-    else:
-        groups = [np.arange(len(annotations))]
-    aum, trust = np.zeros(len(annotations)), np.zeros(len(annotations))
-    for rows in groups:
-        theirs = replace(
-            annotations,
-            task_ids=annotations.task_ids[rows],
-            annotator_ids=annotations.annotator_ids[rows],
-            labels=annotations.labels[rows],
-            confidence=None,
-            timestamp=None,
-        )
-        start.restore()
-        recorded = record_margins(
-            model, ArrayData(x, theirs, theirs.tasks), theirs, margin,
-            epochs=epochs, batch_size=batch_size, seed=seed, verbose=verbose,
-        )  # fmt: skip
-        aum[rows] = recorded.aum
-        trust[rows] = label_trust(confusions, recorded.probabilities, theirs.task_ids, theirs.annotator_ids)
-    return Waum.of(annotations, aum, trust, denominator)

@@ -11,6 +11,7 @@ from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import gradients
+from crowdzoo.training import recipes
 
 B, K, R, D = 4, 3, 5, 2
 # annotator 4 labels nothing, annotator 1 once; task 2 nobody labelled; annotator 3 of task 3 gave no label
@@ -241,3 +242,30 @@ def test_posteriors_need_a_crowd_layer():
     base = keras.Sequential([keras.Input((K,)), keras.layers.Identity()])
     with pytest.raises(ValueError, match="there is no crowd layer"):
         CrowdModel(base).posteriors(bottleneck(7), some_labels())
+
+
+def test_a_layer_of_ones_own_is_trained_by_the_recipe_that_is_registered_for_it(monkeypatch):
+    class Mine(ConfusionMatrices):
+        """Counts its labels."""
+
+    class Derived(Mine):
+        """Trained as its parent."""
+
+    monkeypatch.setattr(recipes, "_OWN", {})
+    asked = []
+
+    def recipe(model, data, order, **kwargs):
+        asked.append((model.crowd, data.num_tasks, order, kwargs["epochs"]))
+        return model.fit_batches(data.batches(**order), **kwargs)
+
+    recipes.register_recipe(Mine, recipe)
+    for layer in (Derived(R), ConfusionMatrices(R)):
+        base = keras.Sequential([keras.Input((K,)), keras.layers.Dense(K, activation="softmax")])
+        dense = np.zeros((B, R), "int32")
+        history = CrowdModel(base, layer).fit(
+            bottleneck(), dense, epochs=2, batch_size=3, seed=5, shuffle=False, verbose=0
+        )
+        assert len(history.history["loss"]) == 2
+    ((crowd, *rest),) = asked
+    assert type(crowd) is Derived
+    assert rest == [B, {"batch_size": 3, "seed": 5, "shuffle": False}, 2]

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from crowdzoo.layers.deep_em import DeepEM
-from crowdzoo.layers.expectation import ExpectedLogLikelihood
+from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.tables.annotations import Annotations

@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given, settings
 from keras import ops
 
-from crowdzoo.layers.expectation import (
-    ExpectationStep,
-    ExpectedLogLikelihood,
-    annotation_columns,
-    expected_counts,
-    vote_shares,
-)
+from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.models import ArrayData
 from crowdzoo.testing.strategies import annotations as some_annotations
+from crowdzoo.training.expectation import ExpectationStep, annotation_columns, expected_counts, vote_shares
 
 
 def columns(annotations):

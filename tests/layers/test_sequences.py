@@ -22,7 +22,7 @@ from crowdzoo.layers import (
     UnionNet,
 )
 from crowdzoo.layers.doctor_net import VoteShareCrossentropy
-from crowdzoo.layers.expectation import ExpectedLogLikelihood
+from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.losses import MaskedCrossentropy
 from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.tables.annotations import Annotations

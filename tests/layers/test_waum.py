@@ -10,13 +10,14 @@ from keras import ops
 from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.datasets import simulate_annotations
-from crowdzoo.layers.waum import WAUM, TrainingStart, VotesCrossentropy
+from crowdzoo.layers.waum import WAUM, VotesCrossentropy
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.quality.aum import waum
+from crowdzoo.quality import waum
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
 from crowdzoo.training.data import ArrayData
+from crowdzoo.training.recipes.waum import TrainingStart
 
 K, R = 3, 8
 ARGUMENTS = {

@@ -10,14 +10,13 @@ from crowdzoo import Annotations, ConfigError, DataError
 from crowdzoo.aggregation import DawidSkene
 from crowdzoo.datasets import simulate_annotations
 from crowdzoo.models import FeatureClassifier
-from crowdzoo.quality import task_table
+from crowdzoo.quality import task_table, waum
 from crowdzoo.quality.aum import (
     Waum,
     area_under_margin,
     label_margins,
     label_trust,
     trusted_votes,
-    waum,
     weighted_margins,
 )
 

@@ -1,50 +1,21 @@
-"""EM for layers whose labels have a likelihood: the E-step between epochs, the M-step as Keras trains."""
+"""EM for methods whose labels have a likelihood: the E-step between epochs, the M-step as Keras trains."""
 
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
-from crowdzoo.losses import MaskedCrowdCrossentropy
+from crowdzoo.training.phases import answers_of_batch
 
 __all__ = [
     "ExpectationStep",
-    "ExpectedLogLikelihood",
     "annotation_columns",
+    "e_step",
     "expected_counts",
     "posteriors_given_labels",
     "vote_shares",
 ]
-
-
-@keras.saving.register_keras_serializable(package="crowdzoo")
-class ExpectedLogLikelihood(keras.losses.Loss):
-    """What an M-step minimises: `-1/B sum_i sum_k q_i(k) log p(truth k, labels | x_i)`.
-
-    Validation and `evaluate` compare answers with labels instead: then it is `MaskedCrowdCrossentropy`, the mean of
-    `-log P(label | x)`, which is not comparable with the loss of the training.
-
-    Call arguments:
-        y_true: posteriors q `[B, K]` of the last E-step, rows sum to one (sequences `[B, T, K]`, rows of zeros where
-            nobody labelled); or labels int `[B, M]` (`[B, T, M]`), -1 where there is none.
-        y_pred: log-joints, shaped as the posteriors (`CrowdLayer.log_joint`); or log-probabilities of the labels,
-            `[B, M, K]` (`[B, T, M, K]`).
-
-    Returns:
-        A number a task (of sequences the sum over its tokens), `[B]`, their mean is the loss; for labels their mean.
-    """
-
-    def __init__(self, name: str | None = None, reduction: str = "sum_over_batch_size", dtype: Any = None):
-        super().__init__(name=name, reduction=reduction, dtype=dtype)
-
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        """See the class."""
-        if len(y_true.shape) < len(y_pred.shape):
-            return MaskedCrowdCrossentropy()(y_true, y_pred)
-        costs = -ops.sum(ops.cast(y_true, y_pred.dtype) * y_pred, axis=-1)
-        return costs if len(costs.shape) == 1 else ops.sum(costs, axis=-1)
 
 
 class ExpectationStep(keras.callbacks.Callback):
@@ -99,6 +70,23 @@ class ExpectationStep(keras.callbacks.Callback):
         """Puts the likelihood of the last E-step beside the loss."""
         if logs is not None and np.isfinite(self.log_likelihood):
             logs["log_likelihood"] = self.log_likelihood
+
+
+def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
+    """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
+    rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
+    posteriors, likelihood = np.zeros((*rows, model.crowd.num_classes or 1), "float32"), 0.0
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
+        parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
+        joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
+        top = joint.max(axis=-1, keepdims=True)
+        odds = np.exp(joint - top)
+        total = odds.sum(axis=-1, keepdims=True)
+        labelled = (np.asarray(x["labels"]) >= 0).any(axis=-1)
+        place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
+        posteriors[place] = odds / total * labelled[..., None]
+        likelihood += float((top + np.log(total))[labelled].sum())
+    return posteriors, likelihood
 
 
 def annotation_columns(data: Any, batch_size: int = 4096) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

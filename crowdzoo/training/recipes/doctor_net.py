@@ -1,0 +1,41 @@
+"""The recipe of `DoctorNet` and `RatingDoctorNet`: heads first, then, where they are wanted, the heads' weights."""
+
+import copy
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.training.expectation import annotation_columns
+from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.recipes.descent import descend
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: Any, data: Any, order: dict[str, Any], *, epochs: int = 1, initial_epoch: int = 0, **kwargs: Any
+) -> keras.callbacks.History:
+    """Trains the heads, then, where they are wanted, the weights; see `descend`.
+
+    Epochs of the second phase continue the count of the first, also where a callback ended it early. It gets copies of
+    the callbacks as they were before the first, for which no loss of the first is the best so far. Where its loss takes
+    other inputs than the first phase's (`RatingDoctorNet`), it gets no validation data.
+    """
+    layer = model.crowd
+    layer.count_labels(np.bincount(annotation_columns(data)[1], minlength=layer.num_annotators))
+    # copied before the first phase: a callback may change the learning rate in it, and remembers its best loss
+    optimizer = type(model.optimizer).from_config(model.optimizer.get_config())
+    callbacks = [copy.copy(callback) for callback in keras.tree.flatten(kwargs.get("callbacks") or [])]
+    history = descend(model, data, order, epochs=epochs, initial_epoch=initial_epoch, **kwargs)
+    if layer.log_weight is None:
+        return history
+    start = initial_epoch + len(history.epoch)
+    more = epochs - initial_epoch if layer.weight_epochs is None else layer.weight_epochs
+    settings = {**kwargs, "callbacks": callbacks, "epochs": start + more, "initial_epoch": start}
+    if "labels" in layer.weight_inputs:
+        settings.pop("validation_data", None)
+    weights_alone = {"frozen": (model.base, layer.kernel, layer.bias), "trained": (layer.log_weight,)}
+    with compiled_with(model, **weights_alone, optimizer=optimizer, loss=layer.weight_loss()):
+        second = model.fit_batches(data.batches(**order, inputs=layer.weight_inputs), **settings)
+    return joined(model, history, second)

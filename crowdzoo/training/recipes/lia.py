@@ -1,0 +1,63 @@
+"""The recipe of `LIA`: EM, then the marginal likelihood."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.training.expectation import ExpectationStep, annotation_columns, vote_shares
+from crowdzoo.training.phases import compiled_with, joined
+from crowdzoo.training.recipes.descent import descend
+
+__all__ = ["fit"]
+
+
+def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
+    """EM, then the marginal likelihood; see `crowdzoo.layers.LIA`, and `descend` for the arguments.
+
+    The model's loss and metrics are replaced for EM and restored, so they must be registered with Keras.
+    """
+    layer = model.crowd
+    first, epochs = kwargs.pop("initial_epoch", 0), kwargs.pop("epochs", 1)
+    validation_data, callbacks = kwargs.pop("validation_data", None), kwargs.pop("callbacks", None) or []
+    tasks, annotators, labels = annotation_columns(data)
+    if layer.ridge:
+        layer.weigh_penalties(tasks, annotators)
+
+    posteriors = vote_shares(tasks, labels, data.num_tasks, layer.num_classes)
+    e_step = ExpectationStep(data, posteriors, every=layer.epochs_per_round)
+    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors)
+    # none, not None: that would keep the metrics there are
+    no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
+    with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
+        history = model.fit_batches(
+            batches, initial_epoch=first, epochs=epochs, callbacks=[e_step, *callbacks], **kwargs
+        )
+        stopped = model.stop_training
+    if layer.marginal_epochs and not stopped:
+        phase = {"initial_epoch": epochs, "epochs": epochs + layer.marginal_epochs}
+        more = descend(model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs)
+        history = joined(model, history, more)
+    _keep_typical_tasks(model, data, order["batch_size"])
+    return history
+
+
+def _keep_typical_tasks(model: Any, data: Any, batch_size: int) -> None:
+    """Draws tasks of each class in proportion to the posteriors, and keeps their rows of difficulty in the layer."""
+    typical = model.crowd.typical_difficulties
+    posteriors = model.e_step(data, batch_size=batch_size)[0].astype("float64")
+    posteriors += 1e-9 * posteriors.sum(axis=1, keepdims=True)  # a class that no task has gets any tasks
+    steps = (np.arange(typical.shape[0]) + 0.5) / typical.shape[0]
+    # systematic sampling: [typical, K] task numbers
+    chosen = np.stack([np.searchsorted(total, steps * total[-1]) for total in posteriors.cumsum(axis=0).T], axis=1)
+    found = np.zeros(typical.shape, "float32")
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",)):
+        place = {task: row for row, task in enumerate(np.asarray(x["tasks"]).tolist())}
+        here = np.array([[task in place for task in row] for row in chosen.tolist()])
+        if here.any():
+            difficulties = ops.convert_to_numpy(model.crowd.difficulties(model.features_of(x["instances"])))
+            row, truth = np.nonzero(here)
+            found[row, truth] = difficulties[[place[task] for task in chosen[here].tolist()], truth]
+    typical.assign(found)
