@@ -9,11 +9,11 @@ from keras import ops
 
 from crowdzoo.errors import DataError
 from crowdzoo.layers import CrossFittedEM, DeepEM
-from crowdzoo.layers.cross_fitted_em import _copies_of
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
+from crowdzoo.training.recipes.cross_fitted_em import _copies_of
 
 B, D, K, R = 4, 4, 3, 5
 IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
