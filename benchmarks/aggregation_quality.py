@@ -320,11 +320,7 @@ def render(table: dict) -> str:
     complete = {method: values for method, values in numbers.items() if None not in values}
     rank = dict(zip(complete, ranks(np.array(list(complete.values()))).mean(axis=1), strict=True))
     parts = [
-        HEAD.format(about=", ".join(f"{name} {value}" for name, value in table["about"].items())),
-        _markdown(
-            ["", *sets],
-            [[label, *(f"{row[key]:,}" for row in sets.values())] for label, key in SIZES.items()],
-        ),
+        HEAD,
         ACCURACY.format(sources="\n".join(f"- *{name}*: {text}." for name, text in published["sources"].items())),
         _markdown(["method", "by", *sets, "mean", "mean rank"], list(_accuracies(table, methods, rank))),
         "\n".join(dict.fromkeys(_refusals(table, methods))),
@@ -332,8 +328,6 @@ def render(table: dict) -> str:
         _markdown(["method", "mean difference, points", "sets better / equal / worse"], _paired(table, rank)),
         BRIER,
         _markdown(["method", *sets, "mean"], list(_brier(table, methods))),
-        SECONDS,
-        _markdown(["method", "by", *sets, "sum"], list(_seconds(table, methods))),
         *_thinned(table),
         DAWID_SKENE,
         _markdown(
@@ -343,6 +337,13 @@ def render(table: dict) -> str:
                 for title in next(iter(sets.values()))["variants"]
                 for cells in [[row["variants"][title] for row in sets.values()]]
             ],
+        ),
+        SECONDS,
+        _markdown(["method", "by", *sets, "sum"], list(_seconds(table, methods))),
+        MEASURED.format(about=", ".join(f"{name} {value}" for name, value in table["about"].items())),
+        _markdown(
+            ["", *sets],
+            [[label, *(f"{row[key]:,}" for row in sets.values())] for label, key in SIZES.items()],
         ),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -357,64 +358,80 @@ SIZES = {
 }
 
 HEAD = """\
-# Aggregation, as measured
+# Aggregation methods: results
 
-Made by `python benchmarks/aggregation_quality.py --render` from `benchmarks/results/aggregation_quality.json`; do not
-edit. What to make of it is in [aggregation.md](aggregation.md).
+This page compares the methods of `crowdzoo.aggregation` on nine real crowds. [Which method?](aggregation.md) says which
+one to take for which case.
 
-Every method of `crowdzoo.aggregation.METHODS` with its own settings as they come, on real crowds whose true classes
-are known for some or all tasks. No method sees a true class. ({about}.)
-
-Some settings were chosen with these sets in view, and their figures flatter them by that: the half estimated class
-prior of one-coin, the eight clusters of worker-clustering, the mean messages and ten rounds of kos, Dawid-Skene's prior
-of 0.01. Its diagonal, the prior of ibcc and the estimated class priors of mace and mmce were chosen on generated
-crowds. The settings of glad, ebcc and bwa are their authors', as are the others of mace, mmce and ibcc.
+- Take `dawid-skene` if you do not know better. The few methods with as high a mean do not differ from it by more than
+  noise ([differences](#against-dawid-skene)).
+- Majority vote is several points worse. Methods that learn one number per annotator are in between.
+- With two or three annotations per task a better method is worth several points
+  ([fewer annotations](#fewer-annotations-per-task)).
+- If you use probabilities, for example as labels to train on, choose a method with a low Brier score
+  ([probabilities](#probabilities)).
 """
 
 ACCURACY = """\
 ## Accuracy
 
-Share of the tasks of known class that are answered right, as expected if ties are broken at random. *crowd-kit* is
-crowd-kit's class with its own settings, run here on the same table; the other rows are as published:
+Share of right answers for the tasks whose true class is known, as expected if ties are broken at random. *crowd-kit* is
+crowd-kit's class with its own settings, run here on the same table. The other rows are as published:
 
 {sources}
 
-`*`: stopped by its limit of iterations. The mean is over all sets, and the rank among the methods that answer all.
+`*`: stopped by its limit of iterations. The mean is over all sets, the rank among the methods that answer all sets.
 """
 
 PAIRED = """\
 ## Against {baseline}
 
-Differences of accuracy, averaged over the sets, with the standard error that comes from the choice of tasks (paired:
-both answer the same tasks). Two errors or less are no difference. The choice of sets is a further doubt, which nine of
-them cannot measure: look at the signs as well.
+Difference of the accuracies, averaged over the sets, ± its standard error from the choice of tasks (paired: both answer
+the same tasks). Treat up to two standard errors as no difference. The error does not include the choice of the sets, so
+look at the last column as well.
 """
 
 BRIER = """\
 ## Probabilities
 
-Brier score of the posteriors: squared distance to the truth, averaged over tasks; lower is better, 0 is certain and
-right, 2 is certain and wrong. It says whether probabilities may be taken at their word, as labels to train with.
+Brier score of the posteriors: squared distance to the truth, averaged over tasks. Lower is better; 0 is certain and
+right, 2 is certain and wrong.
 """
 
 SECONDS = """\
 ## Seconds
 
-Of processor time for one fit, ours after a first run that compiles; crowd-kit's with its prediction. Medians of three
-where a run takes less than 5 s. The machine had other work to do, so that small differences mean nothing.
+Processor time of one fit. Ours is measured after a first run that compiles, crowd-kit's includes its prediction. Runs of
+less than 5 s are medians of three. Other jobs were running on the machine, so small differences mean nothing.
 """
 
 FEWER = """\
-## Fewer annotations a task
+## Fewer annotations per task
 
-The sets with ten annotations a task or more, thinned at random to 2, 3, 5 or 10: means of {draws} draws, the same for
-all methods. On *{first}* 9 of 39 annotators are worse than chance (sensitivity and specificity sum to less than 1);
-*the others* are the mean of {others}. The row of mmce was measured with
+Accuracy on the sets with ten annotations per task or more, thinned at random to 2, 3, 5 or 10: means of {draws} draws,
+the same for all methods. On *{first}* the sum of sensitivity and specificity is less than 1 for 9 of 39 annotators, so
+they are worse than chance. *the others* are the mean of {others}. The row of mmce was measured with
 `class_prior="uniform"`, its earlier default.
 """
 
 DAWID_SKENE = """\
 ## Variants of Dawid-Skene
+"""
+
+MEASURED = """\
+## How it was measured
+
+Every method of `crowdzoo.aggregation.METHODS` ran with its default settings on real crowds whose true classes are known
+for some or all tasks. No method sees a true class. Versions:
+{about}.
+
+Some settings were chosen on these sets, so their figures are too favourable: the smoothed class prior of one-coin, the
+eight clusters of worker-clustering, the mean messages and ten rounds of kos, and the prior of 0.01 of Dawid-Skene. The
+diagonal of Dawid-Skene, the prior of ibcc and the learned class priors of mace and mmce were chosen on generated crowds.
+The settings of glad, ebcc and bwa are those of their authors, as are the other settings of mace, mmce and ibcc.
+
+`python benchmarks/aggregation_quality.py --render` makes this page from `benchmarks/results/aggregation_quality.json`;
+do not edit it.
 """
 
 

@@ -335,7 +335,7 @@ def tables(table: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[t
     if "ranking" in table:
         columns = [f"{kind} {share:.0%}" for share in WORST for kind in ("worst", "rest after")]
         yield (
-            f"Music: is the vote right? ({table['ranking']['all tasks']:.3f} over all tasks; bars: {BARS})",
+            f"Music: is the majority vote right? ({table['ranking']['all tasks']:.3f} over all tasks)",
             ("ranked by", *columns, "CPU s", "peak MiB"),
             [
                 (name, *(spread(row[column]) for column in columns), *cost_of(row))
