@@ -360,14 +360,14 @@ SIZES = {
 HEAD = """\
 # Aggregation methods: results
 
-This page compares the methods of `crowdzoo.aggregation` on nine real crowds. [Which method?](aggregation.md) says which
-one to take for which case.
+This page compares the methods of `crowdzoo.aggregation` on nine real crowds. [Which method?](aggregation.md) says
+which one to take for which case.
 
 - Take `dawid-skene` if you do not know better. The few methods with as high a mean do not differ from it by more than
   noise ([differences](#against-dawid-skene)).
 - Majority vote is several points worse. Methods that learn one number per annotator are in between.
-- With two or three annotations per task a better method is worth several points
-  ([fewer annotations](#fewer-annotations-per-task)).
+- With two or three annotations per task a better method is worth several points ([fewer
+  annotations](#fewer-annotations-per-task)).
 - If you use probabilities, for example as labels to train on, choose a method with a low Brier score
   ([probabilities](#probabilities)).
 """
@@ -375,8 +375,8 @@ one to take for which case.
 ACCURACY = """\
 ## Accuracy
 
-Share of right answers for the tasks whose true class is known, as expected if ties are broken at random. *crowd-kit* is
-crowd-kit's class with its own settings, run here on the same table. The other rows are as published:
+Share of right answers for the tasks whose true class is known, as expected if ties are broken at random. *crowd-kit*
+is crowd-kit's class with its own settings, run here on the same table. The other rows are as published:
 
 {sources}
 
@@ -386,9 +386,9 @@ crowd-kit's class with its own settings, run here on the same table. The other r
 PAIRED = """\
 ## Against {baseline}
 
-Difference of the accuracies, averaged over the sets, ± its standard error from the choice of tasks (paired: both answer
-the same tasks). Treat up to two standard errors as no difference. The error does not include the choice of the sets, so
-look at the last column as well.
+Difference of the accuracies, averaged over the sets, ± its standard error from the choice of tasks (paired: both
+answer the same tasks). Treat up to two standard errors as no difference. The error does not include the choice of the
+sets, so look at the last column as well.
 """
 
 BRIER = """\
@@ -401,16 +401,16 @@ right, 2 is certain and wrong.
 SECONDS = """\
 ## Seconds
 
-Processor time of one fit. Ours is measured after a first run that compiles, crowd-kit's includes its prediction. Runs of
-less than 5 s are medians of three. Other jobs were running on the machine, so small differences mean nothing.
+Processor time of one fit. Ours is measured after a first run that compiles, crowd-kit's includes its prediction. Runs
+of less than 5 s are medians of three. Other jobs were running on the machine, so small differences mean nothing.
 """
 
 FEWER = """\
 ## Fewer annotations per task
 
-Accuracy on the sets with ten annotations per task or more, thinned at random to 2, 3, 5 or 10: means of {draws} draws,
-the same for all methods. On *{first}* the sum of sensitivity and specificity is less than 1 for 9 of 39 annotators, so
-they are worse than chance. *the others* are the mean of {others}. The row of mmce was measured with
+Accuracy on the sets with ten annotations per task or more, thinned at random to 2, 3, 5 or 10: means of {draws}
+draws, the same for all methods. On *{first}* the sum of sensitivity and specificity is less than 1 for 9 of 39
+annotators, so they are worse than chance. *the others* are the mean of {others}. The row of mmce was measured with
 `class_prior="uniform"`, its earlier default.
 """
 
@@ -421,17 +421,17 @@ DAWID_SKENE = """\
 MEASURED = """\
 ## How it was measured
 
-Every method of `crowdzoo.aggregation.METHODS` ran with its default settings on real crowds whose true classes are known
-for some or all tasks. No method sees a true class. Versions:
-{about}.
+Every method of `crowdzoo.aggregation.METHODS` ran with its default settings on real crowds whose true classes are
+known for some or all tasks. No method sees a true class. Versions: {about}.
 
-Some settings were chosen on these sets, so their figures are too favourable: the smoothed class prior of one-coin, the
-eight clusters of worker-clustering, the mean messages and ten rounds of kos, and the prior of 0.01 of Dawid-Skene. The
-diagonal of Dawid-Skene, the prior of ibcc and the learned class priors of mace and mmce were chosen on generated crowds.
-The settings of glad, ebcc and bwa are those of their authors, as are the other settings of mace, mmce and ibcc.
+Some settings were chosen on these sets, so their figures are too favourable: the smoothed class prior of one-coin,
+the eight clusters of worker-clustering, the mean messages and ten rounds of kos, and the prior of 0.01 of
+Dawid-Skene. The diagonal of Dawid-Skene, the prior of ibcc and the learned class priors of mace and mmce were chosen
+on generated crowds. The settings of glad, ebcc and bwa are those of their authors, as are the other settings of mace,
+mmce and ibcc.
 
-`python benchmarks/aggregation_quality.py --render` makes this page from `benchmarks/results/aggregation_quality.json`;
-do not edit it.
+`python benchmarks/aggregation_quality.py --render` makes this page from
+`benchmarks/results/aggregation_quality.json`; do not edit it.
 """
 
 

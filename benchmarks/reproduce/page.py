@@ -16,16 +16,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "methods-results.md"
 
 HEAD = """# Deep methods: results
 
-This page has the tables of the deep methods, beside the figures of their papers. [Methods](methods.md) says which method
-to take; these are the main results:
+This page has the tables of the deep methods, beside the figures of their papers. [Methods](methods.md) says which
+method to take; these are the main results:
 
-- **Held-out tasks.** On Music and LabelMe every crowd layer has a higher accuracy than training on majority votes. Deep EM
-  and cross-fitted EM are among the best on both sets. Many differences are within the error, so compare by the column
-  *against DL-MV*.
-- **Many wrong labels.** Where the wrong label is more frequent than the true one (the simulated crowds with strong common
-  noise), no method finds the true classes.
-- **LIA** with a ridge labels tasks about as well as the best aggregation methods if each task has five labels or more.
-  Without a ridge it can be worse than majority vote.
+- **Held-out tasks.** On Music and LabelMe every crowd layer has a higher accuracy than training on majority votes.
+  Deep EM and cross-fitted EM are among the best on both sets. Many differences are within the error, so compare by
+  the column *against DL-MV*.
+- **Many wrong labels.** Where the wrong label is more frequent than the true one (the simulated crowds with strong
+  common noise), no method finds the true classes.
+- **LIA** with a ridge labels tasks about as well as the best aggregation methods if each task has five labels or
+  more. Without a ridge it can be worse than majority vote.
 - **WAUM** finds bad tasks. As a training method it is not better than Dawid-Skene's labels.
 
 How to read the tables:
@@ -35,42 +35,44 @@ How to read the tables:
 | gold | trained on the true labels; the most that the features can give |
 | DL-MV | trained on majority votes |
 | last | accuracy after the last epoch |
-| chosen | accuracy at the epoch that agrees best with the crowd's labels of a held-out tenth of the training tasks; these models train on nine tenths |
-| best (oracle) | the highest accuracy of all epochs on the test tasks. It cannot be known in practice; some papers print it |
+| chosen | accuracy at the epoch that agrees best with the crowd's labels of a held-out tenth of the training tasks |
+| best (oracle) | the highest accuracy of all epochs on the test tasks; unknown in practice, but some papers print it |
 | own tasks | accuracy of the labels that the method infers for the training tasks, from instance and annotations |
 | against DL-MV | difference paired by seed, with a 95 % interval (Student's t) |
 | of the gap | share of the way from DL-MV to gold |
 | paper | the published figure |
 
-Accuracies are in per cent, mean ± standard deviation over seeds. The deviation is large for fifths, because each fifth has
-other tasks. How the figures were measured, and why some differ from the papers, is at the [end](#how-it-was-measured).
+The column *chosen* trains on nine tenths of the tasks. Accuracies are in per cent, mean ± standard deviation over
+seeds. The deviation is large for fifths, because each fifth has other tasks. How the figures were measured, and why
+some differ from the papers, is at the [end](#how-it-was-measured).
 """
 
 TAIL = """## How it was measured
 
-All rows of a table have the same network, optimizer, epochs, seeds and splits. Nothing is chosen by gold. Costs are those
-of one training on a busy two-core machine; memory is the peak of the whole process. Rows of the first part whose crowd
-layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels) were computed before
-a correction of Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
+All rows of a table have the same network, optimizer, epochs, seeds and splits. Nothing is chosen by gold. Costs are
+those of one training on a busy two-core machine; memory is the peak of the whole process. Rows of the first part
+whose crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels) were
+computed before a correction of Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
 
-`benchmarks/reproduce/page.py` writes this page from the saved results, and `make reproduce` prints the same tables. The
-scripts beside it run them anew.
+`benchmarks/reproduce/page.py` writes this page from the saved results, and `make reproduce` prints the same tables.
+The scripts beside it run them anew.
 
-**Music: why the figures are below the paper's.** CoNAL's table 1 (column *paper*) has 84.06 for CoNAL and 81.46 for the
-crowd layer. With the published features, the same network trained on the *true* labels reaches 79. So the paper's figures
-are above what these features can give. The authors' code also validates on the test set.
+**Music: why the figures are below the paper's.** CoNAL's table 1 (column *paper*) has 84.06 for CoNAL and 81.46 for
+the crowd layer. With the published features, the same network trained on the *true* labels reaches 79. So the paper's
+figures are above what these features can give. The authors' code also validates on the test set.
 
-**LabelMe.** The paper uses VGG16 features and 1,188 test photographs, which are not available. Here it is 512 descriptors
-of our own and 250 test photographs, so only the order of the rows can be compared.
+**LabelMe.** The paper uses VGG16 features and 1,188 test photographs, which are not available. Here it is 512
+descriptors of our own and 250 test photographs, so only the order of the rows can be compared.
 
 **CoNAL's simulated crowd.** The paper does not say how far its classes are apart, nor what a noise of strength .7 is.
-Here the best possible classifier has 93 %, and *common* and *own* are the probabilities that an annotation of that kind is
-wrong. Both .3 and .7 are shown for *own*. The paper shows its result as a plot, so there is no number to compare with.
+Here the best possible classifier has 93 %, and *common* and *own* are the probabilities that an annotation of that
+kind is wrong. Both .3 and .7 are shown for *own*. The paper shows its result as a plot, so there is no number to
+compare with.
 
-**Medical relations: why the figures are above the paper's.** The paper's accuracies are 3 to 46 percent on questions of
-yes or no, by a definition that it does not give. Here the answer "no" to everything has 75 (causes) and 53 (treats).
-Sentences and features differ as well, so only the order of the rows can be compared. Most answers are no, so the tables
-have the F1 of yes beside the accuracy.
+**Medical relations: why the figures are above the paper's.** The paper's accuracies are 3 to 46 percent on questions
+of yes or no, by a definition that it does not give. Here the answer "no" to everything has 75 (causes) and 53
+(treats). Sentences and features differ as well, so only the order of the rows can be compared. Most answers are no,
+so the tables have the F1 of yes beside the accuracy.
 """
 
 
