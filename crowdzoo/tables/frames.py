@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import BadRow, DataError
+from crowdzoo.files.text import is_utf8
 from crowdzoo.tables.sources import TableSource, plain_array
 
 __all__ = ["array_source", "frame_source"]
@@ -38,11 +39,12 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any]
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
         elif column in NAMES and not (column == "label" and kind == "regression"):
-            arrays[column], names = _ids(values, column, given.get(column) is not None)
+            ids, names = _ids(values, column, given.get(column) is not None)
+            arrays[column] = _checked_text(ids, column, name)
             if names is not None:
                 objects[column] = names
         else:
-            arrays[column] = _numbers(values, column)
+            arrays[column] = _checked_text(_numbers(values, column), column, name)
     lengths = {column: len(values) for column, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
@@ -95,7 +97,27 @@ def _table(frame: Any) -> pa.Table:
     )
 
 
-def _numbers(values: Any, column: str) -> pa.Array:
+def _checked_text(values: pa.Array | np.ndarray, column: str, name: str) -> pa.Array:
+    """Strings as an Arrow array; an Arrow array as it is.
+
+    Raises:
+        DataError: a string holds half a character.
+    """
+    if isinstance(values, pa.Array):
+        return values
+    try:
+        return pa.array(values, type=pa.large_string())
+    except UnicodeEncodeError:
+        reason = "holds half a character, which UTF-8 cannot write."
+        bad = [
+            BadRow(name, row, column, value, reason)
+            for row, value in enumerate(values.tolist())
+            if value is not None and not is_utf8(value)
+        ]
+        raise DataError(f"{name}: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad) from None
+
+
+def _numbers(values: Any, column: str) -> pa.Array | np.ndarray:
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"'{column}' must have one axis. Received shape: {array.shape}")
@@ -103,12 +125,11 @@ def _numbers(values: Any, column: str) -> pa.Array:
         return pa.array(array.astype("datetime64[us]"))
     if array.dtype.kind in "iufb":
         return pa.array(array.astype(np.float64))
-    texts = [None if _is_missing(value) else str(value) for value in array.tolist()]
-    return pa.array(texts, type=pa.large_string())
+    return np.array([None if _is_missing(value) else str(value) for value in array.tolist()], dtype=object)
 
 
-def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array, np.ndarray | None]:
-    """Ids as int64 or large_string, or as places in an array of objects, which comes second."""
+def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array | np.ndarray, np.ndarray | None]:
+    """Ids as int64, strings (objects [n]) or numbers, or as places in an array of objects, which comes second."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     if not isinstance(values, np.ndarray):
@@ -121,7 +142,7 @@ def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array, np.ndarray | 
     if kind == "i" or (kind == "u" and values.max(initial=0) < 2**63):
         return pa.array(values.astype(np.int64)), None
     if kind == "U":
-        return pa.array(values.astype(object), type=pa.large_string()), None
+        return values.astype(object), None
     if kind == "f" and bool((np.isnan(values) | (np.floor(values) == values)).all()):
         return pa.array(values.astype(np.float64)), None
     values = values.astype(object)
@@ -133,14 +154,14 @@ def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array, np.ndarray | 
         values = values.copy()
         values[missing] = None
     if types <= {str, np.str_}:
-        return pa.array(values, type=pa.large_string()), None
+        return values, None
     if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
         try:
             return pa.array(values, type=pa.int64()), None
         except (OverflowError, pa.ArrowInvalid):
             pass
     if given:
-        return pa.array([None if value is None else str(value) for value in values], type=pa.large_string()), None
+        return np.array([None if value is None else str(value) for value in values], dtype=object), None
     return _places(values, column)
 
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.arrow import open_parquet
 from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.tables.sources import KINDS, ParquetSource
 from crowdzoo.tables.vocabulary import sort_names
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_metadata", "write_parquet"]
 
-KEY = b"crowdzoo.tables.annotations"
+KEY = b"crowdzoo.annotations"
 ROWS = 1 << 20
 
 
@@ -133,6 +134,9 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
     if names.dtype.kind == "i":
         return pa.array(names)
+    half = next((name for name in names.tolist() if isinstance(name, str) and not is_utf8(name)), None)
+    if half is not None:
+        raise DataError(f"{what} holds {half!r}, which is half a character; a file holds UTF-8.")
     other = next((name for name in names.tolist() if not isinstance(name, str)), None)
     if other is not None:
         kind = type(other).__name__

@@ -163,6 +163,10 @@ class CsvSource(TextSource):
         super().__init__(path, kind)
         self.delimiter = delimiter
 
+    def display(self, column: str, value: Any) -> Any:
+        """A value as it stands in the file, where nothing is missing but empty."""
+        return "" if value is None else value
+
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
         end = head.find(b"\n")
         end = len(head) if end < 0 else end

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.files.text import is_utf8
+
 __all__ = ["Vocabulary", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
 
 # what an integer looks like when Python writes it, and always within int64
@@ -237,6 +239,8 @@ def names_array(given: Any, what: str) -> np.ndarray:
         label = str(name)
         if name is None or not label.strip():
             raise ValueError(f"{what} holds an empty name.")
+        if not is_utf8(label):
+            raise ValueError(f"{what} holds {name!r}, which is half a character.")
         if label in seen:
             raise ValueError(f"{what} holds {name!r} twice; names are matched by their text.")
         seen[label] = name

@@ -17,7 +17,7 @@ from target import Target
 
 from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.tables import text_files as _text_files
+from crowdzoo.tables import text_files
 from crowdzoo.tables.annotations import KINDS
 
 COLUMNS = ("task", "annotator", "label", "position", "confidence", "timestamp", "other")
@@ -133,7 +133,7 @@ def parquet(draw, names=COLUMNS):
         known = st.dictionaries(st.sampled_from(["task", "annotator", "label", "x"]), listed)
         about = {"version": 1, "kind": draw(st.sampled_from([*KINDS, "x", 1])), "names": draw(known | VALUES)}
         text = json.dumps(draw(st.just(about) | VALUES))
-        metadata = {b"crowdzoo.tables.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
+        metadata = {b"crowdzoo.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
     table = pa.Table.from_arrays(
         arrays, schema=pa.schema([(n, a.type) for n, a in zip(chosen, arrays, strict=True)], metadata)
     )
@@ -198,8 +198,8 @@ def both_parsers_agree(name):
     def check(given):
         fast = read(name, *given)
         with (
-            mock.patch.object(_text_files.CsvSource, "_fast", return_value=None),
-            mock.patch.object(_text_files.JsonlSource, "_fast", return_value=None),
+            mock.patch.object(text_files.CsvSource, "_fast", return_value=None),
+            mock.patch.object(text_files.JsonlSource, "_fast", return_value=None),
         ):
             slow = read(name, *given)
         assert fast == slow, (fast, slow)

@@ -727,7 +727,7 @@ def test_a_written_file_knows_its_kind():
 
 
 def test_a_file_of_a_later_version_is_refused():
-    metadata = {"crowdzoo.tables.annotations": json.dumps({"version": 2})}
+    metadata = {"crowdzoo.annotations": json.dumps({"version": 2})}
     pq.write_table(pa.table({"task": [1]}).replace_schema_metadata(metadata), "a.parquet")
     assert message_of("a.parquet") == "a.parquet: written by a later crowdzoo (format 2). Update crowdzoo."
 
@@ -755,7 +755,54 @@ def test_drawn_names_are_what_the_strategy_promises(drawn):
     assert all(str(name).strip() == str(name) != "" for name in drawn)
 
 
+@pytest.mark.parametrize("column", ["task", "annotator", "label"])
+@pytest.mark.parametrize("container", [list, np.array, pd.Series], ids=["list", "array", "series"])
+def test_half_a_character_is_no_id(column, container):
+    columns = {"task": ["a", "b"], "annotator": ["c", "d"], "label": ["e", "f"]}
+    columns[column] = [columns[column][0], "\ud800"]
+    columns = {name: container(values) for name, values in columns.items()}
+    with pytest.raises(DataError) as error:
+        Annotations.from_arrays(**columns)
+    assert str(error.value).splitlines()[1:] == [
+        f"  arrays, row 1, column '{column}': '\\ud800' holds half a character, which UTF-8 cannot write."
+    ]
+
+
+def test_half_a_character_in_given_names_is_refused():
+    with pytest.raises(ValueError, match=r"classes holds '\\ud800', which is half a character"):
+        Annotations.from_arrays([1], [1], ["a"], classes=["a", "\ud800"])
+    one = np.zeros(1, np.int64)
+    table = Annotations("classification", one, one, one, np.array(["\ud800"], object), one, one)
+    with pytest.raises(DataError, match=r"tasks holds '\\ud800', which is half a character"):
+        table.to_parquet("a.parquet")
+    assert os.listdir() == []
+
+
 # === What Arrow's parsers and Python's would read differently, or not survive ===
+
+
+@pytest.fixture(params=["fast", "slow"])
+def parser(request, monkeypatch):
+    """Arrow's parser, or Python's alone."""
+    if request.param == "slow":
+        monkeypatch.setattr(_text_files.CsvSource, "_fast", lambda *_: None)
+        monkeypatch.setattr(_text_files.JsonlSource, "_fast", lambda *_: None)
+
+
+def test_an_empty_rating_is_shown_as_it_is_written(parser):
+    write("a.csv", "annotator,label,task,timestamp,position\na,,a,a,a")
+    assert "a.csv, row 2, column 'label': '' is empty." in message_of("a.csv", kind="regression")
+
+
+@pytest.mark.parametrize("key", ["task", "annotator", "label"])
+def test_an_escaped_nul_is_refused_in_each_column_that_counts(parser, key):
+    row = {"task": "a", "annotator": "b", "label": "c", key: "d\0"}
+    write("a.jsonl", json.dumps(row))
+    assert f"a.jsonl, row 1, column '{key}': 'd\\x00' holds a NUL byte." in message_of("a.jsonl")
+    row = {"task": "a", "annotator": "b", "label": "c", "note": "d\0"}
+    write("a.jsonl", json.dumps(row))
+    assert len(Annotations.read("a.jsonl")) == 1
+
 
 ROW = '{"task": "a", "annotator": 1, "label": "x"}'
 
@@ -924,8 +971,8 @@ def test_bytes_that_are_not_utf8_are_named_in_parquet_too():
     ],
 )  # fmt: skip
 def test_a_damaged_footer_is_named(footer):
-    path = parquet_of(metadata={b"crowdzoo.tables.annotations": footer}, task=["a"], annotator=["x"], label=["k"])
-    assert "a.parquet: the footer is damaged: crowdzoo.tables.annotations" in message_of(path)
+    path = parquet_of(metadata={b"crowdzoo.annotations": footer}, task=["a"], annotator=["x"], label=["k"])
+    assert "a.parquet: the footer is damaged: crowdzoo.annotations" in message_of(path)
 
 
 def test_columns_that_stand_twice_are_named():
