@@ -22,7 +22,7 @@ from crowdzoo.components.input_files import INPUT_FILES, own_copies, rename_in_r
 from crowdzoo.components.sequence_examples import read_crowd_sequences, sentence_examples, splits_of
 from crowdzoo.components.signature import BeamComponentParameter, OutputArtifact, Parameter, component
 from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances.instances import Instances, read_instances
+from crowdzoo.instances import TEXTS, VECTORS, Instances, read_instances
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
@@ -84,7 +84,7 @@ def _write_tasks_and_examples(
     """Everything, of labels and ratings."""
     parquet = os.path.join(annotations.uri, ANNOTATIONS_FILE)
     crowd = _read_annotations(options, os.path.join(annotations.uri, REJECTS_FILE))
-    instances = read_instances(options["instances"], texts=options.get("texts", False))
+    instances = read_instances(options["instances"], TEXTS if options.get("texts") else VECTORS)
     sides = _Sides(
         gold=_gold(instances, crowd, options["instances"]),
         split=_splits(instances, options["eval_fraction"], options["seed"]),
@@ -272,7 +272,7 @@ def _write_tasks(instances: Instances, sides: _Sides, crowd: Annotations, path: 
 
 
 def _rows(path: str, sides: _Sides, texts: bool) -> Iterator[tuple[str, tuple[np.ndarray | str, float | None, str]]]:
-    instances = read_instances(path, texts=texts)
+    instances = read_instances(path, TEXTS if texts else VECTORS)
     contents = instances.features if instances.texts is None else instances.texts
     columns = (instances.tasks, contents, sides.gold.tolist(), sides.known, sides.split)
     for task, content, gold, known, split in zip(*columns, strict=True):

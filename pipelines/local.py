@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.commands.process import Terminated
 from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
 from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.error_message import error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
 from crowdzoo.pipelines.run_result import RunResult
+from crowdzoo.process import Terminated
 
 __all__ = ["run"]
 

@@ -1,10 +1,106 @@
-"""Messages of the library in which Python's arguments become options of a command."""
+"""Options that several commands have, and messages of the library in which Python's arguments become options."""
 
 import argparse
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-__all__ = ["as_options", "options_of"]
+from crowdzoo.commands.outputs import Output, is_rejects
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.option_types import path
+
+__all__ = [
+    "LABEL_FORMATS",
+    "MOST",
+    "REJECTS",
+    "add_kinds",
+    "add_outputs",
+    "add_reading",
+    "as_options",
+    "options_of",
+    "reading_options",
+    "settings_of",
+]
+
+LABEL_FORMATS = ".csv, .tsv, .jsonl or .parquet, also .gz"
+MOST = 10**9  # epochs, iterations, lines
+REJECTS = Output("rejects", "--rejects", is_rejects)
+
+
+def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *outputs: Output) -> None:
+    """Has what a command writes checked before it works, and adds --force.
+
+    Args:
+        command: its parser.
+        inputs: names of the arguments that are files to read.
+        outputs: what the command writes.
+    """
+    command.add_argument(
+        "--force", action="store_true", help="replace files, and earlier results of this command, that exist"
+    )
+    command.set_defaults(inputs=inputs, outputs=outputs)
+
+
+def add_reading(command: argparse.ArgumentParser) -> None:
+    """Adds the options of reading annotations."""
+    command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
+    command.add_argument(
+        "--on-bad-rows", choices=("error", "reject"), default="error", help="stop (default), or leave invalid rows out"
+    )
+    command.add_argument("--rejects", type=path, metavar="FILE", help="file for rejected rows, with the reasons")
+    command.add_argument(
+        "--on-duplicate", choices=("error", "first", "last"), default="error",
+        help="a second label by one annotator for one task: stop (default), or keep the first or the last",
+    )  # fmt: skip
+
+
+def add_kinds(command: argparse.ArgumentParser) -> None:
+    """Adds --task, and the options of each kind of label."""
+    command.add_argument("--task", choices=tuple(KINDS), default=next(iter(KINDS)),
+        help="kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
+        "columns under any other ending. regression: ratings, numbers as labels",
+    )  # fmt: skip
+    for kind in KINDS.values():
+        kind.add_arguments(command)
+
+
+def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+    """The options of `kind.read` that a command line has.
+
+    Raises:
+        ConfigError: options that do not go together.
+    """
+    if arguments.rejects and arguments.on_bad_rows == "error":
+        raise ConfigError("--rejects keeps what --on-bad-rows reject leaves out: give both.")
+    found = {name: value for name in kind.reading if (value := getattr(arguments, name, None)) is not None}
+    if arguments.classes:
+        found["classes"] = [name.strip() for name in arguments.classes.split(",")]
+        if len(set(found["classes"])) < len(found["classes"]):
+            raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
+    return found
+
+
+def settings_of(words: Iterable[str]) -> dict[str, Any]:
+    """Settings out of NAME=VALUE; a value is read as JSON where it is that, else as text.
+
+    Raises:
+        ConfigError: no NAME=VALUE.
+    """
+    return dict(map(_setting, words))
+
+
+def _setting(words: str) -> tuple[str, Any]:
+    name, equals, value = words.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"--set takes NAME=VALUE, such as prior=0.1, got {shorten(words)!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+    except RecursionError:
+        raise ConfigError(f"--set {shorten(words)}: the value is nested too deep.") from None
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
+from crowdzoo.kinds import KINDS
 
 __all__ = [
     "Output",
@@ -27,7 +28,6 @@ __all__ = [
 ]
 
 FEW_BYTES = 1 << 12
-PREDICTION_HEADERS = ("task,class,probability", "task,value", "task,start,end,type,text,score")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def is_rejects(path: Path) -> bool:
 
 def is_predictions(path: Path) -> bool:
     """Whether a file begins as what `crowdzoo predict` writes."""
-    return _first_line(path) in PREDICTION_HEADERS
+    return _first_line(path) in {",".join(kind.header) for kind in KINDS.values()}
 
 
 def is_picture(path: Path) -> bool:

@@ -1,12 +1,26 @@
-"""Instances: what was labelled, as feature vectors or texts."""
+"""Instances: what was labelled, as feature vectors, texts or sentences; one file for each kind."""
 
-from crowdzoo.instances.instances import (
-    Instances,
-    holds_texts,
-    read_gold,
-    read_gold_ratings,
-    read_instances,
-    read_text_columns,
-)
+from crowdzoo.instances import Instances, read_inputs, read_instances
+from crowdzoo.instances.gold import read_gold, read_gold_ratings
+from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.sentences import SENTENCES
+from crowdzoo.instances.texts import TEXTS, holds_texts, read_text_columns, read_texts
+from crowdzoo.instances.vectors import VECTORS
 
-__all__ = ["Instances", "holds_texts", "read_gold", "read_gold_ratings", "read_instances", "read_text_columns"]
+__all__ = [
+    "INSTANCE_KINDS",
+    "SENTENCES",
+    "TEXTS",
+    "VECTORS",
+    "InstanceKind",
+    "Instances",
+    "holds_texts",
+    "read_gold",
+    "read_gold_ratings",
+    "read_inputs",
+    "read_instances",
+    "read_text_columns",
+    "read_texts",
+]
+
+INSTANCE_KINDS = (VECTORS, TEXTS, SENTENCES)

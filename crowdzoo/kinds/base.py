@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, InstanceKind
+from crowdzoo.instances import INSTANCE_KINDS, InstanceKind
 from crowdzoo.label_kinds import LabelKind, label_kind
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ Rows = list[tuple[str, str]]
 
 # Options of ratings, and why other kinds refuse them
 RATINGS_ONLY = {
-    "low": "is an end of a scale of ratings; it belongs to --task regression.",
-    "high": "is an end of a scale of ratings; it belongs to --task regression.",
-    "form": "is for a regressor of texts; it belongs to --task regression.",
+    "low": "an end of a scale of ratings belongs to --task regression.",
+    "high": "an end of a scale of ratings belongs to --task regression.",
+    "form": "the form of a regressor of texts belongs to --task regression.",
 }
 
 
@@ -90,6 +90,7 @@ class Kind(ABC):
 
     Attributes:
         name: "classification", "regression" or "sequence", as in files, in configurations and after `--task`.
+        title: what is labelled or given, in messages: "classes", "ratings", "sentences".
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
         needed: those of the inputs that have to be there.
@@ -105,6 +106,7 @@ class Kind(ABC):
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     reading: ClassVar[tuple[str, ...]]
@@ -137,8 +139,9 @@ class Kind(ABC):
             ConfigError: names the option and why it is refused.
         """
         for name, why in self.refused.items():
-            if (value := getattr(arguments, name, None)) not in (None, False):
-                shown = "" if value is True else f" {value}"
+            value = getattr(arguments, name, None)
+            if value is not None and value is not False:
+                shown = "" if value is True else f" {value:g}" if isinstance(value, float) else f" {value}"
                 raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
 
     # === Input ===
@@ -293,13 +296,12 @@ class Kind(ABC):
         return SETTINGS[base]
 
     @abstractmethod
-    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """Reads what a model is trained on.
 
         Args:
             annotations: file.
             instances: file; None for sentences, which are in the file of annotations.
-            gold: file of gold, for sentences.
             **options: any of `reading`.
 
         Raises:

@@ -21,6 +21,7 @@ class Classification(Kind):
     """Labels are classes; models are classifiers of feature vectors."""
 
     name = "classification"
+    title = "classes"
     reading = ("classes", "on_bad_rows", "on_duplicate", "rejects")
     aggregation = "dawid-skene"
     metric = "accuracy"
@@ -39,7 +40,7 @@ class Classification(Kind):
 
     def gold_of(self, crowd: Annotations, path: Path | None) -> np.ndarray | None:
         """Class codes, int64 [N], -1 where the file does not know."""
-        from crowdzoo.instances.instances import read_gold
+        from crowdzoo.instances import read_gold
 
         return None if path is None else read_gold(path, crowd.tasks, _names_of(crowd))
 
@@ -78,9 +79,9 @@ class Classification(Kind):
 
     # === Training ===
 
-    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """See `Kind.training_set`; gold is a column of the instances."""
-        from crowdzoo.instances.instances import read_instances
+        from crowdzoo.instances import read_instances
 
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")

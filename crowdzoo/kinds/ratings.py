@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.instances.instance_kinds import TEXTS, VECTORS
+from crowdzoo.instances import TEXTS, VECTORS
 from crowdzoo.kinds.base import Kind, Rows, TrainingSet, csv_cell
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Ratings(Kind):
     """Labels are numbers on a scale; models are regressors of feature vectors or of texts."""
 
     name = "regression"
+    title = "ratings"
     reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects")
     aggregation = "rating-em"
     metric = "r2"
@@ -52,7 +53,7 @@ class Ratings(Kind):
 
     def gold_of(self, crowd: Annotations, path: Path | None) -> np.ndarray | None:
         """True ratings, float64 [N], NaN where the file does not know."""
-        from crowdzoo.instances.instances import read_gold_ratings
+        from crowdzoo.instances import read_gold_ratings
 
         return None if path is None else read_gold_ratings(path, crowd.tasks)
 
@@ -88,7 +89,7 @@ class Ratings(Kind):
 
     def base_of(self, instances: Path | None) -> str:
         """See `Kind.base_of`; a regressor of texts where the instances are texts."""
-        from crowdzoo.instances.instances import holds_texts
+        from crowdzoo.instances import holds_texts
 
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
@@ -106,15 +107,15 @@ class Ratings(Kind):
             given["hidden"] = hidden[0]
         return super().settings(base, **given)
 
-    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """See `Kind.training_set`; gold is a column of the instances."""
         import numpy as np
 
-        from crowdzoo.instances.instances import read_instances
+        from crowdzoo.instances import read_instances
 
         texts = self.base_of(instances) == TEXTS.bases[self.name]
         assert instances is not None
-        table = read_instances(instances, texts=texts)
+        table = read_instances(instances, TEXTS if texts else VECTORS)
         known = table.gold_ratings(instances)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         x = table.features if table.texts is None else np.array(table.texts, object)

@@ -23,6 +23,7 @@ class Sentences(Kind):
     """Labels are tags of tokens, which mark spans; models are taggers."""
 
     name = "sequence"
+    title = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
     reading = ("gold", "scheme", "classes", "on_bad_tags")
@@ -117,7 +118,7 @@ class Sentences(Kind):
 
     # === Training ===
 
-    def training_set(self, annotations: Path, instances: Path | None, gold: Path | None, **options: Any) -> TrainingSet:
+    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
         import numpy as np
 
@@ -125,16 +126,23 @@ class Sentences(Kind):
 
         if instances is not None:
             raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")
-        crowd = retokenized(self.read(annotations, gold=gold, **options))
-        return TrainingSet(crowd, crowd.tokens, crowd.annotations, np.ones(len(crowd), bool), self.gold_of(crowd, gold))
+        crowd = retokenized(self.read(annotations, **options))
+        return TrainingSet(crowd, crowd.tokens, crowd.annotations, np.ones(len(crowd), bool), self.gold_of(crowd, None))
 
     def train(
         self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None,
         callbacks: Sequence[Any] = (), verbose: Any = 0,
     ) -> tuple[Any, Any]:  # fmt: skip
         """See `Kind.train`."""
+        import keras
+
         from crowdzoo.training.taggers import train_tagger
 
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            # sentences of many lengths are traced often, and TensorFlow warns of that on the terminal
+            tf.get_logger().setLevel("ERROR")
         return train_tagger(
             settings, x, annotations, tasks=annotations.tasks, scheme=crowd.scheme, tag_distribution=targets,
             callbacks=callbacks, verbose=verbose,

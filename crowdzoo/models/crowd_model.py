@@ -282,7 +282,7 @@ class CrowdModel(keras.Model):
 
         Args:
             x: instances `[N, ...]`; or what carries the ids of its rows, `{"instances": x, "tasks": ids}`,
-                `crowdzoo.instances.instances.Instances` or a pandas frame with a column `task`; or
+                `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
                 `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
                 y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of

@@ -96,7 +96,7 @@ def train(
     Args:
         settings: how to train.
         x: features `[N, D]`, or what carries them with the ids of its rows, such as
-            `crowdzoo.instances.instances.read_instances` gives; their mean and variance standardise the base's input.
+            `crowdzoo.instances.read_instances` gives; their mean and variance standardise the base's input.
         annotations: for every method but "aggregated".
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated".

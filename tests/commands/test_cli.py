@@ -128,7 +128,7 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
         (("--method", "majority"), "unknown aggregation method 'majority'"),
         (("--method", "majority-vote", "--max-iter", 3), "unknown setting of majority-vote 'max_iter'"),
         (("--rejects", "r.csv"), "give both"),
-        (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1. Received: 'prior'"),
+        (("--set", "prior"), "--set takes NAME=VALUE, such as prior=0.1, got 'prior'"),
         (("--set", "piror=1"), "unknown setting of dawid-skene 'piror'"),
         (("--set", "prior=many"), "DawidSkene: prior must be a number from 0 to 1e+09, got 'many'"),
         (("--use-gold",), "--use-gold takes the classes of --gold FILE"),

@@ -134,7 +134,7 @@ def test_from_ratings_of_texts_to_predictions_on_texts(reviews, tmp_path, capsys
     ("words", "message"),
     [
         (("--form", "bag"), "form must be one of convolutional, bag-of-words, got 'bag'"),
-        (("--hidden", "3,4"), "--hidden 3,4: a regressor of texts has one hidden layer; give one number"),
+        (("--hidden", "3,4"), "--hidden: a regressor of texts has one hidden layer; give one number, got (3, 4)"),
         (("--low", 3), "outside of the scale"),
     ],
 )
@@ -148,7 +148,7 @@ def test_what_is_not_for_texts_is_said(reviews, tmp_path, capsys, words, message
 def test_a_form_belongs_to_texts(files, tmp_path, capsys):
     inputs = (files / "ratings.csv", files / "instances.parquet", "--form", "bag-of-words")
     assert run("train", *inputs, "--task", "regression", "--out", tmp_path / "model.keras") != 0
-    assert "has features and no column 'text'" in capsys.readouterr().err
+    assert "--form: is for texts; the instances have features and no column 'text'" in capsys.readouterr().err
     assert run("train", *inputs, "--out", tmp_path / "model.keras") != 0
     assert "belongs to --task regression" in capsys.readouterr().err
 
@@ -210,7 +210,8 @@ def test_gold_that_is_no_number_is_named(files, tmp_path, capsys):
 @pytest.mark.parametrize("words", [("--low", 0), ("--high", 10)])
 def test_a_scale_belongs_to_ratings(files, tmp_path, capsys, words):
     assert run("aggregate", files / "ratings.csv", *words, "--out", tmp_path / "out") == 4
-    assert f"{words[0]} is an end of a scale of ratings" in capsys.readouterr().err
+    message = f"{words[0]} {words[1]}: an end of a scale of ratings belongs to --task regression"
+    assert message in capsys.readouterr().err
 
 
 def test_the_shipped_ratings_are_listed_and_written(tmp_path, capsys):

@@ -5,7 +5,7 @@ import pytest
 
 from crowdzoo import datasets
 from crowdzoo.datasets import generated_ratings, write_files
-from crowdzoo.instances.instances import read_instances
+from crowdzoo.instances import read_instances
 from crowdzoo.metrics import annotator_biases_from_gold
 from crowdzoo.tables.annotations import Annotations
 

@@ -7,7 +7,7 @@ import pytest
 
 from crowdzoo.datasets import CrowdDataset, write_files
 from crowdzoo.errors import DataError
-from crowdzoo.instances.instances import read_instances
+from crowdzoo.instances import read_instances
 from crowdzoo.tables.annotations import Annotations
 
 

@@ -8,7 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_regular, open_regular
-from crowdzoo.instances.instances import read_instances
+from crowdzoo.instances import read_instances
 from crowdzoo.sequences import read_conll, read_spans
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 from target import Target
 
+from crowdzoo import option_types
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError
 
@@ -101,7 +102,7 @@ def _options(command):
         elif action.dest == "method":
             likely = _methods
         else:
-            likely = _places if action.type is cli.local_path else _numbers
+            likely = _places if action.type is option_types.path else _numbers
         found.append(st.tuples(flag, st.one_of(likely, likely, likely, _values)))
     return st.lists(st.one_of(found), max_size=4).map(lambda parts: [word for part in parts for word in part])
 

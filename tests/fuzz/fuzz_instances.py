@@ -9,8 +9,9 @@ from fuzz_annotations import TEXTS, damaged, encoded, inside, parquet
 from hypothesis import strategies as st
 from target import Target
 
+from crowdzoo import instances
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.instances.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
+from crowdzoo.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
 from crowdzoo.tables import text_files as _text_files
 
 COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
@@ -41,7 +42,7 @@ def everything(name, content):
     """What each reader makes of a file: the values, or the message."""
     readers = (
         read_instances,
-        lambda path: read_instances(path, texts=True),
+        lambda path: read_instances(path, instances.TEXTS),
         holds_texts,
         read_text_columns,
         lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances.instances import read_gold, read_instances
+from crowdzoo.instances import TEXTS, read_gold, read_instances
 from crowdzoo.tables.annotations import Annotations
 
 
@@ -79,16 +79,16 @@ def test_lists_of_different_lengths_are_named(tmp_path):
 
 def test_texts_are_read_beside_gold_and_split(tmp_path):
     text = 'task,text,year,gold,split\n007,"a, b\nc",1999,3.5,train\n2,Élan 😀,2000,,eval\n'
-    found = read_instances(write(tmp_path, text), texts=True)
+    found = read_instances(write(tmp_path, text), TEXTS)
     assert found.texts == ["a, b\nc", "Élan 😀"]
     assert found.features.shape == (2, 0)
     assert (found.tasks.tolist(), found.gold.tolist(), found.split.tolist()) == (
         ["007", "2"], ["3.5", ""], ["train", "eval"]
     )  # fmt: skip
     with pytest.raises(DataError, match=r"row 3, column 'text': ' ' is empty\. Give a text"):
-        read_instances(write(tmp_path, "task,text\n1,a\n2, \n"), texts=True)
+        read_instances(write(tmp_path, "task,text\n1,a\n2, \n"), TEXTS)
     with pytest.raises(DataError, match=r"has no column 'text'; its columns are \['task', 'a'\]"):
-        read_instances(write(tmp_path, "task,a\n1,2\n"), texts=True)
+        read_instances(write(tmp_path, "task,a\n1,2\n"), TEXTS)
 
 
 def test_missing_and_foreign_files_are_refused(tmp_path):
@@ -206,18 +206,18 @@ def test_long_texts_cost_their_own_length(tmp_path):
     path = write(tmp_path, "task,text\n" + f"0,{'y' * 10**6}\n" + "".join(f"{row},short\n" for row in range(1, 5001)))
     tracemalloc.start()
     try:
-        found = read_instances(path, texts=True)
+        found = read_instances(path, TEXTS)
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()
     assert len(found.texts[0]) == 10**6
-    assert read_instances(pq_file(tmp_path, task=["a\0"], text=["b\0"]), texts=True).texts == ["b\0"]
+    assert read_instances(pq_file(tmp_path, task=["a\0"], text=["b\0"]), TEXTS).texts == ["b\0"]
 
 
 def test_rows_are_named_by_their_line_whatever_stands_before(tmp_path):
     path = write(tmp_path, '\ntask,text\n1,"a\nb"\n\n2,\n')
     with pytest.raises(DataError, match="row 6, column 'text': '' is empty"):
-        read_instances(path, texts=True)
+        read_instances(path, TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError
-from crowdzoo.instances.instance_kinds import INSTANCE_KINDS
+from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.label_kinds import LABEL_KINDS
 from crowdzoo.training.methods import AGGREGATED
@@ -17,6 +17,7 @@ from crowdzoo.training.settings import SETTINGS
 
 PARTS = (
     "name",
+    "title",
     "inputs",
     "needed",
     "reading",
@@ -101,8 +102,10 @@ def test_a_method_is_a_deep_one_or_an_aggregation(kind):
 
 def test_options_of_other_kinds_are_refused_by_name(kind):
     for name in kind.refused:
-        with pytest.raises(ConfigError, match=f"--{name.replace('_', '-')} 3:? "):
-            kind.check_arguments(argparse.Namespace(**{name: 3}))
+        option = f"--{name.replace('_', '-')}"
+        for value, shown in ((3, f"{option} 3: "), (0.0, f"{option} 0: "), (True, f"{option}: ")):
+            with pytest.raises(ConfigError, match=shown):
+                kind.check_arguments(argparse.Namespace(**{name: value}))
     kind.check_arguments(argparse.Namespace(**dict.fromkeys(kind.refused)))
     mine = argparse.ArgumentParser()
     kind.add_arguments(mine)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances.instances import Instances
+from crowdzoo.instances import Instances
 from crowdzoo.layers import CrowdsourcedLayer, DoctorNet
 from crowdzoo.models import CrowdBatches, CrowdModel
 from crowdzoo.tables.annotations import Annotations

@@ -1,4 +1,4 @@
-"""What `crowdzoo` needs of its process: streams that can be written to, warnings of one line, an end by SIGTERM."""
+"""What `crowdzoo` needs of its process: streams, warnings of one line, an end by SIGTERM, Keras' backend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["Terminated", "command_process", "escaped_output", "finish_output", "open_streams", "say"]
+__all__ = [
+    "Terminated",
+    "command_process",
+    "escaped_output",
+    "finish_output",
+    "open_streams",
+    "quiet_libraries",
+    "say",
+    "use_tensorflow",
+]
 
 
 class Terminated(SystemExit):
@@ -78,6 +87,17 @@ def command_process(debug: bool, translate: Callable[[str], str]) -> Iterator[No
     finally:
         if earlier is not None:
             signal.signal(signal.SIGTERM, earlier)
+
+
+def quiet_libraries() -> None:
+    """Leave the terminal to crowdzoo: TensorFlow's start-up lines, and a library's notice about Python 3.10."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    warnings.filterwarnings("ignore", message="You are using a .*Python version", category=FutureWarning)
+
+
+def use_tensorflow() -> None:
+    """Choose Keras' backend before its first import: the SavedModel, the pipeline and the server need this one."""
+    os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
 def say(text: str) -> None:

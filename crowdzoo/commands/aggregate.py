@@ -1,0 +1,75 @@
+"""`crowdzoo aggregate`: one label for each task out of the annotators' labels."""
+
+import argparse
+
+from crowdzoo.commands.options import (
+    LABEL_FORMATS,
+    MOST,
+    REJECTS,
+    add_kinds,
+    add_outputs,
+    add_reading,
+    reading_options,
+    settings_of,
+)
+from crowdzoo.commands.outputs import Output, is_result
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds import kind_of
+from crowdzoo.option_types import integer, number, path
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("--method", metavar="NAME",
+        help="algorithm (default dawid-skene, of sentences bsc-seq, of ratings rating-em); a name that there is not "
+        "lists them all",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the results (new or empty)")
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="known classes (columns task, gold; .parquet, .csv; of sentences token and tag): the accuracy on them is "
+        "printed, of sentences F1, of ratings R², MAE and RMSE",
+    )  # fmt: skip
+    command.add_argument("--use-gold", action="store_true",
+        help="the algorithm takes the classes of --gold for certain, and no accuracy is printed",
+    )  # fmt: skip
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="any setting of the algorithm, such as prior=0.1; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--max-iter", type=integer(1, MOST), metavar="N", help="most EM iterations")
+    command.add_argument("--tol", type=number(), metavar="X", help="stop when the objective gains less per annotation")
+    command.add_argument(
+        "--seed", type=integer(0, 2**63 - 1), default=0, help="seed of random tie breaking and starts (default 0)"
+    )
+    add_kinds(command)
+    add_reading(command)
+    add_outputs(
+        command, ("annotations", "gold"), Output("out", "--out", is_result, folder=True), REJECTS
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Reads, aggregates, writes the result and prints a summary."""
+    from crowdzoo.report.tables import print_table
+
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    if arguments.use_gold and arguments.gold is None:
+        raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
+    given = {name: getattr(arguments, name) for name in (*kind.scale, "max_iter", "tol")}
+    settings = {name: value for name, value in given.items() if value is not None} | settings_of(arguments.settings)
+    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
+    crowd = kind.read(arguments.annotations, **reading_options(arguments, kind))
+    gold = kind.gold_of(crowd, arguments.gold)
+    result = aggregator.fit(crowd, **({"gold": gold} if arguments.use_gold else {}))
+    kind.write_result(result, crowd, arguments.out)
+    rows = [
+        *kind.size_rows(crowd),
+        *kind.result_rows(result, crowd, gold, arguments.use_gold),
+        ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
+        *(("note", note) for note in getattr(result, "notes", ())),
+        ("results", str(arguments.out)),
+    ]
+    print_table(result.method, ("", ""), rows)

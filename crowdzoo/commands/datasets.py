@@ -1,0 +1,46 @@
+"""`crowdzoo datasets`: the data sets that ship with crowdzoo."""
+
+import argparse
+
+from crowdzoo.commands.options import add_outputs
+from crowdzoo.commands.outputs import Output, is_data_set
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds import KINDS
+from crowdzoo.option_types import path
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("name", nargs="?", help="show this one; without it, list all")
+    command.add_argument("--write", type=path, metavar="DIR", help="write its annotations and instances as files")
+    add_outputs(command, (), Output("write", "--write", is_data_set, folder=True))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Lists, shows or writes data sets."""
+    from crowdzoo import datasets
+    from crowdzoo.report.tables import print_table
+
+    if arguments.name is None:
+        if arguments.write:
+            raise ConfigError("--write needs the name of a data set, as in `crowdzoo datasets labelme --write DIR`.")
+        loaded = [datasets.load(name) for name in datasets.names()]
+        header = ("name", "tasks", "annotators", "classes", "annotations", "majority right", "licence")
+        rows = [
+            (one.name, f"{one.annotations.num_tasks:,}", f"{one.annotations.num_annotators:,}",
+             str(one.annotations.num_classes), f"{len(one.annotations):,}", f"{one.majority_accuracy():.3f}",
+             one.licence)
+            for one in loaded
+        ]  # fmt: skip
+        print_table("data sets that crowdzoo ships", header, rows)
+        for kind in list(KINDS.values())[1:]:
+            print(f"of {kind.title}: {', '.join(datasets.names(kind.name))}")
+        return
+    chosen = datasets.load(arguments.name)
+    if arguments.write:
+        for path in datasets.write_files(chosen, arguments.write):
+            print(path)
+        return
+    print(f"{chosen.name}: {chosen.description}\n\nlicence: {chosen.licence}\ncite: {chosen.citation}")

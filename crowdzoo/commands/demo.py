@@ -1,0 +1,38 @@
+"""`crowdzoo demo`: everything on a data set that ships."""
+
+import argparse
+from importlib import import_module
+from pathlib import Path
+
+from crowdzoo.files.paths import check_folder
+from crowdzoo.option_types import integer, path
+from crowdzoo.process import use_tensorflow
+
+__all__ = ["describe", "run"]
+
+# Name -> module and function
+DEMOS = {
+    "labelme": ("crowdzoo.pipelines.demo", "run_demo"),
+    "ner": ("crowdzoo.pipelines.demo_ner", "run_ner_demo"),
+    "ratings": ("crowdzoo.pipelines.demo_ratings", "run_ratings_demo"),
+}
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("name", nargs="?", choices=tuple(DEMOS), default="labelme",
+        help="labelme: photographs (default); ner: sentences with entities, raw text to a served tagger; ratings: "
+        "numbers by harsh and mild annotators to a served regressor",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, metavar="DIR", help="where everything goes (default crowdzoo-runs/NAME)")
+    command.add_argument("--seeds", type=integer(1, 10**4), metavar="N", help="trainings of each row in the table")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Runs a demo."""
+    use_tensorflow()
+    out = arguments.out or Path("crowdzoo-runs") / arguments.name
+    check_folder(out, "--out")
+    seeds = {} if arguments.seeds is None else {"seeds": range(arguments.seeds)}
+    module, function = DEMOS[arguments.name]
+    getattr(import_module(module), function)(out, **seeds)

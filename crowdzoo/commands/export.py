@@ -1,0 +1,50 @@
+"""`crowdzoo export`: a trained model as the next version of a served folder."""
+
+import argparse
+
+from crowdzoo.commands.outputs import names_path
+from crowdzoo.errors import DataError
+from crowdzoo.files.paths import check_output_folder
+from crowdzoo.option_types import path
+from crowdzoo.process import use_tensorflow
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`")
+    command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
+    command.add_argument(
+        "--warmup", type=path, metavar="INSTANCES", help="instances whose first rows become warm-up requests"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Writes the next version of a served folder and prints its path."""
+    use_tensorflow()
+    from crowdzoo.export.saved_model import WARMUP_INSTANCES, export_model
+    from crowdzoo.files.model_files import read_model_names
+    from crowdzoo.files.version_folders import next_version
+    from crowdzoo.instances import read_inputs
+    from crowdzoo.kinds.encoders import encoder_of
+    from crowdzoo.saving import load_model
+
+    if not arguments.model.is_file():
+        raise DataError(
+            f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
+        )
+    target = arguments.out / str(next_version(arguments.out))
+    check_output_folder(target, "out")
+    beside = names_path(arguments.model)
+    if not beside.is_file():
+        raise DataError(f"{beside}: is missing; it holds the class names and was written beside {arguments.model}.")
+    names = read_model_names(beside)
+    encoder = encoder_of(names, beside)
+    warmup = None
+    if arguments.warmup:
+        warmup = read_inputs(arguments.warmup, texts=encoder is not None)[1][:WARMUP_INSTANCES]
+    model = load_model(arguments.model)
+    vocabularies = {name: names[name] for name in ("classes", "annotators")}
+    export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup)
+    print(target)

@@ -1,0 +1,69 @@
+"""`crowdzoo predict`: predictions by a served folder or a running server."""
+
+import argparse
+import sys
+from collections.abc import Collection
+from typing import Any
+
+from crowdzoo.commands.options import add_outputs
+from crowdzoo.commands.outputs import Output, is_predictions
+from crowdzoo.errors import DataError
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.kinds import KINDS
+from crowdzoo.option_types import path
+
+__all__ = ["describe", "run"]
+
+DEFAULT = "serving_default"
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument(
+        "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
+    )
+    command.add_argument("instances", type=path,
+        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or a text a line (.txt)",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, metavar="FILE.csv", help="where the predictions go; default: the terminal")
+    command.add_argument("--name", default=None, help="the model's name on a server (default: model)")
+    add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Predicts, and writes or prints a line a task (of sentences a line a span)."""
+    from crowdzoo.instances import read_inputs
+
+    tasks, instances = read_inputs(arguments.instances)
+    outputs = _answers(arguments, instances)
+    kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
+    if kind is None:
+        raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
+    text = "\n".join([",".join(kind.header), *kind.prediction_lines(tasks, outputs)]) + "\n"
+    if arguments.out is None:
+        sys.stdout.write(text)
+    else:
+        with atomic_file(arguments.out) as file:
+            file.write(text.encode(errors="backslashreplace"))
+
+
+def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
+    """What a served folder, or a server, answers."""
+    if "://" in arguments.model:
+        from crowdzoo.serving import Client
+
+        with Client(arguments.model, **({"model": arguments.name} if arguments.name else {})) as client:
+            signature = _signature(client.metadata()["signatures"])
+            batches = {} if signature == DEFAULT else {"batch_size": 256}
+            return client.predict(instances, signature=signature, **batches)
+    from crowdzoo.export.saved_model import MODEL_CARD_FILE, load_and_predict, newest_version
+    from crowdzoo.files.model_files import read_model_card
+
+    card = newest_version(arguments.model) / MODEL_CARD_FILE
+    signatures = read_model_card(card).get("signatures") if card.is_file() else None
+    return load_and_predict(arguments.model, instances, signature=_signature(signatures or ()))
+
+
+def _signature(known: Collection[str]) -> str:
+    """The signature that a kind of label asks for predictions, among those of a model."""
+    return next((kind.signature for kind in KINDS.values() if kind.signature in {*known} - {DEFAULT}), DEFAULT)

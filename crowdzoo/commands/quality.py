@@ -1,0 +1,68 @@
+"""`crowdzoo quality`: how far annotators agree."""
+
+import argparse
+
+from crowdzoo.commands.options import LABEL_FORMATS, MOST, REJECTS, add_outputs, add_reading, reading_options
+from crowdzoo.commands.outputs import Output, is_picture, is_quality
+from crowdzoo.commands.progress import progress
+from crowdzoo.errors import ConfigError
+from crowdzoo.kinds import kind_of
+from crowdzoo.option_types import integer, path
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument(
+        "--method", default="dawid-skene",
+        help="aggregate to compare with, as in `crowdzoo aggregate` (default dawid-skene); none for no aggregate",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
+    command.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables in --out")
+    command.add_argument("--plot", type=path, metavar="FILE.png", help="draw a picture (needs matplotlib)")
+    command.add_argument(
+        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
+        help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
+    )  # fmt: skip
+    command.add_argument(
+        "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
+        help="samples of tasks for the interval of alpha (default 200; 0 for none)",
+    )  # fmt: skip
+    command.add_argument("--top", type=integer(0, MOST), default=5, metavar="N", help="lines of each list (default 5)")
+    command.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="default 0")
+    add_reading(command)
+    add_outputs(
+        command, ("annotations",), Output("out", "--out", is_quality, folder=True),
+        Output("plot", "--plot", is_picture), REJECTS,
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measures, prints lists, and writes tables and a picture."""
+    from crowdzoo.constraints import SEED
+    from crowdzoo.quality import quality_report
+    from crowdzoo.report.plots import plot_quality
+    from crowdzoo.report.quality_tables import print_quality
+
+    SEED.checked("", "seed", arguments.seed)
+    kind, aggregator = kind_of("classification"), None
+    if arguments.method != "none":
+        aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
+    if arguments.plot is not None:
+        if arguments.plot.suffix != ".png":
+            raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
+        import matplotlib  # noqa: F401  says what is missing before any work is done
+    annotations = kind.read(arguments.annotations, **reading_options(arguments, kind))
+    aggregation = None if aggregator is None else aggregator.fit(annotations)
+    with progress("bootstrap", arguments.bootstrap) as step:
+        report = quality_report(
+            annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
+            on_sample=step,
+        )  # fmt: skip
+    print_quality(report, arguments.top)
+    if arguments.out is not None:
+        print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
+    if arguments.plot is not None:
+        print(f"\npicture: {plot_quality(report, arguments.plot)}")

@@ -1,0 +1,42 @@
+"""`crowdzoo run`: the pipeline, from a YAML file."""
+
+import argparse
+
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.option_types import path
+from crowdzoo.process import use_tensorflow
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("config", type=path, help="the pipeline's YAML file")
+    command.add_argument("--check", action="store_true", help="only check the configuration and the input files")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides",
+        help="replace a setting, as in --set training.epochs=20; may be given again",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the pipeline, or only checks its configuration."""
+    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.yaml_files import read_value
+
+    overrides = {}
+    for text in arguments.overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {text}: write KEY=VALUE, as in --set training.epochs=20.")
+        overrides[key] = read_value(value, f"--set {shorten(key)}")
+    config = load_config(arguments.config, overrides)
+    if arguments.check:
+        print(f"{arguments.config}: fine")
+        return 0
+    use_tensorflow()
+    from crowdzoo.pipelines.local import run
+
+    result = run(config)
+    print(result.summary())
+    return 0

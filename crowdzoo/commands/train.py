@@ -1,0 +1,138 @@
+"""`crowdzoo train`: a model from annotators' labels, without the pipeline."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.commands.options import (
+    LABEL_FORMATS,
+    MOST,
+    REJECTS,
+    add_kinds,
+    add_outputs,
+    add_reading,
+    reading_options,
+    settings_of,
+)
+from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
+from crowdzoo.commands.progress import progress
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.writing import atomic_file, atomic_path
+from crowdzoo.kinds import TrainingSet, kind_of
+from crowdzoo.option_types import integer, number, path
+
+__all__ = ["describe", "run"]
+
+MOST_LAYERS, MOST_UNITS = 100, 1 << 16
+FIELDS = ("dropout", "epochs", "batch_size", "learning_rate", "form")  # of settings, as options
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
+    command.add_argument("instances", type=path, nargs="?",
+        help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz); none for sentences",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="where the trained model goes")
+    command.add_argument(
+        "--method", default="crowdsourced-layer", metavar="NAME",
+        help="a method that learns from every annotator's labels (default crowdsourced-layer), or an algorithm of "
+        "`crowdzoo aggregate`, on whose posteriors (estimates) the base is trained; a name that there is not lists "
+        "them all. Of ratings rating-em is the former, and aggregated the latter of that name",
+    )  # fmt: skip
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="any setting of the method, such as connection=VW; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); of a regressor "
+        "of texts of the last one")  # fmt: skip
+    command.add_argument("--form", metavar="FORM",
+        help="of a regressor of texts: convolutional (default) or bag-of-words",
+    )  # fmt: skip
+    command.add_argument("--dropout", type=number(), help="share of hidden units dropped in training")
+    command.add_argument("--epochs", type=integer(1, MOST), help="passes over the tasks (default: by their number)")
+    command.add_argument("--batch-size", type=integer(1, MOST), help="tasks in a batch (default: by their number)")
+    command.add_argument("--learning-rate", type=number())
+    command.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="default 0")
+    add_kinds(command)
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="of sentences: their true tags, to print F1; of classes and ratings gold is a column of the instances",
+    )  # fmt: skip
+    add_reading(command)
+    add_outputs(
+        command, ("annotations", "instances", "gold"), Output("out", "--out", is_model),
+        Output("out", "names of --out", is_names, place=names_path), REJECTS,
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Reads, trains, saves the model with its names, and prints a summary."""
+    from crowdzoo.report.tables import print_table
+    from crowdzoo.training.length import length_rows, num_labelled, with_length
+
+    if arguments.out.suffix != ".keras":
+        raise ConfigError(f"--out {arguments.out}: a model's file ends in .keras.")
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    scale = {name: value for name in kind.scale if (value := getattr(arguments, name)) is not None}
+    given = {name: value for name in FIELDS if (value := getattr(arguments, name)) is not None}
+    if arguments.hidden is not None:
+        given["hidden"] = _whole_numbers("--hidden", arguments.hidden)
+    hyperparameters = settings_of(arguments.settings)
+    method, aggregation = kind.split_method(arguments.method)
+    settings = kind.settings(
+        kind.base_of(arguments.instances), method=method, arguments=hyperparameters if aggregation is None else {},
+        seed=arguments.seed, **scale, **given,
+    )  # fmt: skip
+    aggregator = None
+    if aggregation is not None:
+        aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
+    data = kind.training_set(arguments.annotations, arguments.instances, **reading_options(arguments, kind))
+    targets = None if aggregator is None else kind.targets(aggregator.fit(data.trained_on), data.used)
+    settings = with_length(settings, num_labelled(data.used))
+    with progress("training", settings.epochs) as step:
+        model, encoder = kind.train(
+            settings, data.instances, data.used, targets=targets, crowd=data.crowd, callbacks=[_each_epoch(step)]
+        )
+    _save_model(model, encoder, data, arguments.out)
+    rows = [
+        *kind.size_rows(data.trained_on, " trained on"),
+        *length_rows(settings),
+        *kind.training_rows(model, encoder, data),
+        ("model", str(arguments.out)),
+    ]
+    print_table(arguments.method, ("", ""), rows)
+
+
+def _each_epoch(step: Any) -> Any:
+    import keras
+
+    return keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: step())
+
+
+def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> None:
+    """Saves beside the model's file the names that its codes stand for; both appear complete or not at all."""
+    from crowdzoo.kinds.encoders import encoder_config
+
+    classes, annotators = data.annotations.classes, data.annotations.annotators
+    names = {
+        "classes": None if classes is None else [str(name) for name in classes],
+        "annotators": [str(name) for name in annotators],
+        **encoder_config(encoder),
+    }
+    with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
+        model.save(scratch)
+        file.write(json.dumps(names).encode())
+
+
+def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        numbers = (0,)
+    if not 1 <= len(numbers) <= MOST_LAYERS or any(not 1 <= number <= MOST_UNITS for number in numbers):
+        raise ConfigError(
+            f"{flag} {shorten(text)}: write 1 to {MOST_LAYERS} whole numbers of 1 to {MOST_UNITS:,} with commas "
+            "between, as in 128,64."
+        )
+    return numbers

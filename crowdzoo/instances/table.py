@@ -1,0 +1,195 @@
+"""A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.files.arrow import one_array, read_parquet
+from crowdzoo.files.regular import check_regular
+from crowdzoo.tables.numbers import parse_numbers
+from crowdzoo.tables.sources import plain_array
+from crowdzoo.tables.text_files import LONGEST_VALUE, CsvSource, column_names
+from crowdzoo.tables.vocabulary import text_as_integers
+
+__all__ = ["NAMED", "Table", "check_ending", "check_has", "read_table", "shown_names", "task_names"]
+
+
+NAMED = ("task", "gold", "split", "text")  # columns of text; all others are features
+
+
+@dataclasses.dataclass
+class Table:
+    """Columns of a file.
+
+    Attributes:
+        name: of the file.
+        columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
+        rows: the number of each row for a reader of the file, int64 [N].
+        trim: white space around a value does not count.
+    """
+
+    name: str
+    columns: dict[str, pa.Array]
+    rows: np.ndarray
+    trim: bool = False
+
+    def names(self, column: str, trim: bool = True) -> np.ndarray:
+        """A column as strings, objects [N]; "" where there is nothing."""
+        array = plain_array(self.columns[column], column, column, self.name)
+        if pa.types.is_floating(array.type):
+            return np.array([_number_name(value) for value in array.to_pylist()], object)
+        if self.trim and trim and pa.types.is_large_string(array.type):
+            array = pc.utf8_trim_whitespace(array)
+        return array.cast(pa.large_string()).fill_null("").to_numpy(zero_copy_only=False)
+
+    def complain(
+        self, places: Sequence[int] | np.ndarray, column: str, values: Any, reason: str | Callable[[Any], str]
+    ) -> None:
+        """Refuses the file where there are rows to complain about."""
+        if not len(places):
+            return
+        rows = []
+        for place in places[:SHOWN]:
+            value = values[place].item() if isinstance(values[place], np.generic) else values[place]
+            why = reason if isinstance(reason, str) else reason(value)
+            rows.append(BadRow(self.name, int(self.rows[place]), column, value, why))
+        raise DataError("Some instances cannot be used.", rows, len(places))
+
+
+class _InstanceCsv(CsvSource):
+    """CSV of instances: all columns that are wanted, numbers but for those of text."""
+
+    longest_quoted = LONGEST_VALUE
+
+    def __init__(self, path: Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]):
+        super().__init__(path, "classification")
+        self.wanted = wanted
+        self.check = check
+
+    def match(self, header: Sequence[str]) -> dict[str, str]:
+        """All columns that are wanted."""
+        names = _wanted(self.name, header, self.wanted, self.check)
+        return {name: name for name in names}
+
+    def numeric_columns(self) -> set[str]:
+        """Features."""
+        return set(self.found) - set(NAMED)
+
+
+def read_table(path: str | Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]) -> Table:
+    """Reads some columns of a file, or all of them for None; `check` refuses a header."""
+    path = Path(path)
+    check_ending(path)
+    name = os.fspath(path)
+    if path.suffix == ".parquet":
+        names = _wanted(name, column_names(path), wanted, check)
+        table = read_parquet(path, names)
+        columns = {each: one_array(table.column(each)) for each in names}
+        found = Table(name, columns, np.arange(table.num_rows))
+    else:
+        found = _read_csv(_InstanceCsv(path, wanted, check))
+    if not len(found.rows):
+        raise DataError(f"{name}: holds no instances, only column names.")
+    return found
+
+
+def _read_csv(source: _InstanceCsv) -> Table:
+    parts: dict[str, list[pa.Array]] = {}
+    lines: list[np.ndarray] = []
+    bad: list[BadRow] = []
+    num_bad = 0
+    for batch in source.batches(may_be_empty=True):
+        here = batch.line_numbers()
+        lines.append(here)
+        num_bad += len(batch.bad)
+        bad += [problem for problem, _ in batch.bad[: SHOWN - len(bad)]]
+        for column, values in batch.columns.items():
+            if column in source.numeric and not pa.types.is_floating(values.type):
+                values, wrong = _feature_numbers(values)
+                num_bad += len(wrong)
+                for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
+                    bad.append(BadRow(source.name, int(here[place]), column, value, reason))
+            parts.setdefault(column, []).append(values)
+    if num_bad:
+        bad.sort(key=lambda row: row.row or 0)
+        raise DataError("Some instances cannot be used.", bad, num_bad)
+    columns = {column: pa.concat_arrays(arrays) for column, arrays in parts.items()}
+    return Table(source.name, columns, np.concatenate(lines) if lines else np.empty(0, np.int64), trim=True)
+
+
+def _feature_numbers(values: pa.Array) -> tuple[pa.Array, list[tuple[int, str, str]]]:
+    """Numbers written as text, float64, and place, value and reason of those that are none."""
+    texts = pc.utf8_trim_whitespace(values)
+    empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+    lower = pc.utf8_lower(texts)
+    for word, number in (("true", "1"), ("false", "0")):
+        texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
+    numbers, unreadable = parse_numbers("feature", texts, empty)
+    unreadable &= ~empty
+    wrong = []
+    for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
+        reason = "is not a finite number. Give a number, or leave the task out."
+        if unreadable[place]:
+            reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
+        wrong.append((place, values[place].as_py(), reason))
+    return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
+
+
+def _wanted(
+    name: str, header: Sequence[str], wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]
+) -> list[str]:
+    """Names of the columns to be read."""
+    check(name, header)
+    names = [each for each in dict.fromkeys(header) if wanted is None or each in wanted]
+    for each in names:
+        if list(header).count(each) > 1:
+            raise DataError(f"{name}: column {each!r} is there {list(header).count(each)} times. Keep one.")
+    return names
+
+
+def check_ending(path: Path) -> None:
+    """Refuses a file that is not regular, or whose name has another ending."""
+    check_regular(path)
+    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise DataError(f"{path}: instances are read from .parquet, .csv or .csv.gz files.")
+
+
+def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:
+    """Refuses a file, given its name, whose header lacks a column."""
+    for each in needed:
+        if each not in header:
+            raise DataError(f"{name}: has no column {each!r}; its columns are {shown_names(header)}.")
+
+
+def task_names(table: Table) -> np.ndarray:
+    """Names of the tasks, [N]: int64 where every name is an integer; empty and repeated ones are refused."""
+    names = table.names("task")
+    empty = np.flatnonzero([not name.strip() for name in names.tolist()])
+    table.complain(empty, "task", names, "is empty. Give every instance a task id.")
+    array = pa.array(names, pa.large_string())
+    codes = array.dictionary_encode().indices.to_numpy()
+    # codes count up where a name is new
+    repeated = np.flatnonzero(codes <= np.maximum.accumulate(np.concatenate([[-1], codes[:-1]])))
+    table.complain(repeated, "task", names, "stands here a second time. Keep one row for each task.")
+    integers = text_as_integers(array)
+    return names if integers is None else integers
+
+
+def _number_name(value: float | None) -> str:
+    """The name that a number has among classes: 1.0 is the class 1, as in annotations."""
+    if value is None or np.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def shown_names(names: Iterable[Any]) -> str:
+    """Names for a message; long lists are cut."""
+    shown = [str(name) for name in names]
+    return str(shown[:SHOWN])[:-1] + (f", ... {len(shown) - SHOWN} more]" if len(shown) > SHOWN else "]")

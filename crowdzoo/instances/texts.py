@@ -1,0 +1,86 @@
+"""Texts: a column of text, or a file with a text a line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.regular import check_regular, open_regular
+from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.table import NAMED, Table, check_ending, check_has, read_table, task_names
+from crowdzoo.tables.text_files import column_names
+
+__all__ = ["TEXTS", "holds_texts", "read_text_columns", "read_texts"]
+
+
+def holds_texts(path: str | Path) -> bool:
+    """Whether a file is of texts: .txt, or a table whose columns beside task, gold and split are `text` alone.
+
+    Raises:
+        DataError: no such file, or it is no table.
+    """
+    path = Path(path)
+    if path.suffix == ".txt":
+        check_regular(path)
+        return True
+    check_ending(path)
+    return set(column_names(path)) - {"task", "gold", "split"} == {"text"}
+
+
+def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
+    """Reads texts.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `text`.
+
+    Returns:
+        Names of the tasks, and their texts.
+
+    Raises:
+        DataError: no such file or columns, or a repeated or empty task.
+    """
+    table = read_table(path, ("task", "text"), _check_text_columns)
+    return [str(task) for task in task_names(table)], table.names("text", trim=False).tolist()
+
+
+def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
+    """Reads texts to predict on.
+
+    Args:
+        path: .txt, a text a line; or .csv, .csv.gz, .parquet with the columns task and text.
+
+    Returns:
+        Names of the tasks (line numbers from 1 for .txt), and their texts.
+
+    Raises:
+        DataError: no such file or column, or it is not UTF-8.
+    """
+    path = Path(path)
+    if path.suffix != ".txt":
+        return read_text_columns(path)
+    with open_regular(path) as file:
+        content = file.read()
+    try:
+        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
+    lines = lines if lines[-1] else lines[:-1]
+    return [str(number) for number in range(1, len(lines) + 1)], lines
+
+
+def _check_text_columns(name: str, header: Sequence[str]) -> None:
+    check_has(name, header, ("task", "text"))
+
+
+def _texts(table: Table) -> dict[str, Any]:
+    text = table.names("text", trim=False)
+    empty = np.flatnonzero([not each.strip() for each in text])
+    table.complain(empty, "text", text, "is empty. Give a text, or leave the task out.")
+    return {"texts": text.tolist()}
+
+
+TEXTS = InstanceKind(
+    "texts", {"regression": "text-regressor"}, wanted=NAMED, check_header=_check_text_columns, fields=_texts
+)

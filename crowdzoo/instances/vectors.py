@@ -1,0 +1,105 @@
+"""Feature vectors: a column of lists, or a column a feature."""
+
+import difflib
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.table import Table, shown_names
+from crowdzoo.tables.numbers import parse_numbers
+
+__all__ = ["VECTORS"]
+
+
+def _check_columns(name: str, header: Sequence[str]) -> None:
+    if "task" not in header:
+        close = difflib.get_close_matches("task", header, n=1, cutoff=0.5)
+        hint = f" Did you mean {close[0]!r}? Rename it to 'task'." if close else ""
+        raise DataError(f"{name}: has no column 'task'; its columns are {shown_names(header)}.{hint}")
+    if not set(header) - {"task", "gold", "split"}:
+        raise DataError(
+            f"{name}: has no features. Add a list column 'features' or numeric columns beside {shown_names(header)}."
+        )
+
+
+def _features(table: Table) -> np.ndarray:
+    names = [name for name in table.columns if name not in ("task", "gold", "split")]
+    listed = table.columns.get("features")
+    if listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type)):
+        matrix, names = _matrix_of_lists(table, listed)
+    else:
+        columns = [_numeric(table, name) for name in names]
+        matrix = np.stack(columns, axis=1)
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        rows = []
+        for row, column in bad[:SHOWN].tolist():
+            value = float(matrix[row, column])
+            reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
+            rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
+        raise DataError("Some features cannot be used.", rows, len(bad))
+    return np.ascontiguousarray(matrix)
+
+
+def _matrix_of_lists(table: Table, column: pa.Array) -> tuple[np.ndarray, list[str]]:
+    """Lists of one length as float32 [N, D], and names of the D features."""
+    kind = column.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not _is_number(kind.value_type):
+        raise DataError(f"{table.name}: column 'features' holds {kind}; lists of numbers are wanted there.")
+    missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+    table.complain(missing, "features", [None] * len(column), "is empty. Give a list of numbers.")
+    if pa.types.is_fixed_size_list(kind):
+        lengths = np.full(len(column), kind.list_size)
+    else:
+        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    common = int(np.bincount(lengths).argmax())
+    reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
+    table.complain(np.flatnonzero(lengths != common), "features", lengths, reason)
+    if not common:
+        raise DataError(f"{table.name}: column 'features' holds empty lists. Give every task its features.")
+    return _floats(column.flatten()).reshape(len(column), common), [f"features[{index}]" for index in range(common)]
+
+
+def _numeric(table: Table, name: str) -> np.ndarray:
+    """A feature column, float32 [N]; NaN where there is nothing."""
+    column = table.columns[name]
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_number(column.type):
+        return _floats(column)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        texts = table.names(name)
+        _, unreadable = parse_numbers("feature", pa.array(texts, pa.large_string()), np.zeros(len(texts), bool))
+        reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
+        table.complain(np.flatnonzero(unreadable), name, texts, reason)
+    raise DataError(f"{table.name}: column '{name}' holds {kind}; numbers are wanted there.")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+
+
+def _floats(column: pa.Array) -> np.ndarray:
+    if pa.types.is_decimal(column.type):
+        values = np.array([np.nan if value is None else float(value) for value in column.to_pylist()])
+    elif pa.types.is_boolean(column.type):
+        values = column.cast(pa.int8()).to_numpy(zero_copy_only=False)
+    else:
+        values = column.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float32)
+
+
+VECTORS = InstanceKind(
+    "feature vectors",
+    {"classification": "feature-classifier", "regression": "feature-regressor"},
+    check_header=_check_columns,
+    fields=lambda table: {"features": _features(table)},
+)
