@@ -1,8 +1,8 @@
 """Instances: what was labelled, as feature vectors, texts or sentences; one file for each kind."""
 
-from crowdzoo.instances import Instances, read_inputs, read_instances
 from crowdzoo.instances.gold import read_gold, read_gold_ratings
 from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.instances import Instances, read_inputs, read_instances
 from crowdzoo.instances.sentences import SENTENCES
 from crowdzoo.instances.texts import TEXTS, holds_texts, read_text_columns, read_texts
 from crowdzoo.instances.vectors import VECTORS

@@ -37,7 +37,7 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
     return None
 
 
-def _encoders() -> dict[str, type]:
+def _encoders() -> dict[str, Any]:
     from crowdzoo.models.text_ids import TextIds
     from crowdzoo.models.token_encoder import TokenEncoder
 
