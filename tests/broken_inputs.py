@@ -119,7 +119,7 @@ CONFIGS = [
         "an unknown aggregation", CONFIG + "aggregation:\n  method: david-skene\n", "david-skene",
         "Did you mean 'dawid-skene'",
     ),
-    config("a setting that the aggregation lacks", CONFIG + "aggregation:\n  tolerance: 1\n", "'tolerance'", "'tol'"),
+    config("a setting that the aggregation lacks", CONFIG + "aggregation:\n  tolerance: 1\n", "'tolerance'", "tol, "),
     config("an unknown Beam runner", CONFIG + "beam:\n  runner: FlinkRuner\n", "Did you mean 'FlinkRunner'"),
     config("an input file that is not there", CONFIG.replace("a.csv", "b.csv"), "b.csv"),
     config("a required section is missing", "name: pets\n", "data", "missing"),

@@ -12,7 +12,7 @@ FOLDERS = {"crowdzoo": "crowdzoo", "components": "crowdzoo.components", "pipelin
 ROOMS = [
     ["errors", "lazy_names"],
     ["constraints", "files", "label_kinds"],
-    ["option_types"],
+    ["option_types", "process"],
     ["saving", "tables"],
     ["sequences"],
     ["losses", "metrics"],
@@ -34,7 +34,6 @@ EXCEPTIONS = {("models", "export")}
 NOT_YET = {
     ("layers", "aggregation"),
     ("layers", "quality"),
-    ("pipelines", "commands"),
     ("training", "models"),
     *EXCEPTIONS,
 }
