@@ -197,6 +197,8 @@ def checked(**rules: Rule) -> Callable[[_Function], _Function]:
             given.update({name: rules[name].checked(where, name, given[name]) for name in rules if name in given})
             return function(*bound.args, **bound.kwargs)
 
+        # Keras reads the arguments of a layer's `__init__` without following `__wrapped__`
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]
         return cast(_Function, wrapper)
 
     return decorate

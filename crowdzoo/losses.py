@@ -9,6 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.backend import over_all_replicas
+
 __all__ = ["MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"]
 
 
@@ -29,7 +31,7 @@ class _MaskedMean(keras.losses.Loss):
                 while len(weight.shape) < len(costs.shape):
                     weight = ops.expand_dims(weight, axis=-1)
                 costs = costs * weight
-            count = _over_all_replicas(ops.sum(ops.cast(observed, costs.dtype)))
+            count = over_all_replicas(ops.sum(ops.cast(observed, costs.dtype)))
             return ops.sum(costs) / ops.maximum(count, 1)
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -146,22 +148,6 @@ class MaskedCrowdMeanSquaredError(_MaskedMean):
         # the inner where keeps NaN out of the gradient, which an outer mask alone would not
         error = ops.where(observed, labels - y_pred, ops.zeros_like(y_pred))
         return ops.square(error), observed
-
-
-def _over_all_replicas(count: Any) -> Any:
-    """The labels of the whole batch where `tf.distribute` gives each device a part of it.
-
-    Gradients are summed over the devices, so each divides by all labels: the mean of the devices' own means would
-    weigh a label by how few its device has. (On JAX a batch that is spread over devices is one array: nothing to do.)
-    """
-    if keras.backend.backend() != "tensorflow":
-        return count
-    import tensorflow as tf
-
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return count
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, count)
 
 
 def _same_shape(one: Any, other: Any) -> bool:

@@ -68,7 +68,7 @@ def models():
         heads = None if getattr(layer, "stands_on_hidden_layer", False) else K
         yield method, compiled(CrowdModel(FeatureClassifier(D, heads, hidden=(2,)), layer)), x
     for method in RATING_METHODS:
-        layer = create_crowd_layer(method, R, 1, task="regression", center=3.0, unit=2.0)
+        layer = create_crowd_layer(method, R, 1, kind="regression", center=3.0, unit=2.0)
         base = TextRegressor(9, "bag-of-words", head=False) if method == "doctor-net" else FeatureRegressor(D)
         yield f"rating-{method}", compiled(CrowdModel(base, layer)), codes if method == "doctor-net" else x
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)

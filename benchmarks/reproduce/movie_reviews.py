@@ -171,7 +171,7 @@ def train_row(row: str, x: np.ndarray, annotations: Annotations, gold: np.ndarra
     center, unit = rating_unit(y)
     if isinstance(what, tuple):
         crowd = create_crowd_layer(
-            what[0], annotations.num_annotators, 0, what[1], task="regression", center=center, unit=unit
+            what[0], annotations.num_annotators, 0, what[1], kind="regression", center=center, unit=unit
         )
     base = make(center, unit, crowd is None or not crowd.stands_on_hidden_layer)
     model = CrowdModel(base, crowd)

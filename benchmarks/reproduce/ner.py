@@ -113,6 +113,7 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
     for seed in seeds:
         keras.utils.set_random_seed(seed)
         arguments = {**row.arguments, "num_annotators": crowd.annotations.num_annotators}
+        arguments["kind"] = arguments.pop("task", "sequence")  # what saved results call it
         if row.layer == "DoctorNet":
             arguments["num_classes"] = len(crowd.classes)
         layer = getattr(layers, row.layer)(**arguments) if row.layer else None

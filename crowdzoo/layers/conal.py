@@ -8,9 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import FLAG, SCALE, STRENGTH, UNITS
+from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS
 
 __all__ = ["CoNAL"]
 
@@ -82,6 +82,14 @@ class CoNAL(CrowdLayer):
 
     uses_features = True
 
+    @checked(
+        embedding_size=UNITS,
+        separation=STRENGTH,
+        mixing=Choice(MIXINGS),
+        scale=SCALE,
+        normalize_instances=FLAG,
+        instance_hidden=replace(UNITS, optional=True),
+    )
     def __init__(
         self,
         num_annotators: int,
@@ -95,12 +103,12 @@ class CoNAL(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        self.embedding_size = UNITS.checked("CoNAL", "embedding_size", embedding_size)
-        self.separation = STRENGTH.checked("CoNAL", "separation", separation)
-        self.mixing = Choice(tuple(MIXINGS)).checked("CoNAL", "mixing", mixing)
-        self.scale = SCALE.checked("CoNAL", "scale", scale)
-        self.normalize_instances = FLAG.checked("CoNAL", "normalize_instances", normalize_instances)
-        self.instance_hidden = replace(UNITS, optional=True).checked("CoNAL", "instance_hidden", instance_hidden)
+        self.embedding_size = embedding_size
+        self.separation = separation
+        self.mixing = mixing
+        self.scale = scale
+        self.normalize_instances = normalize_instances
+        self.instance_hidden = instance_hidden
         self.annotator_features = self._checked(annotator_features)
 
     def _checked(self, rows: Any) -> list[list[float]] | None:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.constraints import checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL
 
@@ -30,7 +30,7 @@ class ConfusionMatrices(CrowdLayer):
     Args:
         num_annotators: R, number of annotators.
         diagonal: P(right label) that everybody starts with, above 0 and below 1; or None.
-        task: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
+        kind: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -49,13 +49,12 @@ class ConfusionMatrices(CrowdLayer):
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
 
-    def __init__(self, num_annotators: int, diagonal: float | None = None, task: str = "classification", **kwargs: Any):
-        super().__init__(num_annotators, **kwargs)
-        name = type(self).__name__
-        self.task = Choice(self.tasks).checked(name, "task", task)
-        self.diagonal = replace(DIAGONAL, optional=True).checked(name, "diagonal", diagonal)
+    @checked(diagonal=replace(DIAGONAL, optional=True))
+    def __init__(self, num_annotators: int, diagonal: float | None = None, kind: str = "classification", **kwargs: Any):
+        super().__init__(num_annotators, kind, **kwargs)
+        self.diagonal = diagonal
         self.kernel: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
@@ -90,12 +89,11 @@ class ConfusionMatrices(CrowdLayer):
         self.check_training(training)
         self._check_shape(inputs.shape)
         p = ops.cast(inputs, self._computing_dtype())
-        tokens = "bt" if self.task == "sequence" else "b"
         if annotators is None:
             confusions = ops.softmax(ops.cast(self.kernel, self._computing_dtype()), axis=-1)
-            said = ops.einsum(f"{tokens}k,rkl->{tokens}rl", p, confusions)
+            said = ops.einsum(f"{self._axes}k,rkl->{self._axes}rl", p, confusions)
         else:
-            said = ops.einsum(f"{tokens}k,bmkl->{tokens}ml", p, ops.exp(self.log_confusions(annotators)))
+            said = ops.einsum(f"{self._axes}k,bmkl->{self._axes}ml", p, ops.exp(self.log_confusions(annotators)))
         return ops.log(ops.maximum(said, SMALLEST))
 
     def set_confusions(self, confusions: np.ndarray) -> None:
@@ -117,4 +115,4 @@ class ConfusionMatrices(CrowdLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
-        return {**super().get_config(), "diagonal": self.diagonal, "task": self.task}
+        return {**super().get_config(), "diagonal": self.diagonal}

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from crowdzoo.constraints import Number
+from crowdzoo.constraints import Number, checked
 from crowdzoo.layers.deep_em import DeepEM
 
 __all__ = ["CrossFittedEM"]
@@ -63,8 +63,9 @@ class CrossFittedEM(DeepEM):
         them into the E-step, between epochs, is this project's.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    @checked(folds=FOLDS)
     def __init__(
         self,
         num_annotators: int,
@@ -75,7 +76,7 @@ class CrossFittedEM(DeepEM):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, prior, diagonal, epochs_per_round, **kwargs)
-        self.folds = FOLDS.checked("CrossFittedEM", "folds", folds)
+        self.folds = folds
         self.task_posteriors: np.ndarray | None = None
 
     def get_config(self) -> dict[str, Any]:

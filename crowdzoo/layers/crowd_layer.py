@@ -8,21 +8,16 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import take_rows
+from crowdzoo.constraints import Choice, checked
+from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import ANNOTATORS
-from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy
 
-__all__ = ["BOTTLENECKS", "SMALLEST", "CrowdLayer"]
+__all__ = ["SMALLEST", "CrowdLayer"]
 
 # Probabilities are raised to this before their logarithm: float32 has it, and its gradient is still finite.
 SMALLEST = 1e-30
-
-# By kind of labels: rank of the bottleneck, and how its shape is written in messages
-BOTTLENECKS = {
-    "classification": (2, "[batch, classes]"),
-    "sequence": (3, "[batch, tokens, classes]"),
-    "regression": (2, "[batch, 1]"),
-}
 
 
 class CrowdLayer(keras.layers.Layer):
@@ -38,10 +33,14 @@ class CrowdLayer(keras.layers.Layer):
 
     Args:
         num_annotators: R, number of annotators.
+        kind: kind of label, one of the class's `kinds`; None is the first of them.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
+    Attributes:
+        label_kind: what labels of that kind look like, `crowdzoo.label_kinds.LabelKind`.
+
     Raises:
-        ValueError: num_annotators is no whole number above 0.
+        ConfigError: num_annotators is not an integer above 0, or the layer is not for that kind.
     """
 
     # whether `call` and `log_confusions` take the instances' features beside the bottleneck
@@ -52,14 +51,19 @@ class CrowdLayer(keras.layers.Layer):
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
     beyond_descent: ClassVar[str | None] = None
 
-    # kinds of labels that the layer knows; which one it has is `task`
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
-    task = "classification"
+    # kinds of labels that the layer is for; the first is the default
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+    # why there are no confusion matrices, and what to use instead, for messages; None: there are
+    no_confusions: str | None = None
 
-    def __init__(self, num_annotators: int, **kwargs: Any):
+    @checked(num_annotators=ANNOTATORS)
+    def __init__(self, num_annotators: int, kind: str | None = None, **kwargs: Any):
         # Answers go through a logarithm: the layer casts by itself, never below float32.
         super().__init__(autocast=False, **kwargs)
-        self.num_annotators = ANNOTATORS.checked(type(self).__name__, "num_annotators", num_annotators)
+        self.num_annotators = num_annotators
+        self.kind = Choice(self.kinds).checked(type(self).__name__, "kind", self.kinds[0] if kind is None else kind)
+        self.label_kind = label_kind(self.kind)
+        self._axes = "bt" if self.label_kind.has_positions else "b"  # of labels, without the annotators', for einsum
         self._num_classes: int | None = None
         self._is_fitted_now = False
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
@@ -84,7 +88,10 @@ class CrowdLayer(keras.layers.Layer):
 
         Raises:
             NotImplementedError: the method does not say how labels depend on the truth.
+            ValueError: the method has no confusion matrices.
         """
+        if self.no_confusions is not None:
+            raise ValueError(f"{type(self).__name__}: {self.no_confusions}")
         raise NotImplementedError(f"{type(self).__name__} does not say how labels depend on the truth")
 
     def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
@@ -104,8 +111,7 @@ class CrowdLayer(keras.layers.Layer):
         logs = self.log_confusions(annotators, features)
         said = ops.one_hot(ops.cast(labels, "int32"), logs.shape[-1], dtype=logs.dtype)  # a row of 0 for -1
         prior = ops.log(ops.maximum(ops.cast(inputs, logs.dtype), SMALLEST))
-        tokens = "t" if self.task == "sequence" else ""
-        return prior + ops.einsum(f"b{tokens}ml,bmkl->b{tokens}k", said, logs)
+        return prior + ops.einsum(f"{self._axes}ml,bmkl->{self._axes}k", said, logs)
 
     def with_labels(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
         """What a model gives, and its loss gets, when labels go into it; arguments as for `log_joint`.
@@ -127,8 +133,10 @@ class CrowdLayer(keras.layers.Layer):
             float64 `[R, K, K]`, `confusions[r, k, l]` = P(r says l | truth k); rows sum to one.
 
         Raises:
-            ValueError: the layer has no weights yet.
+            ValueError: the layer has no weights yet, or no confusion matrices.
         """
+        if self.no_confusions is not None:
+            return self.log_confusions(None)
         self._check_built()
         confusions = np.empty((self.num_annotators, self._num_classes or 1, self._num_classes or 1))
         step = max(1, 2**22 // confusions[0].size)  # annotators at a time, so that little is held twice
@@ -181,6 +189,8 @@ class CrowdLayer(keras.layers.Layer):
     ) -> tuple[int | None, ...]:
         """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
         answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
+        if not self.label_kind.has_classes:
+            return (inputs_shape[0], answers)
         return (*inputs_shape[:-1], answers, self._num_classes or inputs_shape[-1])
 
     def compute_output_spec(
@@ -192,7 +202,7 @@ class CrowdLayer(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
-        return {**super().get_config(), "num_annotators": self.num_annotators}
+        return {**super().get_config(), "num_annotators": self.num_annotators, "kind": self.kind}
 
     def _computing_dtype(self) -> str:
         return keras.backend.result_type(self.variable_dtype, "float32")
@@ -221,9 +231,12 @@ class CrowdLayer(keras.layers.Layer):
 
     def _check_shape(self, shape: tuple[int | None, ...]) -> None:
         name = type(self).__name__
-        rank, written = BOTTLENECKS[self.task]
-        if len(shape) != rank:
+        tokens, last = "tokens, " * self.label_kind.has_positions, "classes" if self.label_kind.has_classes else "1"
+        written = f"[batch, {tokens}{last}]"
+        if len(shape) != 1 + self.label_kind.axes:
             raise ValueError(f"{name}: the input must have shape {written}, got {tuple(shape)}")
+        if not self.label_kind.has_classes and shape[-1] != 1:
+            raise ValueError(f"{name}: the input must have shape {written}, one estimate a task, got {tuple(shape)}")
         if shape[-1] is None:
             raise ValueError(f"{name}: the number of classes (last axis of the input) must be known")
         if self.built and self._num_classes is not None and shape[-1] != self._num_classes:

@@ -1,20 +1,17 @@
 """The crowd layer: one small map per annotator from the truth's estimate to the annotator's answer."""
 
-import difflib
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.layers.crowd_layer import BOTTLENECKS, CrowdLayer
-from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.ranges import FLAG, PHASE, SCALE
+from crowdzoo.backend import take_rows
+from crowdzoo.constraints import FLAG, Choice, checked
+from crowdzoo.errors import ConfigError
+from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.ranges import CENTER, MORE_EPOCHS, SCALE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
-from crowdzoo.layers.rows import take_rows
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
 
 __all__ = ["CrowdsourcedLayer"]
@@ -63,7 +60,7 @@ class CrowdsourcedLayer(CrowdLayer):
     Args:
         num_annotators: R, number of annotators.
         connection: `"MW"`, `"VW"`, `"VB"`, `"VW+B"` or `"S"`; for regression `"S"`, `"B"` or `"S+B"`.
-        task: `"classification"`, `"sequence"` or `"regression"`.
+        kind: `"classification"`, `"sequence"` or `"regression"`.
         scale: factor of the identity that kernels start at. With 1, the paper's choice, no annotator's
             probability can exceed e / (e + K - 1) at first; 2 to 4 start sharper.
         majority_epochs: epochs that `CrowdModel.fit` trains the base alone for, on the majority's labels, before the
@@ -83,7 +80,7 @@ class CrowdsourcedLayer(CrowdLayer):
         stands in R's place.
 
     Raises:
-        ValueError: unknown task or connection, impossible sizes, or an input of the wrong rank.
+        ValueError: unknown kind or connection, impossible sizes, or an input of the wrong rank.
 
     Example:
         >>> model = keras.Sequential([keras.layers.Input((20,)), keras.layers.Dense(4, activation="softmax")])
@@ -96,11 +93,14 @@ class CrowdsourcedLayer(CrowdLayer):
         authors' code only.
     """
 
+    kinds: ClassVar[tuple[str, ...]] = tuple(CONNECTIONS)
+
+    @checked(scale=SCALE, majority_epochs=MORE_EPOCHS, center=CENTER, unit=UNIT, anchor=FLAG)
     def __init__(
         self,
         num_annotators: int,
         connection: str = "MW",
-        task: str = "classification",
+        kind: str = "classification",
         scale: float = 1.0,
         majority_epochs: int | None = None,
         center: float = 0.0,
@@ -108,30 +108,24 @@ class CrowdsourcedLayer(CrowdLayer):
         anchor: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, **kwargs)
-        if not isinstance(task, str) or task not in CONNECTIONS:
-            raise ConfigError(f"CrowdsourcedLayer: unknown task {short_repr(task)}{_instead(task, CONNECTIONS)}")
-        if not isinstance(connection, str) or connection not in CONNECTIONS[task]:
-            raise ConfigError(
-                f"CrowdsourcedLayer: unknown connection {short_repr(connection)} for task {task!r}"
-                f"{_instead(connection, CONNECTIONS[task])}"
-            )
-        name = "CrowdsourcedLayer"
-        self.scale = SCALE.checked(name, "scale", scale)
-        self.majority_epochs = replace(PHASE, least=0, optional=True).checked(name, "majority_epochs", majority_epochs)
-        if majority_epochs and task == "regression":
+        super().__init__(num_annotators, kind, **kwargs)
+        self.connection = Choice(CONNECTIONS[self.kind]).checked("CrowdsourcedLayer", "connection", connection)
+        self.scale = scale
+        self.majority_epochs = majority_epochs
+        self.center, self.unit = float(center), float(unit)
+        self.anchor = anchor
+        is_rating = not self.label_kind.has_classes
+        if is_rating:
+            self.no_confusions = "a regression has no confusion matrices; use annotator_scales() and annotator_biases()"
+        if majority_epochs and is_rating:
             raise ConfigError("CrowdsourcedLayer: ratings have no majority, so majority_epochs is for classes")
-        self.connection = connection
-        self.task = task
-        self.center, self.unit = check_unit("CrowdsourcedLayer", center, unit)
-        self.anchor = FLAG.checked(name, "anchor", anchor)
-        if self.anchor and (task, connection) != ("regression", "B"):
+        if anchor and not (is_rating and connection == "B"):
             raise ConfigError(
                 "CrowdsourcedLayer: anchor belongs to connection 'B' of a regression, got "
-                f"connection={connection!r}, task={task!r}"
+                f"connection={connection!r}, kind={self.kind!r}"
             )
-        if task != "regression" and (self.center, self.unit) != (0.0, 1.0):
-            raise ConfigError(f"CrowdsourcedLayer: center and unit belong to a regression, got task={task!r}")
+        if (self.center, self.unit) != (0.0, 1.0) and not is_rating:
+            raise ConfigError(f"CrowdsourcedLayer: center and unit belong to a regression, got kind={self.kind!r}")
         self.kernel: Any = None
         self.bias: Any = None
         self.shift: Any = None
@@ -147,7 +141,7 @@ class CrowdsourcedLayer(CrowdLayer):
         self._num_classes = classes
         has_kernel = self.connection not in ("B", "VB")
         has_bias = self.connection.endswith("B")
-        vector = () if self.task == "regression" else (classes,)
+        vector = (classes,) if self.label_kind.has_classes else ()
         if has_kernel:
             own = {"MW": (classes, classes), "S": (), "S+B": ()}.get(self.connection, (classes,))
             self.kernel = self.add_weight(
@@ -174,9 +168,9 @@ class CrowdsourcedLayer(CrowdLayer):
             bias = None if bias is None else take_rows(bias, codes)
         kernel = None if kernel is None else ops.cast(kernel, dtype)
         bias = None if bias is None else ops.cast(bias, dtype)
-        if self.task == "regression":
-            return self._scalar_answers(p, kernel, bias)
-        return self._class_answers(p, kernel, bias, sparse=annotators is not None)
+        if self.label_kind.has_classes:
+            return self._class_answers(p, kernel, bias, sparse=annotators is not None)
+        return self._scalar_answers(p, kernel, bias)
 
     def _scalar_answers(self, p: Any, scale: Any, bias: Any) -> Any:
         """`[B, 1]` with scale and bias `[R]` or `[B, M]` gives `[B, R]` or `[B, M]`."""
@@ -192,14 +186,12 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def _class_answers(self, p: Any, kernel: Any, bias: Any, sparse: bool) -> Any:
         """Logits `[B, (T,) R or M, K]`; kernel and bias start with the axes `[R]` or `[B, M]`."""
-        tokens = self.task == "sequence"
-        if self.connection == "MW" and sparse and not tokens:
+        if self.connection == "MW" and sparse and not self.label_kind.has_positions:
             # K products a number: einsum would take longer to set its matrices up
             return ops.sum(p[:, None, :, None] * kernel, axis=-2)
         if self.connection == "MW":
-            bottleneck = "btk" if tokens else "bk"
             weights = "bmkl" if sparse else "mkl"
-            return ops.einsum(f"{bottleneck},{weights}->{bottleneck[:-1]}ml", p, kernel)
+            return ops.einsum(f"{self._axes}k,{weights}->{self._axes}ml", p, kernel)
         p = ops.expand_dims(p, axis=-2)  # [B, (T,) 1, K]
         if kernel is not None:
             if self.connection == "S":
@@ -211,12 +203,12 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def _before_tokens(self, weights: Any, sparse: bool) -> Any:
         """Gathered weights `[B, M, K]` of a sequence need a token axis: `[B, 1, M, K]`."""
-        return ops.expand_dims(weights, axis=1) if sparse and self.task == "sequence" else weights
+        return ops.expand_dims(weights, axis=1) if sparse and self.label_kind.has_positions else weights
 
     def log_confusions(self, annotators: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_confusions`: the answer to each certain truth."""
-        if self.task == "regression":
-            raise ValueError("CrowdsourcedLayer: a regression has no confusion matrices")
+        if self.no_confusions is not None:
+            return super().log_confusions(annotators)
         self._check_built()
         if self.connection == "MW":
             return ops.log_softmax(self._of(self.kernel, annotators), axis=-1)
@@ -229,16 +221,6 @@ class CrowdsourcedLayer(CrowdLayer):
         shape = (*ops.shape(annotators), *logits.shape[-2:])
         return ops.log_softmax(ops.broadcast_to(logits, shape), axis=-1)
 
-    def compute_output_shape(
-        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
-    ) -> tuple[int | None, ...]:
-        """Shape of the answers for shapes of the bottleneck and, in the sparse form, of the annotators."""
-        self._check_shape(inputs_shape)
-        answers = self.num_annotators if annotators_shape is None else annotators_shape[1]
-        if self.task == "regression":
-            return (inputs_shape[0], answers)
-        return (*inputs_shape[:-1], answers, inputs_shape[-1])
-
     def annotator_confusions(self) -> np.ndarray:
         """What the model says of every annotator: their label distribution for each certain truth.
 
@@ -248,14 +230,11 @@ class CrowdsourcedLayer(CrowdLayer):
         Raises:
             ValueError: the layer is for regression, or has no weights yet.
         """
-        if self.task == "regression":
-            raise ValueError(
-                "CrowdsourcedLayer: a regression has no confusion matrices; "
-                "use annotator_scales() and annotator_biases()"
-            )
+        if self.no_confusions is not None:
+            return self.log_confusions(None)
         self._check_built()
         truths = np.eye(self._num_classes or 1, dtype="float32")
-        if self.task == "sequence":
+        if self.label_kind.has_positions:
             logits = ops.convert_to_numpy(self(truths[None]))[0]  # K tokens, one of each class
         else:
             logits = ops.convert_to_numpy(self(truths))
@@ -276,7 +255,7 @@ class CrowdsourcedLayer(CrowdLayer):
         return self.unit * self._numbers(self.bias, 0.0)
 
     def _numbers(self, weight: Any, default: float) -> np.ndarray:
-        if self.task != "regression":
+        if self.label_kind.has_classes:
             raise ValueError("CrowdsourcedLayer: scales and biases are a regression's; use annotator_confusions()")
         self._check_built()
         if weight is None:
@@ -285,7 +264,7 @@ class CrowdsourcedLayer(CrowdLayer):
 
     def default_loss(self) -> keras.losses.Loss:
         """Cross-entropy of the labels, for regression their squared error."""
-        if self.task != "regression":
+        if self.label_kind.has_classes:
             return MaskedCrowdCrossentropy()
         return MaskedCrowdMeanSquaredError() if self.unit == 1 else RatingSquaredError(self.unit)
 
@@ -294,7 +273,6 @@ class CrowdsourcedLayer(CrowdLayer):
         return {
             **super().get_config(),
             "connection": self.connection,
-            "task": self.task,
             "scale": self.scale,
             "majority_epochs": self.majority_epochs,
             "center": self.center,
@@ -315,7 +293,7 @@ class CrowdsourcedLayer(CrowdLayer):
     def num_majority_epochs(self) -> int:
         """Epochs of the base alone, on the majority's labels."""
         if self.majority_epochs is None:
-            return SEQUENCE_MAJORITY_EPOCHS if self.task == "sequence" else 0
+            return SEQUENCE_MAJORITY_EPOCHS if self.label_kind.has_positions else 0
         return self.majority_epochs
 
     @property
@@ -342,29 +320,3 @@ class CrowdsourcedLayer(CrowdLayer):
             return ops.full(shape, self.scale, dtype=dtype)
         # tile, not broadcast_to: PyTorch cannot assign to a view with stride 0
         return ops.tile(self.scale * ops.eye(shape[-1], dtype=dtype)[None], (shape[0], 1, 1))
-
-    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
-        rank, written = BOTTLENECKS[self.task]
-        if len(shape) != rank:
-            raise ValueError(
-                f"CrowdsourcedLayer(task={self.task!r}): the input must have shape {written}, got {tuple(shape)}"
-            )
-        if self.task == "regression" and shape[-1] != 1:
-            raise ValueError(
-                f"CrowdsourcedLayer(task='regression'): the input must have shape {written}, one estimate a task, "
-                f"got {tuple(shape)}"
-            )
-        if self.task != "regression" and shape[-1] is None:
-            raise ValueError("CrowdsourcedLayer: the number of classes (last axis of the input) must be known")
-        if self.built and shape[-1] != self._num_classes:
-            raise ValueError(
-                f"CrowdsourcedLayer: built for {self._num_classes} classes (last axis of the input), got {tuple(shape)}"
-            )
-
-
-def _instead(name: str, options: Iterable[str]) -> str:
-    """The way out of an unknown name: the list, and the nearest one."""
-    known = list(options)
-    near = difflib.get_close_matches(str(name).upper(), [option.upper() for option in known], n=1)
-    hint = f" Did you mean {next(o for o in known if o.upper() == near[0])!r}?" if near else ""
-    return f"; choose one of {', '.join(known)}.{hint}"

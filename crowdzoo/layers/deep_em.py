@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.layers.ranges import DIAGONAL, EPOCHS, PSEUDO_COUNT
@@ -32,7 +33,7 @@ class DeepEM(ConfusionMatrices):
             with `diagonal` on its diagonal; above 0. A flat prior would drown annotators of few labels.
         diagonal: of the prior.
         epochs_per_round: epochs between two E-steps.
-        task: "classification" or "sequence": then the posterior is a product over the tokens, and what the neighbours
+        kind: "classification" or "sequence": then the posterior is a product over the tokens, and what the neighbours
             are is left to the base.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
@@ -53,20 +54,19 @@ class DeepEM(ConfusionMatrices):
 
     beyond_descent: ClassVar[str | None] = "EM estimates the truth and the confusion matrices between the epochs"
 
+    @checked(diagonal=DIAGONAL, prior=PSEUDO_COUNT, epochs_per_round=EPOCHS)
     def __init__(
         self,
         num_annotators: int,
         prior: float = 1.0,
         diagonal: float = 0.8,
         epochs_per_round: int = 1,
-        task: str = "classification",
+        kind: str = "classification",
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, task, **kwargs)
-        name = type(self).__name__
-        self.diagonal = DIAGONAL.checked(name, "diagonal", diagonal)
-        self.prior = PSEUDO_COUNT.checked(name, "prior", prior)
-        self.epochs_per_round = EPOCHS.checked(name, "epochs_per_round", epochs_per_round)
+        super().__init__(num_annotators, diagonal, kind, **kwargs)
+        self.prior = prior
+        self.epochs_per_round = epochs_per_round
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:
         """See `ConfusionMatrices.build`; the matrices are not trained by gradients."""

@@ -7,9 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.ranges import BATCH, CLASSES, FLAG, PHASE
+from crowdzoo.layers.ranges import BATCH, CLASSES, PHASE
 
 __all__ = ["DoctorNet", "VoteShareCrossentropy"]
 
@@ -75,7 +75,7 @@ class DoctorNet(CrowdLayer):
         weighted: whether the weights are learnt (WDN).
         weight_epochs: epochs of the second phase; None is as many as `fit` is given for the first.
         heads_at_once: annotators of whom a prediction holds the heads' answers at the same time.
-        task: "classification" or "sequence": then every token has its answers.
+        kind: "classification" or "sequence": then every token has its answers.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -105,12 +105,17 @@ class DoctorNet(CrowdLayer):
     """
 
     stands_on_hidden_layer = True
-    tasks: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
 
+    no_confusions = (
+        "the heads look at the instance and know no truth, so there are no confusion matrices and no posteriors; "
+        "confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
+    )
     beyond_descent: ClassVar[str | None] = (
         "fit notes who gave labels, whose heads are the truth, and trains the weights in a second phase"
     )
 
+    @checked(num_classes=CLASSES, weighted=FLAG, weight_epochs=replace(PHASE, optional=True), heads_at_once=BATCH)
     def __init__(
         self,
         num_annotators: int,
@@ -118,15 +123,14 @@ class DoctorNet(CrowdLayer):
         weighted: bool = False,
         weight_epochs: int | None = None,
         heads_at_once: int = 64,
-        task: str = "classification",
+        kind: str = "classification",
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, **kwargs)
-        self.task = Choice(self.tasks).checked("DoctorNet", "task", task)
-        self._num_classes: int = CLASSES.checked("DoctorNet", "num_classes", num_classes)
-        self.weighted = FLAG.checked("DoctorNet", "weighted", weighted)
-        self.weight_epochs = replace(PHASE, optional=True).checked("DoctorNet", "weight_epochs", weight_epochs)
-        self.heads_at_once = BATCH.checked("DoctorNet", "heads_at_once", heads_at_once)
+        super().__init__(num_annotators, kind, **kwargs)
+        self._num_classes: int = num_classes
+        self.weighted = weighted
+        self.weight_epochs = weight_epochs
+        self.heads_at_once = heads_at_once
         self.kernel: Any = None
         self.bias: Any = None
         self.log_weight: Any = None
@@ -173,7 +177,7 @@ class DoctorNet(CrowdLayer):
             logits = self._logits(hidden, 0, self.num_annotators)
         else:
             kernel, bias = self._of(self.kernel, annotators), self._of(self.bias, annotators)
-            if self.task == "sequence":
+            if self.label_kind.has_positions:
                 logits = ops.einsum("btd,bmdk->btmk", hidden, kernel) + bias[:, None]
             else:
                 logits = ops.matmul(hidden[:, None, None, :], kernel)[:, :, 0] + bias
@@ -182,7 +186,7 @@ class DoctorNet(CrowdLayer):
         log_weight = (
             ops.cast(self.log_weight, logits.dtype) if annotators is None else self._of(self.log_weight, annotators)
         )
-        if self.task == "sequence" and annotators is not None:
+        if self.label_kind.has_positions and annotators is not None:
             log_weight = log_weight[:, None]
         return ops.log_softmax(logits, axis=-1) + log_weight[..., None]
 
@@ -197,10 +201,11 @@ class DoctorNet(CrowdLayer):
         """
         hidden = ops.cast(bottleneck, self._computing_dtype())
         weights = self._weights()
-        rows = "bt" if self.task == "sequence" else "b"
         parts = [
             ops.einsum(
-                f"{rows}rk,r->{rows}k", ops.softmax(self._logits(hidden, start, stop), axis=-1), weights[start:stop]
+                f"{self._axes}rk,r->{self._axes}k",
+                ops.softmax(self._logits(hidden, start, stop), axis=-1),
+                weights[start:stop],
             )
             for start, stop in self._chunks()
         ]
@@ -234,7 +239,7 @@ class DoctorNet(CrowdLayer):
         """
         self._check_built()
         hidden = ops.convert_to_tensor(hidden, dtype=self._computing_dtype())
-        tokens = self.task == "sequence"
+        tokens = self.label_kind.has_positions
         hidden = hidden[None] if tokens else hidden
         truth = ops.convert_to_numpy(self.truth(hidden)).astype("float64")
         truth = truth[0] if tokens else truth
@@ -244,25 +249,6 @@ class DoctorNet(CrowdLayer):
             said = said[0] if tokens else said
             confusions[start:stop] = np.einsum("ik,irl->rkl", truth, said)
         return confusions / confusions.sum(axis=-1, keepdims=True)
-
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
-        """There are none.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "DoctorNet: the heads look at the instance and know no truth, so there are no confusion matrices and no "
-            "posteriors; confusions_on(model.base.predict(x)) tells what the heads answer on given instances"
-        )
-
-    def annotator_confusions(self) -> np.ndarray:
-        """There are none; see `confusions_on`.
-
-        Raises:
-            ValueError: always.
-        """
-        return self.log_confusions(None)
 
     # === For the recipe ===
 
@@ -286,14 +272,12 @@ class DoctorNet(CrowdLayer):
             "weighted": self.weighted,
             "weight_epochs": self.weight_epochs,
             "heads_at_once": self.heads_at_once,
-            "task": self.task,
         }
 
     def _logits(self, hidden: Any, start: int, stop: int) -> Any:
         """Logits of the annotators start to stop - 1, `[B, stop - start, K]` (`[B, T, stop - start, K]`)."""
         kernel, bias = (ops.cast(weight[start:stop], hidden.dtype) for weight in (self.kernel, self.bias))
-        rows = "bt" if self.task == "sequence" else "b"
-        return ops.einsum(f"{rows}d,rdk->{rows}rk", hidden, kernel) + bias
+        return ops.einsum(f"{self._axes}d,rdk->{self._axes}rk", hidden, kernel) + bias
 
     def _weights(self) -> Any:
         """Weights of all heads, `[R]`; equal ones if nobody was seen yet."""
@@ -307,8 +291,8 @@ class DoctorNet(CrowdLayer):
         return [(start, min(start + self.heads_at_once, self.num_annotators)) for start in starts]
 
     def _check_hidden(self, shape: tuple[int | None, ...]) -> None:
-        rank, written = (3, "[batch, tokens, units]") if self.task == "sequence" else (2, "[batch, units]")
-        if len(shape) != rank or shape[-1] is None:
+        written = "[batch, tokens, units]" if self.label_kind.has_positions else "[batch, units]"
+        if len(shape) != 1 + self.label_kind.axes or shape[-1] is None:
             raise ValueError(f"DoctorNet: the input must have shape {written}, units known, got {tuple(shape)}")
         if self.built and shape[-1] != self.kernel.shape[1]:
             raise ValueError(f"DoctorNet: built for {self.kernel.shape[1]} units, got {tuple(shape)}")

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.constraints import checked
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
@@ -60,8 +61,9 @@ class GeoCrowdNet(ConfusionMatrices):
         Identifiability, and Regularization. ICLR 2023, section 4.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    @checked(strength=STRENGTH)
     def __init__(
         self,
         num_annotators: int,
@@ -75,7 +77,7 @@ class GeoCrowdNet(ConfusionMatrices):
             received = short_repr(regularization)
             raise ConfigError(f"GeoCrowdNet: regularization is 'F', 'W' or None. Received: regularization={received}.")
         self.regularization = regularization
-        self.strength = STRENGTH.checked("GeoCrowdNet", "strength", strength)
+        self.strength = strength
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""

@@ -5,12 +5,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.constraints import Number
+from crowdzoo.constraints import checked
+from crowdzoo.layers.ranges import CENTER, UNIT
 
-__all__ = ["LabelUnit", "check_unit"]
-
-CENTER = Number(-1e150, 1e150)
-UNIT = Number(0, 1e150, above=True)
+__all__ = ["LabelUnit"]
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -35,9 +33,10 @@ class LabelUnit(keras.layers.Layer):
         ValueError: center is not finite, or unit not above 0 and finite.
     """
 
+    @checked(center=CENTER, unit=UNIT)
     def __init__(self, center: float = 0.0, unit: float = 1.0, **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
-        self.center, self.unit = check_unit("LabelUnit", center, unit)
+        self.center, self.unit = float(center), float(unit)
 
     def call(self, inputs: Any) -> Any:
         """See the class."""
@@ -50,17 +49,3 @@ class LabelUnit(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {**super().get_config(), "center": self.center, "unit": self.unit}
-
-
-def check_unit(name: str, center: float, unit: float) -> tuple[float, float]:
-    """Center and unit as floats.
-
-    Args:
-        name: of the layer or model, for the message.
-        center: to check.
-        unit: to check.
-
-    Raises:
-        ValueError: center is not finite, or unit not above 0 and finite.
-    """
-    return float(CENTER.checked(name, "center", center)), float(UNIT.checked(name, "unit", unit))

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import EPOCHS, PHASE, STRENGTH, UNITS, hidden_units
+from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS
 
 __all__ = ["LIA"]
 
@@ -91,6 +91,15 @@ class LIA(CrowdLayer):
 
     beyond_descent: ClassVar[str | None] = "EM estimates the truth between the epochs"
 
+    @checked(
+        hidden=HIDDEN,
+        annotator_embedding=UNITS,
+        latent=UNITS,
+        form=Choice(FORMS),
+        epochs_per_round=EPOCHS,
+        marginal_epochs=replace(PHASE, least=0),
+        ridge=STRENGTH,
+    )
     def __init__(
         self,
         num_annotators: int,
@@ -106,14 +115,14 @@ class LIA(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        self.hidden = hidden_units("LIA", hidden)
-        self.annotator_embedding = UNITS.checked("LIA", "annotator_embedding", annotator_embedding)
-        self.latent = UNITS.checked("LIA", "latent", latent)
-        self.form = Choice(tuple(FORMS)).checked("LIA", "form", form)
+        self.hidden = hidden
+        self.annotator_embedding = annotator_embedding
+        self.latent = latent
+        self.form = form
         self.activation = _activation(activation)
-        self.epochs_per_round = EPOCHS.checked("LIA", "epochs_per_round", epochs_per_round)
-        self.marginal_epochs = replace(PHASE, least=0).checked("LIA", "marginal_epochs", marginal_epochs)
-        self.ridge = STRENGTH.checked("LIA", "ridge", ridge)
+        self.epochs_per_round = epochs_per_round
+        self.marginal_epochs = marginal_epochs
+        self.ridge = ridge
         if annotator_features is not None:
             annotator_features = _matrix(annotator_features, (self.num_annotators, None))
         self.annotator_features = annotator_features

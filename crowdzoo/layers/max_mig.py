@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
@@ -96,16 +97,16 @@ class MaxMIG(ConfusionMatrices):
         P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     beyond_descent: ClassVar[str | None] = (
         "the matrices start from the votes, and the loss compares two views of the truth"
     )
 
+    @checked(diagonal=DIAGONAL, smoothing=PSEUDO_COUNT)
     def __init__(self, num_annotators: int, smoothing: float = 0.01, diagonal: float = 0.8, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
-        self.diagonal = DIAGONAL.checked("MaxMIG", "diagonal", diagonal)
-        self.smoothing = PSEUDO_COUNT.checked("MaxMIG", "smoothing", smoothing)
+        self.smoothing = smoothing
         self.prior: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.backend import take_rows
+from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import DIAGONAL, FLAG, STRENGTH, UNITS
-from crowdzoo.layers.rows import take_rows
+from crowdzoo.layers.ranges import DIAGONAL, STRENGTH, UNITS
 
 __all__ = ["PooledConfusions"]
 
@@ -66,6 +66,7 @@ class PooledConfusions(CrowdLayer):
         Gaussian prior on the deviations and the low-rank errors are this project's.
     """
 
+    @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=DIAGONAL)
     def __init__(
         self,
         num_annotators: int,
@@ -77,11 +78,11 @@ class PooledConfusions(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        self.form = Choice(FORMS).checked("PooledConfusions", "form", form)
-        self.ridge = STRENGTH.checked("PooledConfusions", "ridge", ridge)
-        self.rank = UNITS.checked("PooledConfusions", "rank", rank)
-        self.per_class = FLAG.checked("PooledConfusions", "per_class", per_class)
-        self.diagonal = DIAGONAL.checked("PooledConfusions", "diagonal", diagonal)
+        self.form = form
+        self.ridge = ridge
+        self.rank = rank
+        self.per_class = per_class
+        self.diagonal = diagonal
         self.common_kernel: Any = None
         self.kernel: Any = None
         self.common_right: Any = None

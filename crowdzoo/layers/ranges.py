@@ -1,28 +1,28 @@
 """What the settings of the layers and of their training may be."""
 
-from typing import Any
-
-from crowdzoo.constraints import Choice, Flag, Number
+from crowdzoo.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
 
 __all__ = [
     "ANNOTATORS",
     "BATCH",
+    "CENTER",
     "CLASSES",
     "DENOMINATOR",
     "DIAGONAL",
     "DROPOUT",
     "EPOCHS",
-    "FLAG",
+    "HIDDEN",
     "LEARNING_RATE",
     "MARGIN",
+    "MORE_EPOCHS",
     "PHASE",
     "PSEUDO_COUNT",
     "SCALE",
     "SEED",
     "STRENGTH",
+    "UNIT",
     "UNITS",
-    "hidden_units",
 ]
 
 CODES = 2**31 - 1  # codes are int32
@@ -34,26 +34,26 @@ PSEUDO_COUNT = Number(1e-9, 1e9)
 STRENGTH = Number(0, 1e6)
 SCALE = Number(-1e4, 1e4)
 PHASE = Number(1, 10_000, whole=True)  # of epochs or rounds that come on top of the training's own
+MORE_EPOCHS = Number(0, 10_000, whole=True, optional=True)  # of a phase that can be left out; None is its default
 EPOCHS = Number(1, 10**9, whole=True)
 BATCH = Number(1, CODES, whole=True)
 LEARNING_RATE = Number(0, 1e3, above=True)
 DROPOUT = Number(0, 1, below=True)
 SEED = Number(0, 2**32 - 1, whole=True)  # what keras.utils.set_random_seed takes
-FLAG = Flag()
+CENTER = Number(-1e150, 1e150)  # of ratings
+UNIT = Number(0, 1e150, above=True)  # of ratings
 MARGIN = Choice(("top-2", "pleiss"))  # of AUM
 DENOMINATOR = Choice(("trust", "redundancy"))  # of WAUM
 
 
-def hidden_units(where: str, hidden: Any) -> tuple[int, ...]:
-    """Units of the hidden layers, checked.
+class _Hidden:
+    """Units of hidden layers: a list of numbers, as a tuple."""
 
-    Args:
-        where: class that has them, for messages.
-        hidden: a sequence of numbers.
+    def checked(self, where: str, name: str, value: object) -> tuple[int, ...]:
+        """See `crowdzoo.constraints.Rule`."""
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(f"{where}: {name} must be a list of units, such as [128], got {short_repr(value)}")
+        return tuple(UNITS.checked(where, name, units) for units in value)
 
-    Raises:
-        ConfigError: no sequence, or a number out of range.
-    """
-    if not isinstance(hidden, (list, tuple)):
-        raise ConfigError(f"{where}: hidden is a list of units, such as [128]. Received: hidden={short_repr(hidden)}.")
-    return tuple(UNITS.checked(where, "hidden", units) for units in hidden)
+
+HIDDEN = _Hidden()

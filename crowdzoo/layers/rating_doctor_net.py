@@ -7,10 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
+from crowdzoo.constraints import Choice, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.ranges import PHASE
+from crowdzoo.layers.ranges import CENTER, PHASE, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["MeanRatingError", "RatingDoctorNet"]
@@ -104,13 +103,15 @@ class RatingDoctorNet(CrowdLayer):
         AAAI 2018, carried over to ratings by us.
     """
 
-    task = "regression"
+    kinds: ClassVar[tuple[str, ...]] = ("regression",)
+    no_confusions = "heads look at the instance and know no truth; see annotator_weights()"
     stands_on_hidden_layer = True
 
     beyond_descent: ClassVar[str | None] = (
         "fit notes who gave ratings, whose heads are the truth, and trains the weights in a second phase"
     )
 
+    @checked(weighting=Choice(WEIGHTINGS), weight_epochs=replace(PHASE, optional=True), center=CENTER, unit=UNIT)
     def __init__(
         self,
         num_annotators: int,
@@ -121,10 +122,9 @@ class RatingDoctorNet(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        name = "RatingDoctorNet"
-        self.weighting = Choice(tuple(WEIGHTINGS)).checked(name, "weighting", weighting)
-        self.weight_epochs = replace(PHASE, optional=True).checked(name, "weight_epochs", weight_epochs)
-        self.center, self.unit = check_unit("RatingDoctorNet", center, unit)
+        self.weighting = weighting
+        self.weight_epochs = weight_epochs
+        self.center, self.unit = float(center), float(unit)
         self.kernel: Any = None
         self.bias: Any = None
         self.log_weight: Any = None
@@ -208,22 +208,6 @@ class RatingDoctorNet(CrowdLayer):
         weights = ops.convert_to_numpy(self._weights()).astype("float64")
         return weights / weights.sum()
 
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
-        """There are none.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError("RatingDoctorNet: heads look at the instance and know no truth; see annotator_weights()")
-
-    def annotator_confusions(self) -> np.ndarray:
-        """There are none; see `log_confusions`.
-
-        Raises:
-            ValueError: always.
-        """
-        return self.log_confusions(None)
-
     # === How a model is trained ===
 
     def default_loss(self) -> keras.losses.Loss:
@@ -241,12 +225,6 @@ class RatingDoctorNet(CrowdLayer):
         self.seen.assign(ops.convert_to_numpy(self.seen) + counts.astype("float32"))
 
     # === Keras and helpers ===
-
-    def compute_output_shape(
-        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
-    ) -> tuple[int | None, ...]:
-        """Shape of the answers."""
-        return (inputs_shape[0], self.num_annotators if annotators_shape is None else annotators_shape[1])
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""

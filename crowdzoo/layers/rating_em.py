@@ -6,9 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
-from crowdzoo.layers.label_unit import check_unit
-from crowdzoo.layers.ranges import EPOCHS, FLAG, PHASE, PSEUDO_COUNT
+from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 
 __all__ = ["RatingEM", "posterior"]
@@ -64,10 +64,12 @@ class RatingEM(CrowdLayer):
         the anchor are ours.
     """
 
-    task = "regression"
+    kinds: ClassVar[tuple[str, ...]] = ("regression",)
+    no_confusions = "ratings have no confusion matrices; use annotator_biases() and annotator_precisions()"
 
     beyond_descent: ClassVar[str | None] = "EM estimates the truth, biases and precisions between the epochs"
 
+    @checked(bias=FLAG, prior=PSEUDO_COUNT, epochs_per_round=EPOCHS, start_rounds=PHASE, center=CENTER, unit=UNIT)
     def __init__(
         self,
         num_annotators: int,
@@ -80,11 +82,11 @@ class RatingEM(CrowdLayer):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
-        self.has_bias = FLAG.checked("RatingEM", "bias", bias)
-        self.prior = PSEUDO_COUNT.checked("RatingEM", "prior", prior)
-        self.epochs_per_round = EPOCHS.checked("RatingEM", "epochs_per_round", epochs_per_round)
-        self.start_rounds = PHASE.checked("RatingEM", "start_rounds", start_rounds)
-        self.center, self.unit = check_unit("RatingEM", center, unit)
+        self.has_bias = bias
+        self.prior = prior
+        self.epochs_per_round = epochs_per_round
+        self.start_rounds = start_rounds
+        self.center, self.unit = float(center), float(unit)
         self.bias: Any = None
         self.precision: Any = None
         self.variance: Any = None
@@ -117,30 +119,6 @@ class RatingEM(CrowdLayer):
         estimates = ops.cast(inputs, self._computing_dtype())
         bias = ops.cast(self.bias, estimates.dtype) if annotators is None else self._of(self.bias, annotators)
         return estimates + self.unit * bias
-
-    def compute_output_shape(
-        self, inputs_shape: tuple[int | None, ...], annotators_shape: tuple[int | None, ...] | None = None, **_: Any
-    ) -> tuple[int | None, ...]:
-        """Shape of the answers."""
-        return (inputs_shape[0], self.num_annotators if annotators_shape is None else annotators_shape[1])
-
-    def log_confusions(self, annotators: Any, features: Any = None) -> Any:
-        """There are none.
-
-        Raises:
-            ValueError: always.
-        """
-        raise ValueError(
-            "RatingEM: ratings have no confusion matrices; use annotator_biases() and annotator_precisions()"
-        )
-
-    def annotator_confusions(self) -> np.ndarray:
-        """There are none; see `log_confusions`.
-
-        Raises:
-            ValueError: always.
-        """
-        return self.log_confusions(None)
 
     def annotator_biases(self) -> np.ndarray:
         """Anchored bias of every annotator, in the labels' unit, float64 `[R]`; zero before training.
@@ -283,10 +261,6 @@ class RatingEM(CrowdLayer):
             "center": self.center,
             "unit": self.unit,
         }
-
-    def _check_shape(self, shape: tuple[int | None, ...]) -> None:
-        if len(shape) != 2 or shape[1] != 1:
-            raise ValueError(f"RatingEM: the input must have shape [batch, 1], one estimate a task, got {tuple(shape)}")
 
 
 def posterior(

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
 
@@ -45,11 +46,12 @@ class TraceRegularization(ConfusionMatrices):
         section 3.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
+    @checked(strength=STRENGTH)
     def __init__(self, num_annotators: int, strength: float = 0.01, diagonal: float | None = None, **kwargs: Any):
         super().__init__(num_annotators, diagonal, **kwargs)
-        self.strength = STRENGTH.checked("TraceRegularization", "strength", strength)
+        self.strength = strength
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""

@@ -79,7 +79,7 @@ class UnionNet(ConfusionMatrices):
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of annotators and labels; see the class for shapes."""

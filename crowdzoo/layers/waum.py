@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
+from crowdzoo.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.ranges import DENOMINATOR, DIAGONAL, DROPOUT, MARGIN, PHASE, PSEUDO_COUNT
@@ -85,10 +86,18 @@ class WAUM(ConfusionMatrices):
         Areas Under the Margin. TMLR 2024.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"
 
+    @checked(
+        diagonal=DIAGONAL,
+        prune=DROPOUT,
+        margin_epochs=PHASE,
+        margin=MARGIN,
+        denominator=DENOMINATOR,
+        smoothing=PSEUDO_COUNT,
+    )
     def __init__(
         self,
         num_annotators: int,
@@ -101,12 +110,11 @@ class WAUM(ConfusionMatrices):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **kwargs)
-        self.diagonal = DIAGONAL.checked("WAUM", "diagonal", diagonal)
-        self.prune = DROPOUT.checked("WAUM", "prune", prune)
-        self.margin_epochs = PHASE.checked("WAUM", "margin_epochs", margin_epochs)
-        self.margin = MARGIN.checked("WAUM", "margin", margin)
-        self.denominator = DENOMINATOR.checked("WAUM", "denominator", denominator)
-        self.smoothing = PSEUDO_COUNT.checked("WAUM", "smoothing", smoothing)
+        self.prune = prune
+        self.margin_epochs = margin_epochs
+        self.margin = margin
+        self.denominator = denominator
+        self.smoothing = smoothing
         self.scores: Any = None
 
     def build(self, inputs_shape: tuple[int | None, ...]) -> None:

@@ -8,19 +8,27 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import as_strings
 from crowdzoo.constraints import SEED
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError
+from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, SEQUENCE, LabelKind
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import BATCH, EPOCHS
 from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
 from crowdzoo.optimizers.lazy_adam import LazyAdam
-from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.batches import TargetBatches
-from crowdzoo.training.data import ArrayData, TrainingData, split_row
+from crowdzoo.training.data import TrainingData
 from crowdzoo.training.expectation import e_step
-from crowdzoo.training.gold_targets import gold_targets
-from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
+from crowdzoo.training.fit_arguments import (
+    crowd_arrays,
+    evaluation_batches,
+    has_annotators,
+    held_out,
+    refuse_weights,
+    target_arrays,
+    target_batches,
+)
+from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.recipes import recipe_of
 
 __all__ = ["CrowdModel"]
@@ -68,7 +76,7 @@ class CrowdModel(keras.Model):
         self.features = features
         self._base_and_features: Callable[..., Any] | None = None
         self._instances_shape: Any = None
-        self._bottleneck_shape: tuple[int | None, ...] | None = None
+        self.bottleneck_shape: tuple[int | None, ...] | None = None
         shape = getattr(base, "input_shape", None) if base.built else None
         if shape is not None:
             self.build(shape)
@@ -81,17 +89,17 @@ class CrowdModel(keras.Model):
         Args:
             input_shape: shape of the instances, or the dictionary of the instances' and annotators' shapes.
         """
-        shape = input_shape["instances"] if _has_annotators(input_shape) else input_shape
+        shape = input_shape["instances"] if has_annotators(input_shape) else input_shape
         # a symbolic call builds any base and tells its output's shape, which `build` of a subclassed model does not
         symbols = _symbols(shape)
-        self._bottleneck_shape = self.base(symbols).shape
+        self.bottleneck_shape = self.base(symbols).shape
         if self.crowd is not None and self.crowd.uses_features:
             self._base_and_features = self._with_features()
             features_shape = self._base_and_features(symbols)[1].shape
             if not self.crowd.built:
-                self.crowd.build(self._bottleneck_shape, features_shape)
+                self.crowd.build(self.bottleneck_shape, features_shape)
         elif self.crowd is not None and not self.crowd.built:
-            self.crowd.build(self._bottleneck_shape)
+            self.crowd.build(self.bottleneck_shape)
         self._instances_shape = shape
         self.built = True
 
@@ -124,7 +132,7 @@ class CrowdModel(keras.Model):
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """The truth's estimate, or with annotators their answers; see the class."""
-        if not _has_annotators(inputs):
+        if not has_annotators(inputs):
             bottleneck = self.base(inputs, training=training)
             return bottleneck if self.crowd is None else self.crowd.truth(bottleneck)
         if self.crowd is None:
@@ -166,30 +174,32 @@ class CrowdModel(keras.Model):
 
     def _metric(self, metric: Any) -> Any:
         """A metric that knows which labels are missing."""
-        if metric in ("accuracy", "acc") and self._output_kind() != "regression":
+        if metric in ("accuracy", "acc") and self.label_kind.has_classes:
             return CrowdAccuracy(name=metric)
         module = "keras." if isinstance(metric, str) else getattr(metric, "__module__", type(metric).__module__)
         if self.crowd is None or metric is None or not module.startswith("keras."):
             return metric
         named = metric if isinstance(metric, str) else getattr(metric, "name", repr(metric))
-        instead = "[]" if self._output_kind() == "regression" else "['accuracy']"
+        instead = "['accuracy']" if self.label_kind.has_classes else "[]"
         raise ConfigError(
             f"compile: metric {named!r} compares with one truth a task, and this model learns from several annotators' "
             f"labels. Write compile(metrics={instead}), and compare what model.predict(x) gives with the truth."
         )
 
-    def _output_kind(self) -> str:
+    @property
+    def label_kind(self) -> LabelKind:
         """Kind of labels that the model estimates."""
         if self.crowd is not None:
-            return self._kind()
-        shape = self._bottleneck_shape or ()
-        return "sequence" if len(shape) == 3 else "regression" if shape[-1:] == (1,) else "classification"
+            return self.crowd.label_kind
+        shape = self.bottleneck_shape or ()
+        return SEQUENCE if len(shape) == 3 else REGRESSION if shape[-1:] == (1,) else CLASSIFICATION
 
     def _default_loss(self) -> keras.losses.Loss:
         if self.crowd is not None:
             return self.crowd.default_loss()
-        losses = {"regression": keras.losses.MeanSquaredError, "sequence": MaskedCrossentropy}
-        return losses.get(self._output_kind(), keras.losses.CategoricalCrossentropy)()
+        if not self.label_kind.has_classes:
+            return keras.losses.MeanSquaredError()
+        return MaskedCrossentropy() if self.label_kind.has_positions else keras.losses.CategoricalCrossentropy()
 
     # Validation and evaluation may be on gold: then x is the instances alone, and y has no axis of classes
 
@@ -210,7 +220,7 @@ class CrowdModel(keras.Model):
         """
         if not self._is_gold(x, y, y_pred):
             return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        if self._kind() == "regression":
+        if not self.label_kind.has_classes:
             loss = MaskedCrowdMeanSquaredError()(ops.expand_dims(y, axis=-1), y_pred, sample_weight)
         else:
             truth = ops.one_hot(ops.cast(y, "int32"), y_pred.shape[-1])
@@ -218,7 +228,7 @@ class CrowdModel(keras.Model):
         return sum((ops.sum(ops.cast(more, loss.dtype)) for more in self.losses), start=loss)
 
     def _is_gold(self, x: Any, y: Any, y_pred: Any) -> bool:
-        if self.crowd is None or y is None or _has_annotators(x) or not hasattr(y_pred, "shape"):
+        if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
             return False
         return len(y.shape) == len(y_pred.shape) - 1
 
@@ -322,16 +332,16 @@ class CrowdModel(keras.Model):
         order: dict[str, Any] = {"batch_size": batch_size, "seed": seed, "shuffle": shuffle}
         held_order = {"batch_size": validation_batch_size or batch_size, "seed": seed, "shuffle": False}
         if self.crowd is not None:
-            self._refuse_weights(sample_weight, class_weight)
+            refuse_weights(sample_weight, class_weight)
         data = x
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
-            data = x if isinstance(x, TrainingData) else self._array_data(x, y, tasks)
+            data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks)
         elif y is not None:
-            data = self._targets(x, y, sample_weight)
+            data = target_arrays(self, x, y, sample_weight)
         if validation_split and validation_data is None:
-            data, validation_data = self._held_out(data, validation_split, held_order)
+            data, validation_data = held_out(data, validation_split, held_order)
         elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
-            validation_data = self._evaluated(*validation_data, line=VALIDATION, **held_order)
+            validation_data = evaluation_batches(self, *validation_data, line=VALIDATION, **held_order)
         arguments = {
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
@@ -340,33 +350,8 @@ class CrowdModel(keras.Model):
                 return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
-        batches = _target_batches(data, **order) if isinstance(data, tuple) else data
+        batches = target_batches(data, **order) if isinstance(data, tuple) else data
         return self.fit_batches(batches, class_weight=class_weight, **arguments)
-
-    def _held_out(self, data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
-        """What is left to train on, and batches of the last rows."""
-        if isinstance(data, ArrayData):
-            kept, held = data.split(fraction)
-            return kept, held.batches(**order)
-        if not isinstance(data, tuple):
-            raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
-        place = split_row(num_rows(data[0]), fraction)
-        kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
-        held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
-        return kept, _target_batches(held, **order)
-
-    def _refuse_weights(self, sample_weight: Any, class_weight: Any) -> None:
-        """A method's own steps (EM, votes, matrices) do not know weights."""
-        if sample_weight is not None:
-            raise ConfigError(
-                "fit: sample_weight is not for annotators' labels, which the crowd layer weighs itself. To leave "
-                "tasks out write fit(x, annotations.select_tasks(kept), tasks=ids)."
-            )
-        if class_weight is not None:
-            raise ConfigError(
-                "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
-                "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
-            )
 
     def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
@@ -414,7 +399,9 @@ class CrowdModel(keras.Model):
         if y is None:
             return super().evaluate(x, **kwargs)
         order = {"batch_size": batch_size or 32, "seed": 0, "shuffle": False}
-        return super().evaluate(self._evaluated(x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs)
+        return super().evaluate(
+            evaluation_batches(self, x, y, sample_weight, tasks=tasks, line=EVALUATE, **order), **kwargs
+        )
 
     def predict(self, x: Any, **kwargs: Any) -> np.ndarray:
         """Estimates the truth; annotators, where x names any, are not looked at.
@@ -428,9 +415,9 @@ class CrowdModel(keras.Model):
         """
         if hasattr(x, "element_spec"):  # a tf.data.Dataset
             spec = x.element_spec
-            if _has_annotators(spec[0] if isinstance(spec, tuple) else spec):
+            if has_annotators(spec[0] if isinstance(spec, tuple) else spec):
                 x = x.map(lambda inputs, *_: inputs["instances"])
-        return super().predict(keras.tree.map_structure(_as_strings, instances_of(x)), **kwargs)
+        return super().predict(keras.tree.map_structure(as_strings, instances_of(x)), **kwargs)
 
     def posteriors(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
         """What annotated tasks are, given their instances and the labels that they got.
@@ -455,7 +442,7 @@ class CrowdModel(keras.Model):
         self._crowd()
         if isinstance(x, TrainingData):
             return self.e_step(x, batch_size=batch_size)[0]
-        data = self._array_data(x, y, tasks, POSTERIORS)
+        data = crowd_arrays(self, x, y, tasks, POSTERIORS)
         found = self.e_step(data, batch_size=batch_size)[0]
         unlabelled = np.flatnonzero(data.annotations.redundancy == 0)
         if len(unlabelled):
@@ -478,155 +465,6 @@ class CrowdModel(keras.Model):
         """
         self._crowd()
         return e_step(self, data, batch_size)
-
-    def _evaluated(
-        self, x: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None, line: str, **order: Any
-    ) -> Any:
-        """Batches of what `evaluate` takes; `line` is what a message tells to write."""
-        if self.crowd is None:
-            return _target_batches(self._targets(x, y, sample_weight), **order)
-        gold = None
-        if not isinstance(y, Annotations) and not _has_annotators(x):
-            self._build_on(instances_of(x))
-            gold = gold_targets(y, self._kind(), self._crowd().num_classes or 0, self._crowd().num_annotators)
-        if gold is None:
-            self._refuse_weights(sample_weight, None)
-            return self._array_data(x, y, tasks, line).batches(**order)
-        return _target_batches((instances_of(x), gold, sample_weight), **order)
-
-    def _targets(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
-        """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
-        if isinstance(y, Annotations):
-            raise DataError(
-                "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
-            )
-        x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
-        self._build_on(x)
-        shape, kind = self._bottleneck_shape or (), self._output_kind()
-        if (
-            isinstance(self.loss, (keras.losses.CategoricalCrossentropy, MaskedCrossentropy))
-            and y.ndim == len(shape) - 1
-        ):
-            codes = gold_targets(y, kind, shape[-1] or 0, 0)
-            y = (np.asarray(codes)[..., None] == np.arange(shape[-1] or 0)).astype("float32")
-        elif isinstance(self.loss, keras.losses.MeanSquaredError) and y.ndim == 1 and kind == "regression":
-            y = y[:, None]
-        return x, y, None if sample_weight is None else np.asarray(sample_weight)
-
-    def _build_on(self, x: Any) -> None:
-        """Makes the weights of a base that learns its input's shape from the first data."""
-        if not self.built:
-            num_rows(x)
-            self(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
-
-    def _array_data(self, x: Any, y: Any, tasks: Any = None, line: str = FIT) -> ArrayData:
-        """Instances and annotations out of what `fit` takes, paired and checked."""
-        padded = _has_annotators(x) and not isinstance(y, Annotations)
-        if isinstance(y, Annotations):
-            self._check_kind(y)
-            x, annotations = pair_rows(x, y, tasks, line=line)
-        elif tasks is not None:
-            raise DataError("tasks= is for Annotations; an array of labels has a row for each row of x: leave it out.")
-        elif padded:
-            x, annotations = x["instances"], self._from_padded(x["annotators"], y)
-        else:
-            self._refuse_gold(y)
-            x, annotations = instances_of(x), Annotations.from_dense(y, kind=self._kind())
-        if (rows := num_rows(x)) != annotations.num_tasks:
-            raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
-        self._build_on(x)
-        self._check_codes(annotations)
-        if not padded:
-            self._check_annotators(annotations)
-        if isinstance(y, Annotations):
-            self._check_classes(annotations)
-        return ArrayData(x, annotations, annotations.tasks)
-
-    def _refuse_gold(self, y: Any) -> None:
-        shape, axes = np.shape(y), 3 if self._kind() == "sequence" else 2
-        if len(shape) == axes - 1:
-            raise DataError(
-                f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
-                f"[{'N, T, R' if axes == 3 else 'N, R'}]. To learn from the truth, or from aggregated labels, write "
-                "CrowdModel(base).fit(x, y); to compare with it, evaluate(x, y) or validation_data=(x, y)."
-            )
-
-    def _from_padded(self, ids: Any, labels: Any) -> Annotations:
-        """Annotations out of the sparse form's arrays."""
-        ids, labels, kind = np.asarray(ids), np.asarray(labels), self._kind()
-        tokens = labels.shape[1:2] if kind == "sequence" else ()
-        if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
-            written = "[tasks, tokens, M]" if kind == "sequence" else "[tasks, M]"
-            raise DataError(
-                f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
-            )
-        cells = np.nonzero(~np.isnan(labels) if kind == "regression" else labels >= 0)
-        task, said = cells[0], labels[cells]
-        annotator = ids[task, cells[-1]]
-        if (annotator < 0).any():
-            row = task[annotator < 0][0]
-            raise DataError(f"row {row} of annotators has padding (-1) where a label stands in row {row} of the labels")
-        highest = int(annotator.max(initial=-1))
-        return Annotations(
-            kind,
-            task,
-            annotator,
-            said,
-            tasks=np.arange(len(ids)),
-            annotators=np.arange(max(highest + 1, getattr(self.crowd, "num_annotators", 1))),
-            classes=None if kind == "regression" else np.arange(int(said.max(initial=0)) + 1),
-            positions=cells[1] if kind == "sequence" else None,
-        )
-
-    def _kind(self) -> str:
-        return getattr(self.crowd, "task", "classification")
-
-    def _check_kind(self, annotations: Annotations) -> None:
-        if annotations.kind != self._kind():
-            raise DataError(f"the crowd layer is for {self._kind()}, the annotations are of kind {annotations.kind}")
-
-    def _check_codes(self, annotations: Annotations) -> None:
-        """Codes that are out of range would crash one backend and be misread by another."""
-        num_annotators = getattr(self.crowd, "num_annotators", annotations.num_annotators)
-        codes = annotations.annotator_ids
-        if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
-            raise DataError(
-                f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
-                f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
-            )
-        if annotations.kind == "regression" or len(annotations) == 0:
-            return
-        num_classes, labels = self._crowd().num_classes, annotations.labels
-        if num_classes is not None and not 0 <= labels.min() <= labels.max() < num_classes:
-            raise DataError(
-                f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
-                f"annotations have codes {labels.min()} to {labels.max()}"
-            )
-
-    def _check_annotators(self, annotations: Annotations) -> None:
-        """Where the numbers differ, codes may stand for other annotators than the layer's."""
-        num_annotators = getattr(self.crowd, "num_annotators", annotations.num_annotators)
-        if annotations.num_annotators != num_annotators:
-            raise DataError(
-                f"the crowd layer has {num_annotators:,} annotators, the annotations have "
-                f"{annotations.num_annotators:,}, {shown(annotations.annotators)}. Make the layer for them, "
-                f"{type(self.crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
-                "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
-            )
-
-    def _check_classes(self, annotations: Annotations) -> None:
-        """Where the numbers differ, codes may stand for other classes than the base's outputs."""
-        num_classes = self._crowd().num_classes
-        if annotations.classes is None or num_classes == annotations.num_classes:
-            return
-        way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
-        if self._crowd().stands_on_hidden_layer:
-            way_out = f"Write {type(self.crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
-        raise DataError(
-            f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
-            f"{shown(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
-            "in the order of the outputs."
-        )
 
     # === What was learnt of the annotators ===
 
@@ -691,20 +529,6 @@ class CrowdModel(keras.Model):
         return export_model(self, path, **kwargs)
 
 
-def _target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
-    targets = TargetBatches(*arrays, **order)
-    return targets.as_tf_dataset() if keras.backend.backend() == "tensorflow" else targets
-
-
-def _as_strings(array: Any) -> Any:
-    """Text as TensorFlow takes it, which Keras turns numbers alone into; all else as it is."""
-    if keras.backend.backend() != "tensorflow" or not isinstance(array, np.ndarray) or array.dtype.kind not in "OSU":
-        return array
-    import tensorflow as tf
-
-    return tf.constant(array)
-
-
 def _symbols(shape: Any) -> Any:
     """Symbolic tensors of a structure of shapes; a shape is a tuple, or a list out of JSON."""
     if isinstance(shape, Mapping):
@@ -712,7 +536,3 @@ def _symbols(shape: Any) -> Any:
     if all(size is None or isinstance(size, int) for size in shape):
         return keras.KerasTensor(tuple(shape))
     return [_symbols(part) for part in shape]
-
-
-def _has_annotators(inputs: Any) -> bool:
-    return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}

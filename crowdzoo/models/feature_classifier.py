@@ -7,7 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, FLAG, hidden_units
+from crowdzoo.constraints import FLAG, checked
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN
 from crowdzoo.layers.standardization import Standardization
 from crowdzoo.models.feature_layers import feature_layers
 
@@ -49,6 +50,13 @@ class FeatureClassifier(keras.Model):
         Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 5 and their code.
     """
 
+    @checked(
+        num_features=BATCH,
+        num_classes=replace(CLASSES, optional=True),
+        hidden=HIDDEN,
+        dropout=DROPOUT,
+        batch_normalization=FLAG,
+    )
     def __init__(
         self,
         num_features: int,
@@ -60,12 +68,6 @@ class FeatureClassifier(keras.Model):
         batch_normalization: bool = False,
         **kwargs: Any,
     ):
-        name = "FeatureClassifier"
-        num_features = BATCH.checked(name, "num_features", num_features)
-        num_classes = replace(CLASSES, optional=True).checked(name, "num_classes", num_classes)
-        hidden = hidden_units(name, hidden)
-        dropout = DROPOUT.checked(name, "dropout", dropout)
-        batch_normalization = FLAG.checked(name, "batch_normalization", batch_normalization)
         # === Layers ===
         standardize = Standardization(mean, variance, name="standardize")
         layers = feature_layers(standardize, hidden, dropout, batch_normalization)

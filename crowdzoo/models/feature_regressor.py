@@ -6,8 +6,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.layers.label_unit import LabelUnit, check_unit
-from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, hidden_units
+from crowdzoo.constraints import FLAG, checked
+from crowdzoo.layers.label_unit import LabelUnit
+from crowdzoo.layers.ranges import BATCH, CENTER, DROPOUT, HIDDEN, UNIT
 from crowdzoo.layers.standardization import Standardization
 from crowdzoo.models.feature_layers import feature_layers
 
@@ -43,6 +44,14 @@ class FeatureRegressor(keras.Model):
         ValueError: impossible sizes, center or unit.
     """
 
+    @checked(
+        num_features=BATCH,
+        hidden=HIDDEN,
+        dropout=DROPOUT,
+        batch_normalization=FLAG,
+        center=CENTER,
+        unit=UNIT,
+    )
     def __init__(
         self,
         num_features: int,
@@ -55,12 +64,7 @@ class FeatureRegressor(keras.Model):
         unit: float = 1.0,
         **kwargs: Any,
     ):
-        name = "FeatureRegressor"
-        num_features = BATCH.checked(name, "num_features", num_features)
-        hidden = hidden_units(name, hidden)
-        dropout = DROPOUT.checked(name, "dropout", dropout)
-        batch_normalization = FLAG.checked(name, "batch_normalization", batch_normalization)
-        center, unit = check_unit("FeatureRegressor", center, unit)
+        center, unit = float(center), float(unit)
         # === Layers ===
         standardize = Standardization(mean, variance, name="standardize")
         layers = feature_layers(standardize, hidden, dropout, batch_normalization)

@@ -8,8 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.constraints import FLAG, checked
 from crowdzoo.layers.crf import CRF
-from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, FLAG, UNITS
+from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
 
 __all__ = ["SequenceTagger"]
 
@@ -53,7 +54,7 @@ class SequenceTagger(keras.Model):
 
     Example:
         >>> base = SequenceTagger(num_words=encoder.num_words, num_classes=annotations.num_classes)
-        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators, task="sequence"))
+        >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators, kind="sequence"))
         >>> model.fit(encoder(sentences), annotations, epochs=30)
 
     Source:
@@ -61,6 +62,19 @@ class SequenceTagger(keras.Model):
         Conv1D 512 x 5, dropout 0.5, GRU 50. Shapes, characters, second direction and CRF are additions.
     """
 
+    @checked(
+        num_words=replace(BATCH, least=2),
+        num_classes=replace(CLASSES, optional=True),
+        embedding=UNITS,
+        num_shapes=replace(BATCH, least=0),
+        num_characters=replace(BATCH, least=0),
+        filters=UNITS,
+        kernel_size=UNITS,
+        units=UNITS,
+        dropout=DROPOUT,
+        bidirectional=FLAG,
+        crf=FLAG,
+    )
     def __init__(
         self,
         num_words: int,
@@ -77,18 +91,6 @@ class SequenceTagger(keras.Model):
         allowed: Sequence[Sequence[bool]] | None = None,
         **kwargs: Any,
     ):
-        name = "SequenceTagger"
-        num_words = replace(BATCH, least=2).checked(name, "num_words", num_words)
-        num_classes = replace(CLASSES, optional=True).checked(name, "num_classes", num_classes)
-        embedding = UNITS.checked(name, "embedding", embedding)
-        num_shapes = replace(BATCH, least=0).checked(name, "num_shapes", num_shapes)
-        num_characters = replace(BATCH, least=0).checked(name, "num_characters", num_characters)
-        filters = UNITS.checked(name, "filters", filters)
-        kernel_size = UNITS.checked(name, "kernel_size", kernel_size)
-        units = UNITS.checked(name, "units", units)
-        dropout = DROPOUT.checked(name, "dropout", dropout)
-        bidirectional = FLAG.checked(name, "bidirectional", bidirectional)
-        crf = FLAG.checked(name, "crf", crf)
         if kernel_size % 2 == 0:
             raise ValueError(f"SequenceTagger: kernel_size must be odd, got {kernel_size}")
         if crf and num_classes is None:

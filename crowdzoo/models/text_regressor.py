@@ -7,10 +7,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice
-from crowdzoo.layers.label_unit import LabelUnit, check_unit
+from crowdzoo.constraints import FLAG, Choice, checked
+from crowdzoo.layers.label_unit import LabelUnit
 from crowdzoo.layers.masked_convolution import MaskedConvolution
-from crowdzoo.layers.ranges import BATCH, DROPOUT, FLAG, UNITS
+from crowdzoo.layers.ranges import BATCH, CENTER, DROPOUT, UNIT, UNITS
 from crowdzoo.layers.tf_idf import TfIdf
 from crowdzoo.training.settings import FORMS
 
@@ -57,6 +57,17 @@ class TextRegressor(keras.Model):
         on fixed GloVe vectors.
     """
 
+    @checked(
+        form=Choice(FORMS),
+        num_words=replace(BATCH, least=3),
+        embedding=UNITS,
+        filters=UNITS,
+        hidden=replace(UNITS, optional=True),
+        dropout=DROPOUT,
+        head=FLAG,
+        center=CENTER,
+        unit=UNIT,
+    )
     def __init__(
         self,
         num_words: int,
@@ -70,16 +81,8 @@ class TextRegressor(keras.Model):
         head: bool = True,
         **kwargs: Any,
     ):
-        name = "TextRegressor"
-        form = Choice(FORMS).checked(name, "form", form)
         units = (32 if form == "convolutional" else 64) if hidden is None else hidden
-        num_words = replace(BATCH, least=3).checked(name, "num_words", num_words)
-        embedding = UNITS.checked(name, "embedding", embedding)
-        filters = UNITS.checked(name, "filters", filters)
-        units = UNITS.checked(name, "hidden", units)
-        dropout = DROPOUT.checked(name, "dropout", dropout)
-        head = FLAG.checked(name, "head", head)
-        center, unit = check_unit("TextRegressor", center, unit)
+        center, unit = float(center), float(unit)
         drop = keras.layers.Dropout(dropout, name="dropout")
         inputs = keras.Input((None,), dtype="int32", name="instances")
         weigh = None

@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from crowdzoo.constraints import Number
+from crowdzoo.backend import by_row, put_rows, sparse_gradient, take_rows
+from crowdzoo.constraints import Number, checked
 from crowdzoo.layers.ranges import DROPOUT, LEARNING_RATE
-from crowdzoo.layers.rows import take_rows
 
 __all__ = ["LazyAdam"]
 
@@ -34,7 +34,7 @@ class LazyAdam(keras.optimizers.Adam):
 
     | backend | cost of a step |
     |---|---|
-    | TensorFlow, PyTorch | follows the annotations, for weights gathered by `crowdzoo.layers.rows.take_rows` |
+    | TensorFlow, PyTorch | follows the annotations, for weights gathered by `crowdzoo.backend.take_rows` |
     | JAX | all R rows: its gradients are dense, and a dense gradient gets Adam's own step |
 
     Works with `jit_compile`, `tf.distribute`, learning rate schedules, clipping (norms are of a row's whole gradient,
@@ -62,6 +62,7 @@ class LazyAdam(keras.optimizers.Adam):
         The lazy form is common for embeddings (TensorFlow Addons' LazyAdam, PyTorch's SparseAdam).
     """
 
+    @checked(beta_1=DROPOUT, beta_2=DROPOUT, epsilon=EPSILON)
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -81,8 +82,6 @@ class LazyAdam(keras.optimizers.Adam):
         schedules = (keras.optimizers.schedules.LearningRateSchedule, keras.Variable)
         if not (callable(learning_rate) or isinstance(learning_rate, schedules)):
             learning_rate = LEARNING_RATE.checked("LazyAdam", "learning_rate", learning_rate)
-        beta_1, beta_2 = DROPOUT.checked("LazyAdam", "beta_1", beta_1), DROPOUT.checked("LazyAdam", "beta_2", beta_2)
-        epsilon = EPSILON.checked("LazyAdam", "epsilon", epsilon)
         super().__init__(
             learning_rate=learning_rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, name=name, **kwargs
         )
@@ -105,7 +104,7 @@ class LazyAdam(keras.optimizers.Adam):
             variable: the weight.
             learning_rate: of this step.
         """
-        rows, change = _by_row(gradient)
+        rows, change = by_row(gradient)
         if rows is None:
             return super().update_step(gradient, variable, learning_rate)
         index = self._get_variable_index(variable)
@@ -118,57 +117,17 @@ class LazyAdam(keras.optimizers.Adam):
         m = self.beta_1 * take_rows(momentum, rows) + (1 - self.beta_1) * change
         v = self.beta_2 * take_rows(velocity, rows) + (1 - self.beta_2) * ops.square(change)
         rate = ops.cast(learning_rate, dtype) * correction
-        _put_rows(momentum, rows, m)
-        _put_rows(velocity, rows, v)
-        _put_rows(variable, rows, rate * m / (ops.sqrt(v) + self.epsilon), subtract=True)
+        put_rows(momentum, rows, m)
+        put_rows(velocity, rows, v)
+        put_rows(variable, rows, rate * m / (ops.sqrt(v) + self.epsilon), subtract=True)
 
     def _clip_gradients(self, grads: list[Any]) -> list[Any]:
         """Clips what the rows change by, not label by label."""
         if not (self.clipnorm or self.clipvalue or self.global_clipnorm):
             return grads
-        parts = [_by_row(gradient) for gradient in grads]
+        parts = [by_row(gradient) for gradient in grads]
         clipped = super()._clip_gradients([change for _, change in parts])
         return [
-            change if rows is None else _of_rows(rows, change, gradient)
+            change if rows is None else sparse_gradient(rows, change, gradient)
             for (rows, _), change, gradient in zip(parts, clipped, grads, strict=True)
         ]
-
-
-def _by_row(gradient: Any) -> tuple[Any, Any]:
-    """Distinct rows `[n]` of a sparse gradient and its sums for each of them `[n, ...]`; None and itself if dense."""
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        import tensorflow as tf
-
-        if isinstance(gradient, tf.IndexedSlices):
-            rows, places = tf.unique(gradient.indices)
-            return rows, tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
-    elif backend == "torch" and gradient.is_sparse:
-        gradient = gradient.coalesce()
-        return gradient.indices()[0], gradient.values()
-    return None, gradient
-
-
-def _of_rows(rows: Any, change: Any, gradient: Any) -> Any:
-    """A sparse gradient like the given one, made of distinct rows."""
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.IndexedSlices(change, rows, gradient.dense_shape)
-    import torch
-
-    return torch.sparse_coo_tensor(rows[None], change, gradient.shape, is_coalesced=True, check_invariants=False)
-
-
-def _put_rows(variable: Any, rows: Any, values: Any, subtract: bool = False) -> None:
-    """Writes distinct rows of a variable in place, or subtracts from them."""
-    value = variable.value if isinstance(variable, keras.Variable) else variable
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        slices = tf.IndexedSlices(values, rows)
-        value.scatter_sub(slices) if subtract else value.scatter_update(slices)
-    elif subtract:
-        value.data.index_add_(0, rows, values, alpha=-1)
-    else:
-        value.data.index_copy_(0, rows, values)

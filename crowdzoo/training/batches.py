@@ -21,7 +21,7 @@ SORTED_TOGETHER = 16
 
 
 class _Shuffled(keras.utils.PyDataset):
-    """Batches in an order that hangs on the seed and the epoch only.
+    """Batches in an order that depends on the seed and the epoch only.
 
     Args:
         rows: what is put in order, int `[n]`.
@@ -51,6 +51,14 @@ class _Shuffled(keras.utils.PyDataset):
         """Draws the order of the next epoch."""
         self._epoch += 1
         self._order = self._drawn(self._epoch)
+
+    def for_keras(self) -> Any:
+        """What `keras.Model.fit` takes: on TensorFlow a `tf.data.Dataset`, else these batches."""
+        return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" else self
+
+    def as_tf_dataset(self) -> Any:
+        """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
+        raise NotImplementedError
 
     def _drawn(self, epoch: int) -> np.ndarray:
         """The order of an epoch."""
@@ -111,7 +119,7 @@ class CrowdBatches(_Shuffled):
     of about one length come together, so that most of a batch is no padding. What stands beyond the last labelled
     token of a batch is not seen.
 
-    The order of an epoch hangs on the seed and the number of the epoch, on nothing else.
+    The order of an epoch depends on the seed and the number of the epoch, on nothing else.
 
     Args:
         x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
@@ -158,7 +166,8 @@ class CrowdBatches(_Shuffled):
         labelled = np.flatnonzero(annotations.redundancy > 0)
         if len(labelled) == 0:
             raise DataError("there is no annotation to learn from")
-        if annotations.kind == "sequence":
+        self._kind = annotations.label_kind
+        if self._kind.has_positions:
             self._length = arrays[0].shape[1] if arrays[0].ndim > 1 else 0
             if int(annotations.positions.max()) >= self._length:  # type: ignore[union-attr]
                 raise DataError(
@@ -186,7 +195,7 @@ class CrowdBatches(_Shuffled):
 
     def _rows(self, array: np.ndarray, tasks: np.ndarray) -> np.ndarray:
         """Some tasks' rows; of sequences as many tokens as the batch needs."""
-        return array[tasks] if self.annotations.kind != "sequence" else array[tasks, : self._tokens(tasks)]
+        return array[tasks, : self._tokens(tasks)] if self._kind.has_positions else array[tasks]
 
     def _tokens(self, tasks: np.ndarray) -> int:
         """Tokens that a batch of sequences has."""
@@ -195,7 +204,7 @@ class CrowdBatches(_Shuffled):
     def _drawn(self, epoch: int) -> np.ndarray:
         """The order of an epoch: of sequences sorted by length in part, and the batches shuffled once more."""
         order = super()._drawn(epoch)
-        if self.annotations.kind != "sequence" or not self.shuffle:
+        if not (self._kind.has_positions and self.shuffle):
             return order
         size = self.batch_size * SORTED_TOGETHER
         parts = [order[start : start + size] for start in range(0, len(order), size)]
@@ -211,12 +220,10 @@ class CrowdBatches(_Shuffled):
         ids, labels = self.annotations.padded(tasks)
         width = min(1 << (ids.shape[1] - 1).bit_length(), self._most)
         ids = _widened(ids, ids.ndim - 1, width, -1)
-        missing = np.nan if self.annotations.kind == "regression" else -1
-        labels = _widened(labels, labels.ndim - 1, width, missing)
+        labels = _widened(labels, labels.ndim - 1, width, self._kind.missing)
         if labels.ndim == 3:
             labels = _widened(labels, 1, self._tokens(tasks), -1)
-        dtype = "float32" if self.annotations.kind == "regression" else "int32"
-        return ids.astype("int32"), labels.astype(dtype)
+        return ids.astype("int32"), labels.astype(self._kind.tensor_dtype)
 
     def as_tf_dataset(self) -> Any:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch.
@@ -225,14 +232,12 @@ class CrowdBatches(_Shuffled):
         """
         import tensorflow as tf
 
-        sequence = self.annotations.kind == "sequence"
-        spec = _token_spec if sequence else tensor_spec
+        spec = _token_spec if self._kind.has_positions else tensor_spec
         instances = keras.tree.map_structure(spec, self.x)
-        label_shape = (None, None, None) if sequence else (None, None)
         specs = {
             "instances": instances,
             "annotators": tf.TensorSpec((None, None), tf.int32),
-            "labels": tf.TensorSpec(label_shape, tf.float32 if self.annotations.kind == "regression" else tf.int32),
+            "labels": tf.TensorSpec((None,) * (1 + self._kind.axes), self._kind.tensor_dtype),
             "tasks": tf.TensorSpec((None,), tf.int32),
         }
         return tf_dataset(

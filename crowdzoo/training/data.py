@@ -92,7 +92,7 @@ class ArrayData:
         annotations = self.annotations
         self.num_tasks = annotations.num_tasks
         self.num_tokens = None
-        if annotations.kind == "sequence":
+        if annotations.label_kind.has_positions:
             self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]
 
     def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
@@ -131,4 +131,4 @@ class ArrayData:
             self.x, self.annotations, self.annotations.tasks,
             batch_size=batch_size, seed=seed, shuffle=shuffle, inputs=inputs, targets=targets,
         )  # fmt: skip
-        return batches.as_tf_dataset() if keras.backend.backend() == "tensorflow" else batches
+        return batches.for_keras()

@@ -57,7 +57,7 @@ def build_model(
             num_annotators,
             num_classes,
             settings.arguments,
-            task=settings.task,
+            kind=settings.kind,
             center=center,
             unit=unit,
         )

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import DataError
+from crowdzoo.label_kinds import label_kind
 
 __all__ = ["gold_targets"]
-
-# By kind of labels: how gold is written
-WRITTEN = {"classification": "[tasks]", "sequence": "[tasks, tokens]", "regression": "[tasks]"}
 
 
 def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np.ndarray | None:
@@ -29,7 +27,8 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
         DataError: no class codes, codes that the model does not have, nothing known, or an array that may be either.
     """
     array = np.asarray(y)
-    axes = 2 if kind == "sequence" else 1
+    facts = label_kind(kind)
+    axes = facts.axes
     if array.dtype.kind not in "biuf":
         raise DataError(
             f"gold must be numbers, got type {array.dtype}. Of names in sorted classes write "
@@ -38,7 +37,7 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
     if array.ndim == axes + 1 and array.shape[-1] == 1 != num_annotators:
         array = array[..., 0]
     if array.ndim == axes + 1:
-        one_hot = kind != "regression" and array.shape[-1] == num_classes and _is_one_hot(array)
+        one_hot = facts.has_classes and array.shape[-1] == num_classes and _is_one_hot(array)
         if one_hot and num_classes == num_annotators:
             raise DataError(
                 f"the array has {num_classes} columns of 0 and 1: one-hot truth, or labels of {num_annotators} "
@@ -50,21 +49,19 @@ def gold_targets(y: Any, kind: str, num_classes: int, num_annotators: int) -> np
         array = np.where(known, array.argmax(axis=-1), -1)
     if array.ndim != axes:
         return None
-    if kind == "regression":
+    if not facts.has_classes:
         gold = array.astype("float32")
-        known = ~np.isnan(gold)
     else:
         gold = np.where(np.isfinite(array), array, -1).astype("int32")
-        known = gold >= 0
         if (gold != np.where(np.isfinite(array), array, -1)).any() or gold.min(initial=0) < -1:
             raise DataError(
-                f"gold must be class codes 0 to {num_classes - 1}, -1 where unknown, of shape {WRITTEN[kind]}"
+                f"gold must be class codes 0 to {num_classes - 1}, -1 where unknown, of shape {facts.shape}"
             )
         if gold.max(initial=0) >= num_classes:
             raise DataError(
                 f"gold has the class code {gold.max()}, the model has {num_classes} classes, 0 to {num_classes - 1}"
             )
-    if not known.any():
+    if not facts.observed(gold).any():
         raise DataError("gold says nothing: the truth of no task is known")
     return gold
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr
+from crowdzoo.label_kinds import label_kind
 
 __all__ = [
     "AGGREGATED",
@@ -53,50 +54,47 @@ SEQUENCE_METHODS = (*_SEQUENCE_LAYERS, AGGREGATED)
 _LAYERS_OF = {"classification": _LAYERS, "regression": _RATING_LAYERS, "sequence": _SEQUENCE_LAYERS}
 
 # What the data decide, not the user
-_FROM_DATA = ("num_annotators", "num_classes", "task", "center", "unit")
+_FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit")
 # Of a layer that ratings share with classes
 _NOT_FOR_RATINGS = ("majority_epochs",)
 _KERAS = ("self", "name", "dtype", "trainable", "kwargs")
 
 
-def methods_of(task: str) -> tuple[str, ...]:
+def methods_of(kind: str) -> tuple[str, ...]:
     """Names of the methods for a kind of labels.
 
     Args:
-        task: "classification", "regression" or "sequence".
+        kind: "classification", "regression" or "sequence".
 
     Raises:
         ConfigError: another one.
     """
-    methods = {task: (*layers, AGGREGATED) for task, layers in _LAYERS_OF.items()}
-    if not isinstance(task, str) or task not in methods:
-        raise ConfigError(f"unknown task {task!r}; choose one of {', '.join(methods)}.{did_you_mean(task, methods)}")
-    return methods[task]
+    return (*_LAYERS_OF[label_kind(kind).name], AGGREGATED)
 
 
-def crowd_layer_class(method: str, task: str = "classification") -> Any:
+def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     """The crowd layer's class of a method.
 
     Args:
         method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
-        task: "classification", "regression" or "sequence".
+        kind: "classification", "regression" or "sequence".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
 
     Raises:
-        ConfigError: an unknown method, with the nearest known one; or one that does not know the task.
+        ConfigError: an unknown method, with the nearest known one; or one that is not for the kind.
     """
-    known = methods_of(task)
+    known = methods_of(kind)
     if not isinstance(method, str) or method not in known:
         if isinstance(method, str) and any(method in layers for layers in _LAYERS_OF.values()):
-            raise ConfigError(f"method {method!r} is not for task {task}; choose one of {', '.join(known)}.")
+            raise ConfigError(f"method {method!r} is not for task {kind}; choose one of {', '.join(known)}.")
         raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}")
     if method == AGGREGATED:
         return None
     from crowdzoo import layers
 
-    return getattr(layers, _LAYERS_OF[task][method])
+    return getattr(layers, _LAYERS_OF[kind][method])
 
 
 def create_crowd_layer(
@@ -105,7 +103,7 @@ def create_crowd_layer(
     num_classes: int,
     arguments: Mapping[str, Any] | None = None,
     *,
-    task: str = "classification",
+    kind: str = "classification",
     center: float = 0.0,
     unit: float = 1.0,
 ) -> Any:
@@ -117,7 +115,7 @@ def create_crowd_layer(
         num_classes: K; ratings have none.
         arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
             connection is "B" unless they say otherwise.
-        task: "classification", "regression" or "sequence".
+        kind: "classification", "regression" or "sequence".
         center: mean of the ratings, for a regression; see `rating_unit`.
         unit: their standard deviation.
 
@@ -127,11 +125,12 @@ def create_crowd_layer(
     Raises:
         ConfigError: an unknown method or hyperparameter, or a value that makes no sense; it names it.
     """
-    layer, arguments = crowd_layer_class(method, task), {} if arguments is None else arguments
+    layer, arguments = crowd_layer_class(method, kind), {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
         raise ConfigError(f"method {method}: its settings are names and values. Received: {short_repr(arguments)}.")
     known = [] if layer is None else _hyperparameters(layer)
-    if task == "regression":
+    is_rating = not label_kind(kind).has_classes
+    if is_rating:
         known = [name for name in known if name not in _NOT_FOR_RATINGS]
     for name in arguments:
         if name not in known:
@@ -140,13 +139,13 @@ def create_crowd_layer(
     if layer is None:
         return None
     sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes}
-    if task != "classification":
-        sizes["task"] = task
-    if task == "regression":
+    if is_rating or label_kind(kind).has_positions:
+        sizes["kind"] = kind
+    if is_rating:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     given = {name: value for name, value in sizes.items() if name in parameters}
-    if task == "regression" and "connection" in parameters:
+    if is_rating and "connection" in parameters:
         arguments = {"connection": "B", **arguments}
     try:
         return layer(**given, **arguments, name="crowd")
@@ -156,10 +155,10 @@ def create_crowd_layer(
         raise ConfigError(f"method {method} cannot use {dict(arguments)}: {error}") from error
 
 
-def check_method(method: str, arguments: Mapping[str, Any], task: str = "classification") -> None:
+def check_method(method: str, arguments: Mapping[str, Any], kind: str = "classification") -> None:
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
-    if not isinstance(arguments, Mapping) or arguments or method not in methods_of(task):
-        create_crowd_layer(method, 2, 2, arguments, task=task)
+    if not isinstance(arguments, Mapping) or arguments or method not in methods_of(kind):
+        create_crowd_layer(method, 2, 2, arguments, kind=kind)
 
 
 def _hyperparameters(layer: Any) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from crowdzoo.backend import flattened_layers
+
 __all__ = ["answers_of_batch", "compiled_with", "joined"]
 
 
@@ -28,7 +30,7 @@ def compiled_with(
     settings["optimizer"] = model.optimizer
     parts: list[Any] = []  # layers before their parts before the variables: a layer hands its flag down
     for part in (*frozen, *trained):
-        parts.extend((*part._flatten_layers(), *part.variables) if isinstance(part, keras.Layer) else (part,))
+        parts.extend((*flattened_layers(part), *part.variables) if isinstance(part, keras.Layer) else (part,))
     flags = [part.trainable for part in parts]
     for part in frozen:
         part.trainable = False

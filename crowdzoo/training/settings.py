@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from crowdzoo.constraints import Rule
+from crowdzoo.constraints import FLAG, Rule
 from crowdzoo.errors import ConfigError, did_you_mean
-from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, FLAG, LEARNING_RATE, SEED, UNITS, hidden_units
+from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.training.methods import check_method
 
@@ -99,7 +99,7 @@ class TrainingSettings(Settings):
     usual_epochs: ClassVar[int] = 60
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", hidden_units("training", self.hidden))  # YAML gives a list
+        object.__setattr__(self, "hidden", HIDDEN.checked("training", "hidden", self.hidden))  # YAML gives a list
         self._check(self.task, self.low, self.high)
         if self.task != "regression" and (self.low, self.high) != (None, None):
             raise ConfigError("training: low and high belong to task regression")

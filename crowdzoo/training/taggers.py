@@ -73,7 +73,7 @@ def train_tagger(
     num_classes, crowd = annotations.num_classes, None
     if settings.method != AGGREGATED:
         crowd = create_crowd_layer(
-            settings.method, annotations.num_annotators, num_classes, settings.arguments, task="sequence"
+            settings.method, annotations.num_annotators, num_classes, settings.arguments, kind="sequence"
         )
     allowed = None
     if settings.crf:

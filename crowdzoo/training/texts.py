@@ -53,7 +53,7 @@ def build_text_model(
     crowd = None
     if settings.method != AGGREGATED:
         crowd = create_crowd_layer(
-            settings.method, num_annotators, 0, settings.arguments, task="regression", center=center, unit=unit
+            settings.method, num_annotators, 0, settings.arguments, kind="regression", center=center, unit=unit
         )
     base = TextRegressor(
         num_words, settings.form, settings.embedding, settings.filters, settings.hidden, settings.dropout, center, unit,

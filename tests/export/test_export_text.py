@@ -55,7 +55,7 @@ def tagger(scheme):
     keras.utils.set_random_seed(0)
     sizes = {"embedding": 6, "filters": 6, "units": 5, **ENCODER.sizes}
     base = SequenceTagger(num_classes=len(CLASSES[scheme]), crf=scheme == "IOBES", **sizes)
-    model = CrowdModel(base, CrowdsourcedLayer(len(ANNOTATORS), task="sequence") if scheme == "BIO" else None)
+    model = CrowdModel(base, CrowdsourcedLayer(len(ANNOTATORS), kind="sequence") if scheme == "BIO" else None)
     rng = np.random.default_rng(0)
     model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
     return model

@@ -18,30 +18,30 @@ CONNECTIONS = [
 # annotator 4 labels nothing; task 2 nobody labelled
 IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]])
 
-each_connection = pytest.mark.parametrize(("task", "connection"), CONNECTIONS)
+each_connection = pytest.mark.parametrize(("kind", "connection"), CONNECTIONS)
 
 
-def bottleneck(task, seed=0):
+def bottleneck(kind, seed=0):
     rng = np.random.default_rng(seed)
-    if task == "regression":
+    if kind == "regression":
         return rng.normal(size=(B, 1)).astype("float32")
-    shape = (B, T, K) if task == "sequence" else (B, K)
+    shape = (B, T, K) if kind == "sequence" else (B, K)
     return rng.dirichlet(np.ones(K), size=shape[:-1]).astype("float32")
 
 
-def some_weights(task, connection, seed=1):
+def some_weights(kind, connection, seed=1):
     """Kernel and bias as the paper has them, one array each or None."""
     rng = np.random.default_rng(seed)
-    vector = (R,) if task == "regression" else (R, K)
+    vector = (R,) if kind == "regression" else (R, K)
     kernels = {"MW": (R, K, K), "VW": vector, "VW+B": vector, "S": (R,), "S+B": (R,)}
     kernel = rng.normal(1, 1, size=kernels[connection]) if connection in kernels else None
     bias = rng.normal(size=vector) if connection.endswith("B") else None
     return kernel, bias
 
 
-def made(task, connection, kernel, bias, **more):
-    layer = CrowdsourcedLayer(R, connection, task, **more)
-    layer.build(bottleneck(task).shape)
+def made(kind, connection, kernel, bias, **more):
+    layer = CrowdsourcedLayer(R, connection, kind, **more)
+    layer.build(bottleneck(kind).shape)
     layer.set_weights([weight for weight in (kernel, bias) if weight is not None])
     return layer
 
@@ -58,43 +58,43 @@ def answer(connection, p, r, kernel, bias):
     return kernel[r] * p + bias[r]
 
 
-def paper_answers(task, connection, p, kernel, bias):
+def paper_answers(kind, connection, p, kernel, bias):
     """Dense answers, float64: [B, R, K], [B, T, R, K] or [B, R]."""
     p = np.asarray(p, dtype="float64")
-    if task == "regression":
+    if kind == "regression":
         return np.array([[answer(connection, p[i, 0], r, kernel, bias) for r in range(R)] for i in range(B)])
-    if task == "classification":
+    if kind == "classification":
         return np.array([[answer(connection, p[i], r, kernel, bias) for r in range(R)] for i in range(B)])
     return np.array(
         [[[answer(connection, p[i, t], r, kernel, bias) for r in range(R)] for t in range(T)] for i in range(B)]
     )
 
 
-def labels_of(task, seed=2):
+def labels_of(kind, seed=2):
     """Dense labels with the observed pairs of IDS, and the same labels beside IDS."""
     rng = np.random.default_rng(seed)
-    tokens = (T,) if task == "sequence" else ()
-    missing = np.nan if task == "regression" else -1
+    tokens = (T,) if kind == "sequence" else ()
+    missing = np.nan if kind == "regression" else -1
     dense = np.full((B, *tokens, R), missing)
     sparse = np.full((B, *tokens, IDS.shape[1]), missing)
     for i, row in enumerate(IDS):
         for m, r in enumerate(row):
             if r < 0:
                 continue
-            label = rng.normal() if task == "regression" else rng.integers(K, size=tokens)
-            if task == "sequence" and r == 0:
+            label = rng.normal() if kind == "regression" else rng.integers(K, size=tokens)
+            if kind == "sequence" and r == 0:
                 label[1] = -1  # a token that this annotator left out
             dense[i, ..., r] = label
             sparse[i, ..., m] = label
-    dtype = "float32" if task == "regression" else "int32"
+    dtype = "float32" if kind == "regression" else "int32"
     return dense.astype(dtype), sparse.astype(dtype)
 
 
-def paper_loss(task, answers, labels):
+def paper_loss(kind, answers, labels):
     """Mean over observed labels of -log softmax(a)[y], or of (y - a)^2; float64 scalar."""
     costs = []
     for cell in np.ndindex(labels.shape):
-        if task == "regression":
+        if kind == "regression":
             if not np.isnan(labels[cell]):
                 costs.append((labels[cell] - answers[cell]) ** 2)
         elif labels[cell] >= 0:
@@ -103,22 +103,22 @@ def paper_loss(task, answers, labels):
     return sum(costs) / max(len(costs), 1)
 
 
-def loss_of(task):
-    return MaskedCrowdMeanSquaredError() if task == "regression" else MaskedCrowdCrossentropy()
+def loss_of(kind):
+    return MaskedCrowdMeanSquaredError() if kind == "regression" else MaskedCrowdCrossentropy()
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @each_connection
-def test_the_battery_passes(task, connection, check, form):
-    axes = (B, T) if task == "sequence" else (B,)
-    classes = () if task == "regression" else (K,)
-    arguments = {"num_annotators": R, "connection": connection, "task": task, "scale": 1.5}
+def test_the_battery_passes(kind, connection, check, form):
+    axes = (B, T) if kind == "sequence" else (B,)
+    classes = () if kind == "regression" else (K,)
+    arguments = {"num_annotators": R, "connection": connection, "kind": kind, "scale": 1.5}
     if form == "dense":
-        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(task), (*axes, R, *classes))
+        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(kind), (*axes, R, *classes))
     else:
         ids = {"annotators": IDS.astype("int32")}
-        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(task), (*axes, 3, *classes), ids)
+        case = LayerCase(CrowdsourcedLayer, arguments, bottleneck(kind), (*axes, 3, *classes), ids)
     check(case)
 
 
@@ -129,24 +129,24 @@ def test_check_layer_runs_the_whole_battery():
 
 
 @each_connection
-def test_answers_are_the_papers(task, connection):
-    kernel, bias = some_weights(task, connection)
-    p = bottleneck(task)
-    answers = ops.convert_to_numpy(made(task, connection, kernel, bias)(p))
-    np.testing.assert_allclose(answers, paper_answers(task, connection, p, kernel, bias), rtol=1e-5, atol=1e-6)
+def test_answers_are_the_papers(kind, connection):
+    kernel, bias = some_weights(kind, connection)
+    p = bottleneck(kind)
+    answers = ops.convert_to_numpy(made(kind, connection, kernel, bias)(p))
+    np.testing.assert_allclose(answers, paper_answers(kind, connection, p, kernel, bias), rtol=1e-5, atol=1e-6)
 
 
 @each_connection
-def test_sparse_answers_and_gradients_equal_the_dense_ones(task, connection):
-    kernel, bias = some_weights(task, connection)
-    layer, p, loss = made(task, connection, kernel, bias), bottleneck(task), loss_of(task)
+def test_sparse_answers_and_gradients_equal_the_dense_ones(kind, connection):
+    kernel, bias = some_weights(kind, connection)
+    layer, p, loss = made(kind, connection, kernel, bias), bottleneck(kind), loss_of(kind)
     dense, sparse = ops.convert_to_numpy(layer(p)), ops.convert_to_numpy(layer(p, annotators=IDS))
-    classes = (slice(None),) if task != "regression" else ()
+    classes = (slice(None),) if kind != "regression" else ()
     for i, m in np.argwhere(IDS >= 0):
         np.testing.assert_allclose(
             sparse[(i, ..., m, *classes)], dense[(i, ..., IDS[i, m], *classes)], rtol=1e-5, atol=1e-6
         )
-    labels, sparse_labels = labels_of(task)
+    labels, sparse_labels = labels_of(kind)
     by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p)
     sparse_by_p, sparse_by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
     np.testing.assert_allclose(sparse_by_p, by_p, rtol=1e-4, atol=1e-6)
@@ -155,15 +155,15 @@ def test_sparse_answers_and_gradients_equal_the_dense_ones(task, connection):
 
 
 @each_connection
-def test_gradients_through_the_loss_equal_finite_differences(task, connection):
-    kernel, bias = some_weights(task, connection)
-    p, loss = bottleneck(task), loss_of(task)
-    labels, sparse_labels = labels_of(task)
+def test_gradients_through_the_loss_equal_finite_differences(kind, connection):
+    kernel, bias = some_weights(kind, connection)
+    p, loss = bottleneck(kind), loss_of(kind)
+    labels, sparse_labels = labels_of(kind)
 
     def cost(p, kernel, bias):
-        return paper_loss(task, paper_answers(task, connection, p, kernel, bias), labels)
+        return paper_loss(kind, paper_answers(kind, connection, p, kernel, bias), labels)
 
-    layer = made(task, connection, kernel, bias)
+    layer = made(kind, connection, kernel, bias)
     value = ops.convert_to_numpy(loss(sparse_labels, layer(p, annotators=IDS)))
     np.testing.assert_allclose(value, cost(p, kernel, bias), rtol=1e-5)
     by_p, by_weights = gradients(layer, lambda answers: loss(sparse_labels, answers), p, annotators=IDS)
@@ -177,10 +177,10 @@ def test_gradients_through_the_loss_equal_finite_differences(task, connection):
 
 
 @each_connection
-def test_at_first_every_annotator_says_what_the_base_says(task, connection):
-    p = bottleneck(task)
-    answers = ops.convert_to_numpy(CrowdsourcedLayer(R, connection, task)(p))
-    said = p if task == "regression" else np.expand_dims(p, -2)
+def test_at_first_every_annotator_says_what_the_base_says(kind, connection):
+    p = bottleneck(kind)
+    answers = ops.convert_to_numpy(CrowdsourcedLayer(R, connection, kind)(p))
+    said = p if kind == "regression" else np.expand_dims(p, -2)
     np.testing.assert_allclose(answers, np.broadcast_to(said, answers.shape), rtol=1e-6)
 
 
@@ -201,10 +201,10 @@ def test_confusions_are_annotator_then_true_then_said():
     np.testing.assert_allclose(confusions[1], [[0, 0, 1], [0, 1, 0], [0, 0, 1]], atol=1e-6)
 
 
-@pytest.mark.parametrize(("task", "connection"), [case for case in CONNECTIONS if case[0] != "regression"])
-def test_confusions_are_the_softmax_of_the_answers_to_a_certain_truth(task, connection):
-    kernel, bias = some_weights(task, connection)
-    confusions = made(task, connection, kernel, bias).annotator_confusions()
+@pytest.mark.parametrize(("kind", "connection"), [case for case in CONNECTIONS if case[0] != "regression"])
+def test_confusions_are_the_softmax_of_the_answers_to_a_certain_truth(kind, connection):
+    kernel, bias = some_weights(kind, connection)
+    confusions = made(kind, connection, kernel, bias).annotator_confusions()
     assert confusions.dtype == np.float64
     np.testing.assert_allclose(confusions.sum(axis=2), 1, rtol=1e-12)
     for r in range(R):
@@ -232,11 +232,11 @@ def test_classification_has_confusions_and_no_scales():
 
 @each_connection
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_an_annotator_without_labels_gets_no_gradient(task, connection, form):
-    layer, loss = made(task, connection, *some_weights(task, connection)), loss_of(task)
-    labels = labels_of(task)[form == "sparse"]
+def test_an_annotator_without_labels_gets_no_gradient(kind, connection, form):
+    layer, loss = made(kind, connection, *some_weights(kind, connection)), loss_of(kind)
+    labels = labels_of(kind)[form == "sparse"]
     ids = {"annotators": IDS} if form == "sparse" else {}
-    _, by_weights = gradients(layer, lambda answers: loss(labels, answers), bottleneck(task), **ids)
+    _, by_weights = gradients(layer, lambda answers: loss(labels, answers), bottleneck(kind), **ids)
     for gradient in by_weights:
         np.testing.assert_array_equal(gradient[4], np.zeros_like(gradient[4]))
         assert all(np.abs(gradient[r]).max() > 0 for r in range(4))
@@ -244,41 +244,41 @@ def test_an_annotator_without_labels_gets_no_gradient(task, connection, form):
 
 @each_connection
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_a_batch_without_labels_costs_nothing_and_moves_nothing(task, connection, form):
-    layer, loss = made(task, connection, *some_weights(task, connection)), loss_of(task)
-    labels = labels_of(task)[form == "sparse"]
-    labels = np.full_like(labels, np.nan if task == "regression" else -1)
+def test_a_batch_without_labels_costs_nothing_and_moves_nothing(kind, connection, form):
+    layer, loss = made(kind, connection, *some_weights(kind, connection)), loss_of(kind)
+    labels = labels_of(kind)[form == "sparse"]
+    labels = np.full_like(labels, np.nan if kind == "regression" else -1)
     ids = {"annotators": np.full_like(IDS, -1)} if form == "sparse" else {}
-    p = bottleneck(task)
+    p = bottleneck(kind)
     assert ops.convert_to_numpy(loss(labels, layer(p, **ids))) == 0
     by_p, by_weights = gradients(layer, lambda answers: loss(labels, answers), p, **ids)
     for gradient in (by_p, *by_weights):
         np.testing.assert_array_equal(gradient, np.zeros_like(gradient))
 
 
-def one_line_model(connection="MW", task="classification", annotators=R, **compiled):
+def one_line_model(connection="MW", kind="classification", annotators=R, **compiled):
     keras.utils.set_random_seed(0)
-    if task == "sequence":
+    if kind == "sequence":
         base = [keras.Input((T, 6)), keras.layers.Dense(K, activation="softmax")]
-    elif task == "classification":
+    elif kind == "classification":
         base = [keras.Input((6,)), keras.layers.Dense(K, activation="softmax")]
     else:
         base = [keras.Input((6,)), keras.layers.Dense(1)]
     model = keras.Sequential(base)
-    epochs = 0 if task == "sequence" else None  # what only CrowdModel.fit does
-    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, task=task, majority_epochs=epochs))
-    model.compile("adam", loss=loss_of(task), **compiled)
+    epochs = 0 if kind == "sequence" else None  # what only CrowdModel.fit does
+    model.add(CrowdsourcedLayer(num_annotators=annotators, connection=connection, kind=kind, majority_epochs=epochs))
+    model.compile("adam", loss=loss_of(kind), **compiled)
     return model
 
 
 @pytest.mark.parametrize(
-    ("task", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
+    ("kind", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
 )
-def test_one_line_makes_a_sequential_model_learn_from_a_crowd(task, connection):
+def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(8, T, 6) if task == "sequence" else (8, 6)).astype("float32")
-    y = np.concatenate([labels_of(task)[0]] * 2)
-    model = one_line_model(connection, task)
+    x = rng.normal(size=(8, T, 6) if kind == "sequence" else (8, 6)).astype("float32")
+    y = np.concatenate([labels_of(kind)[0]] * 2)
+    model = one_line_model(connection, kind)
     before = model.layers[-1].get_weights()
     losses = model.fit(x, y, epochs=15, batch_size=8, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
@@ -302,23 +302,23 @@ def test_annotators_without_labels_do_not_change_the_training():
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize(
-    ("task", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
+    ("kind", "connection"), [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")]
 )
-def test_xla_gives_the_same_training(task, connection, form, xla):
+def test_xla_gives_the_same_training(kind, connection, form, xla):
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(B, T, 6) if task == "sequence" else (B, 6)).astype("float32")
-    y = labels_of(task)[form == "sparse"]
+    x = rng.normal(size=(B, T, 6) if kind == "sequence" else (B, 6)).astype("float32")
+    y = labels_of(kind)[form == "sparse"]
 
     def losses(jit_compile):
         if form == "dense":
-            return one_line_model(connection, task, jit_compile=jit_compile).fit(x, y, epochs=3, verbose=0).history
+            return one_line_model(connection, kind, jit_compile=jit_compile).fit(x, y, epochs=3, verbose=0).history
         keras.utils.set_random_seed(0)
         inputs, ids = keras.Input(x.shape[1:]), keras.Input((3,), dtype="int32")
-        p = keras.layers.Dense(1)(inputs) if task == "regression" else None
+        p = keras.layers.Dense(1)(inputs) if kind == "regression" else None
         p = keras.layers.Dense(K, activation="softmax")(inputs) if p is None else p
-        layer = CrowdsourcedLayer(R, connection, task, majority_epochs=0 if task == "sequence" else None)
+        layer = CrowdsourcedLayer(R, connection, kind, majority_epochs=0 if kind == "sequence" else None)
         model = keras.Model([inputs, ids], layer(p, annotators=ids))
-        model.compile("adam", loss=loss_of(task), jit_compile=jit_compile)
+        model.compile("adam", loss=loss_of(kind), jit_compile=jit_compile)
         return model.fit([x, IDS.astype("int32")], y, epochs=3, verbose=0).history
 
     np.testing.assert_allclose(losses(True)["loss"], losses(False)["loss"], rtol=1e-5)
@@ -340,9 +340,9 @@ def test_a_million_annotators_train_because_only_those_who_labelled_are_read():
     ("arguments", "message"),
     [
         ({"connection": "mw"}, r"unknown connection 'mw'.*MW, VW, VB, VW\+B, S\. Did you mean 'MW'\?"),
-        ({"connection": "B"}, r"unknown connection 'B' for task 'classification'; choose one of MW, VW"),
-        ({"connection": "MW", "task": "regression"}, r"unknown connection 'MW' for task 'regression'.*S, B, S\+B"),
-        ({"task": "classifcation"}, r"unknown task.*Did you mean 'classification'\?"),
+        ({"connection": "B"}, r"unknown connection 'B': choose one of MW, VW"),
+        ({"connection": "MW", "kind": "regression"}, r"unknown connection 'MW': choose one of S, B, S\+B"),
+        ({"kind": "classifcation"}, r"unknown kind.*Did you mean 'classification'\?"),
         ({"num_annotators": 0}, "num_annotators must be .*, got 0"),
         ({"num_annotators": 2.5}, "num_annotators must be .*, got 2.5"),
         ({"scale": float("nan")}, "scale must be a number from -10000 to 10000"),
@@ -354,7 +354,7 @@ def test_a_wrong_argument_is_refused_with_the_way_out(arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("task", "shape", "message"),
+    ("kind", "shape", "message"),
     [
         ("classification", (B, T, K), r"must have shape \[batch, classes\], got \(4, 2, 3\)"),
         ("classification", (B,), r"must have shape \[batch, classes\], got \(4,\)"),
@@ -362,8 +362,8 @@ def test_a_wrong_argument_is_refused_with_the_way_out(arguments, message):
         ("regression", (B, 2), r"must have shape \[batch, 1\], one estimate a task, got \(4, 2\)"),
     ],
 )
-def test_an_input_of_the_wrong_shape_is_refused(task, shape, message):
-    layer = CrowdsourcedLayer(R, "B" if task == "regression" else "MW", task)
+def test_an_input_of_the_wrong_shape_is_refused(kind, shape, message):
+    layer = CrowdsourcedLayer(R, "B" if kind == "regression" else "MW", kind)
     with pytest.raises(ValueError, match=message):
         layer(np.zeros(shape, dtype="float32"))
 
@@ -388,7 +388,7 @@ def test_a_layer_without_weights_says_so():
 
 def test_a_mask_of_padded_tokens_ends_at_the_layer_without_a_warning(recwarn):
     model = keras.Sequential(
-        [keras.Input((T,)), keras.layers.Embedding(5, K, mask_zero=True), CrowdsourcedLayer(R, task="sequence")]
+        [keras.Input((T,)), keras.layers.Embedding(5, K, mask_zero=True), CrowdsourcedLayer(R, kind="sequence")]
     )
     model(np.array([[1, 0]]))
     assert not [warning for warning in recwarn if "mask" in str(warning.message)]

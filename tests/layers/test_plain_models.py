@@ -29,30 +29,30 @@ def train_plainly(layer, x):
     return model.train_on_batch(x, np.zeros((B, *x.shape[1:-1], R), "float32"))
 
 
-@pytest.mark.parametrize("task", METHODS_OF)
-def test_a_method_that_is_more_than_gradient_descent_refuses_to_be_trained_without_fit(task):
-    features_first = {"conal", "lia"} if task == "classification" else set()
-    for method in {*METHODS_OF[task]} - {"aggregated"} - features_first:
-        layer = create_crowd_layer(method, R, K, task=task)
+@pytest.mark.parametrize("kind", METHODS_OF)
+def test_a_method_that_is_more_than_gradient_descent_refuses_to_be_trained_without_fit(kind):
+    features_first = {"conal", "lia"} if kind == "classification" else set()
+    for method in {*METHODS_OF[kind]} - {"aggregated"} - features_first:
+        layer = create_crowd_layer(method, R, K, kind=kind)
         name = type(layer).__name__
-        if method in DESCENT[task]:
-            assert np.isfinite(train_plainly(layer, INPUTS[task])), method
+        if method in DESCENT[kind]:
+            assert np.isfinite(train_plainly(layer, INPUTS[kind])), method
             continue
         line = rf"{name}: .*crowdzoo\.CrowdModel\(base, {name}\(\.\.\.\)\)\.fit\(x, annotations\)"
         with pytest.raises(ValueError, match=line):
-            train_plainly(layer, INPUTS[task])
+            train_plainly(layer, INPUTS[kind])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"majority_epochs": 2}, "majority's labels for 2 epochs"),
-        ({"task": "sequence"}, r"5 epochs \(majority_epochs=0 leaves them out\)"),
-        ({"task": "regression", "connection": "B", "anchor": True}, "anchored when fit ends"),
+        ({"kind": "sequence"}, r"5 epochs \(majority_epochs=0 leaves them out\)"),
+        ({"kind": "regression", "connection": "B", "anchor": True}, "anchored when fit ends"),
     ],
 )
 def test_what_fit_does_for_the_crowd_layer_is_not_left_out_silently(arguments, message):
-    x = INPUTS[arguments.get("task", "classification")]
+    x = INPUTS[arguments.get("kind", "classification")]
     with pytest.raises(ValueError, match=message):
         train_plainly(CrowdsourcedLayer(R, **arguments), x)
     if "anchor" not in arguments:

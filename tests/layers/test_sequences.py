@@ -92,7 +92,7 @@ def votes_by_hand(dense):
 @pytest.mark.parametrize("layer", [ConfusionMatrices, DoctorNet])
 def test_the_battery_passes_on_sequences(layer, check):
     heads = layer is DoctorNet
-    arguments = {"num_annotators": R, "task": "sequence", **({"num_classes": K, "weighted": True} if heads else {})}
+    arguments = {"num_annotators": R, "kind": "sequence", **({"num_classes": K, "weighted": True} if heads else {})}
     ids = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1], [2, 1, 0]], dtype="int32")
     inputs = features() if heads else probabilities()
     check(LayerCase(layer, arguments, inputs, (N, T, 3, K), {"annotators": ids}))
@@ -103,7 +103,7 @@ def test_the_battery_passes_on_sequences(layer, check):
 
 def test_the_posterior_of_a_token_is_bayes_rule_on_its_own_labels():
     dense, annotations = a_crowd()
-    model, p, confusions = given(DeepEM(R, task="sequence")), probabilities(), some_confusions()
+    model, p, confusions = given(DeepEM(R, kind="sequence")), probabilities(), some_confusions()
     model.crowd.set_confusions(confusions)
     expected, likelihood = posteriors_by_hand(p, dense, confusions)
     # two in a batch, whose sentences are cut to the longest of the batch
@@ -120,7 +120,7 @@ def test_the_posterior_of_a_token_is_bayes_rule_on_its_own_labels():
 def test_rounds_are_those_of_tokens_and_the_likelihood_does_not_fall():
     dense, annotations = a_crowd()
     prior, epochs = 0.01, 6
-    model = CrowdModel(a_base(), DeepEM(R, prior=prior, diagonal=0.6, task="sequence"))
+    model = CrowdModel(a_base(), DeepEM(R, prior=prior, diagonal=0.6, kind="sequence"))
     model.compile(keras.optimizers.SGD(0.0))  # the base is fixed
     x = features()
     p = ops.convert_to_numpy(model(x)).astype("float64")
@@ -166,7 +166,7 @@ def test_confusions_of_simulated_annotators_of_sequences_are_recovered():
             dense[i, :length, r] = [rng.choice(K, p=confusions[r, k]) for k in truth[i, :length]]
     keras.utils.set_random_seed(0)
     base = keras.Sequential([keras.Input((None, K)), keras.layers.Dense(K, activation="softmax")])
-    model = CrowdModel(base, DeepEM(annotators, task="sequence"))
+    model = CrowdModel(base, DeepEM(annotators, kind="sequence"))
     model.compile(keras.optimizers.Adam(0.05))
     annotations = Annotations.from_dense(dense, kind="sequence", classes=np.arange(K))
     model.fit(x, annotations, epochs=8, batch_size=50, verbose=0)
@@ -213,9 +213,9 @@ class Recorded(CrowdModel):
 @pytest.mark.parametrize(
     ("arguments", "epochs"),
     [
-        ({"task": "sequence"}, 5),
-        ({"task": "sequence", "majority_epochs": 2}, 2),
-        ({"task": "sequence", "majority_epochs": 0}, 0),
+        ({"kind": "sequence"}, 5),
+        ({"kind": "sequence", "majority_epochs": 2}, 2),
+        ({"kind": "sequence", "majority_epochs": 0}, 0),
         ({}, 0),
         ({"majority_epochs": 3}, 3),
     ],
@@ -223,7 +223,7 @@ class Recorded(CrowdModel):
 def test_the_base_starts_with_so_many_epochs_on_the_majoritys_labels(arguments, epochs):
     dense, annotations = a_crowd()
     x = features()
-    if "task" not in arguments:
+    if "kind" not in arguments:
         x, dense = x[:, 0], dense[:, :1]
         annotations = Annotations.from_dense(dense[:, 0], classes=np.arange(K))
     shape = (D,) if x.ndim == 2 else (None, D)
@@ -251,7 +251,7 @@ def test_the_majoritys_phase_trains_the_base_alone_and_is_not_repeated():
     x, rate = features(), 0.5
     # the decay would pull at the annotators' weights, too
     optimizer = keras.optimizers.SGD(rate, weight_decay=0.1)
-    model = Recorded(a_base(), CrowdsourcedLayer(R, task="sequence", majority_epochs=1))
+    model = Recorded(a_base(), CrowdsourcedLayer(R, kind="sequence", majority_epochs=1))
     model.compile(optimizer)
     kernel, bias = (weight.astype("float64") for weight in model.base.get_weights())
     model.trains = True
@@ -285,7 +285,7 @@ def softmax(logits):
 @pytest.mark.parametrize("wrong", [-1, 1.5])
 def test_impossible_majority_epochs_are_named(wrong):
     with pytest.raises(ValueError, match="majority_epochs must be an integer from 0 to 10,000, or None"):
-        CrowdsourcedLayer(R, task="sequence", majority_epochs=wrong)
+        CrowdsourcedLayer(R, kind="sequence", majority_epochs=wrong)
 
 
 def test_ratings_have_no_majority():
@@ -296,7 +296,7 @@ def test_ratings_have_no_majority():
 
 @pytest.mark.parametrize("epochs", [None, 0, 3])
 def test_the_config_holds_the_majoritys_epochs(epochs):
-    config = CrowdsourcedLayer(R, task="sequence", majority_epochs=epochs).get_config()
+    config = CrowdsourcedLayer(R, kind="sequence", majority_epochs=epochs).get_config()
     assert CrowdsourcedLayer.from_config(json.loads(json.dumps(config))).majority_epochs == epochs
 
 
@@ -333,7 +333,7 @@ IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [2, 0, 1], [2, 1, -1]], d
 
 def heads(weighted):
     """A layer with random weights, and every head's answer to `features()`, `[N, T, R, K]` in float64."""
-    layer = DoctorNet(R, K, weighted=weighted, task="sequence", heads_at_once=3)
+    layer = DoctorNet(R, K, weighted=weighted, kind="sequence", heads_at_once=3)
     layer.build((None, None, D))
     rng = np.random.default_rng(1)
     kernel, bias = rng.normal(size=(R, D, K)), rng.normal(size=(R, K))
@@ -393,16 +393,16 @@ def test_the_loss_of_the_weights_sums_over_the_tokens_of_a_sentence():
 
 @pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization, MaxMIG, WAUM, CrossFittedEM, UnionNet])
 def test_layers_that_know_no_sequences_say_so(layer):
-    with pytest.raises(ValueError, match=f"{layer.__name__}: unknown task 'sequence'"):
-        layer(2, task="sequence")
+    with pytest.raises(ValueError, match=f"{layer.__name__}: unknown kind 'sequence'"):
+        layer(2, kind="sequence")
 
 
 @pytest.mark.parametrize("layer", [ConfusionMatrices, DeepEM])
-def test_an_unknown_task_is_named_with_those_there_are(layer):
-    with pytest.raises(ValueError, match=r"unknown task 'sequences'"):
-        layer(2, task="sequences")
-    with pytest.raises(ValueError, match=r"DoctorNet: unknown task 'regression'"):
-        DoctorNet(2, K, task="regression")
+def test_an_unknown_kind_is_named_with_those_there_are(layer):
+    with pytest.raises(ValueError, match=r"unknown kind 'sequences'"):
+        layer(2, kind="sequences")
+    with pytest.raises(ValueError, match=r"DoctorNet: unknown kind 'regression'"):
+        DoctorNet(2, K, kind="regression")
 
 
 @pytest.mark.parametrize("layer", [PooledConfusions, DeepEM])
@@ -413,7 +413,7 @@ def test_annotations_of_sequences_are_refused_under_a_layer_for_classes(layer):
         model.fit(features()[:, 0], a_crowd()[1], verbose=0)
 
 
-@pytest.mark.parametrize("layer", [ConfusionMatrices(R, task="sequence"), DeepEM(R, task="sequence")])
+@pytest.mark.parametrize("layer", [ConfusionMatrices(R, kind="sequence"), DeepEM(R, kind="sequence")])
 def test_a_base_without_tokens_is_refused(layer):
     with pytest.raises(ValueError, match=r"the input must have shape \[batch, tokens, classes\], got \(5, 3\)"):
         layer(probabilities((N,)))

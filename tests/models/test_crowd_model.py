@@ -251,7 +251,7 @@ def test_a_summary_shows_base_and_crowd_layer_before_and_after_they_are_built(tm
     shown = {"classification": f"(None, {R}, {K})", "regression": f"(None, {R})"}
     for task, methods in (("classification", METHODS), ("regression", RATING_METHODS)):
         for method in methods[:-1]:  # but for "aggregated"
-            layer = create_crowd_layer(method, R, K, task=task)
+            layer = create_crowd_layer(method, R, K, kind=task)
             model = CrowdModel(base(1 if task == "regression" else K, keras.Input((D,))), layer)
             assert shown[task] in summary_of(model), method
     model.save(tmp_path / "model.keras")

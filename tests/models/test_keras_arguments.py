@@ -138,7 +138,7 @@ def test_gold_ratings_are_compared_in_their_unit():
 def test_tags_are_compared_token_by_token():
     keras.utils.set_random_seed(0)
     base = keras.Sequential([keras.Input((None, D)), keras.layers.Dense(K, "softmax")])
-    model = CrowdModel(base, CrowdsourcedLayer(R, task="sequence"))
+    model = CrowdModel(base, CrowdsourcedLayer(R, kind="sequence"))
     model.compile(metrics=["accuracy"], run_eagerly=True)
     x, gold = X.reshape(10, 4, D), np.where(np.arange(N) % 4 == 3, -1, GOLD).reshape(10, 4)
     p, known = model.predict(x, verbose=0), gold >= 0

@@ -223,9 +223,9 @@ def a_crowd():
 
 
 CROWDS = {
-    "CrowdsourcedLayer": ({}, lambda: CrowdsourcedLayer(R, task="sequence", majority_epochs=1)),
-    "DeepEM": ({"crf": True}, lambda: DeepEM(R, task="sequence")),
-    "DoctorNet": ({"num_classes": None}, lambda: DoctorNet(R, K, weighted=True, task="sequence")),
+    "CrowdsourcedLayer": ({}, lambda: CrowdsourcedLayer(R, kind="sequence", majority_epochs=1)),
+    "DeepEM": ({"crf": True}, lambda: DeepEM(R, kind="sequence")),
+    "DoctorNet": ({"num_classes": None}, lambda: DoctorNet(R, K, weighted=True, kind="sequence")),
 }
 
 

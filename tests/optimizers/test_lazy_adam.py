@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.backend import take_rows
 from crowdzoo.layers import CrowdsourcedLayer
-from crowdzoo.layers.rows import take_rows
 from crowdzoo.models import CrowdModel
 from crowdzoo.optimizers import LazyAdam
 

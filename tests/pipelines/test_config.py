@@ -168,8 +168,7 @@ BROKEN = {
     ),
     "unknown connection": (
         "name: x\n" + DATA + "method: {connection: mw}\n",
-        ", method: CrowdsourcedLayer: unknown connection 'mw' for task 'classification'; choose one of "
-        "MW, VW, VB, VW+B, S. Did you mean 'MW'?",
+        ", method: CrowdsourcedLayer: unknown connection 'mw': choose one of MW, VW, VB, VW+B, S. Did you mean 'MW'?",
     ),
     "unknown setting of a method": (
         "name: x\n" + DATA + "method: {name: deep-em, priors: 1}\n",

@@ -214,7 +214,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
          "mean, median, rating-em, ordinal"),
         ("method.name", "deep-em", "method: method 'deep-em' is not for task regression; choose one of "
          "crowdsourced-layer, rating-em, doctor-net, aggregated"),
-        ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW' for task 'regression'"),
+        ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW': choose one of S, B, S+B"),
         ("aggregation", "mean", "aggregation: 'mean' should be"),
     ],
 )  # fmt: skip

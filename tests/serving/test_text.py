@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
     encoder = TokenEncoder(["anna", "in", ".", "paulo"])
     keras.utils.set_random_seed(0)
     base = SequenceTagger(num_classes=len(CLASSES), embedding=4, filters=4, units=3, **encoder.sizes)
-    model = CrowdModel(base, CrowdsourcedLayer(2, task="sequence"))
+    model = CrowdModel(base, CrowdsourcedLayer(2, kind="sequence"))
     rng = np.random.default_rng(0)
     model.set_weights([rng.normal(size=weight.shape) for weight in model.get_weights()])
     path = tmp_path_factory.mktemp("ner")

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.backend import flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
@@ -70,7 +71,7 @@ def _copies_of(base: Any, number: int) -> list[Any]:
     Raises:
         ValueError: a class of the base says too little of itself to be made again.
     """
-    layers = base._flatten_layers()
+    layers = flattened_layers(base)
     # classes that are not registered are known all the same: nothing leaves the process, which is also why it is safe
     classes = {keras.saving.get_registered_name(type(layer)): type(layer) for layer in layers}
     copies = []
@@ -85,7 +86,7 @@ def _copies_of(base: Any, number: int) -> list[Any]:
                 made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
             except (TypeError, ValueError, NotImplementedError) as error:
                 raise ValueError(_how_to_be_copied(base)) from error
-        for layer, same in zip(layers, made._flatten_layers(), strict=True):
+        for layer, same in zip(layers, flattened_layers(made), strict=True):
             if hasattr(layer, "get_vocabulary"):
                 with tempfile.TemporaryDirectory() as folder:
                     layer.save_assets(folder)
@@ -104,10 +105,10 @@ def _how_to_be_copied(base: Any) -> str:
             return True
         return False
 
-    layers = [layer for layer in base._flatten_layers() if layer is not base]
+    layers = [layer for layer in flattened_layers(base) if layer is not base]
     kind = type(next((layer for layer in layers if is_silent(layer)), base))
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    names = [p.name for p in parameters if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}]
     lines = ", ".join(["**super().get_config()", *(f'"{name}": self.{name}' for name in names)])
     return (
         f"CrossFittedEM makes copies of the base, and {kind.__name__} cannot be made again from its configuration. Its "

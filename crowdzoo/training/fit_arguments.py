@@ -1,0 +1,217 @@
+"""What `CrowdModel.fit` and `evaluate` take: paired, checked, and in batches."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.losses import MaskedCrossentropy
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.batches import TargetBatches
+from crowdzoo.training.data import ArrayData, split_row
+from crowdzoo.training.gold_targets import gold_targets
+from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
+
+__all__ = [
+    "crowd_arrays",
+    "evaluation_batches",
+    "has_annotators",
+    "held_out",
+    "refuse_weights",
+    "target_arrays",
+    "target_batches",
+]
+
+
+def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT) -> ArrayData:
+    """Instances and annotations out of what `fit` takes, paired and checked; `line` is what a message suggests."""
+    crowd = model.crowd
+    padded = has_annotators(x) and not isinstance(y, Annotations)
+    if isinstance(y, Annotations):
+        _check_kind(crowd, y)
+        x, annotations = pair_rows(x, y, tasks, line=line)
+    elif tasks is not None:
+        raise DataError("tasks= is for Annotations; an array of labels has a row for each row of x: leave it out.")
+    elif padded:
+        x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
+    else:
+        _refuse_gold(crowd, y)
+        x, annotations = instances_of(x), Annotations.from_dense(y, kind=crowd.kind)
+    if (rows := num_rows(x)) != annotations.num_tasks:
+        raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
+    _build_on(model, x)
+    _check_codes(crowd, annotations)
+    if not padded:
+        _check_annotators(crowd, annotations)
+    if isinstance(y, Annotations):
+        _check_classes(crowd, annotations)
+    return ArrayData(x, annotations, annotations.tasks)
+
+
+def _refuse_gold(crowd: Any, y: Any) -> None:
+    shape, axes = np.shape(y), 1 + crowd.label_kind.axes
+    if len(shape) == axes - 1:
+        raise DataError(
+            f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
+            f"[{'N, T, R' if axes == 3 else 'N, R'}]. To learn from the truth, or from aggregated labels, write "
+            "CrowdModel(base).fit(x, y); to compare with it, evaluate(x, y) or validation_data=(x, y)."
+        )
+
+
+def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
+    """Annotations out of the sparse form's arrays."""
+    ids, labels, kind = np.asarray(ids), np.asarray(labels), crowd.label_kind
+    tokens = labels.shape[1:2] if kind.has_positions else ()
+    if ids.ndim != 2 or labels.shape != (*ids.shape[:1], *tokens, *ids.shape[1:]):
+        written = f"{kind.shape[:-1]}, M]"
+        raise DataError(
+            f"annotators must have shape [tasks, M] and labels {written}, got {ids.shape} and {labels.shape}"
+        )
+    cells = np.nonzero(kind.observed(labels))
+    task, said = cells[0], labels[cells]
+    annotator = ids[task, cells[-1]]
+    if (annotator < 0).any():
+        row = task[annotator < 0][0]
+        raise DataError(f"row {row} of annotators has padding (-1) where a label stands in row {row} of the labels")
+    highest = int(annotator.max(initial=-1))
+    return Annotations(
+        kind.name,
+        task,
+        annotator,
+        said,
+        tasks=np.arange(len(ids)),
+        annotators=np.arange(max(highest + 1, crowd.num_annotators)),
+        classes=np.arange(int(said.max(initial=0)) + 1) if kind.has_classes else None,
+        positions=cells[1] if kind.has_positions else None,
+    )
+
+
+def _check_kind(crowd: Any, annotations: Annotations) -> None:
+    if annotations.kind != crowd.kind:
+        raise DataError(f"the crowd layer is for {crowd.kind}, the annotations are of kind {annotations.kind}")
+
+
+def _check_codes(crowd: Any, annotations: Annotations) -> None:
+    """Codes that are out of range would crash one backend and be misread by another."""
+    num_annotators = crowd.num_annotators
+    codes = annotations.annotator_ids
+    if len(codes) and not 0 <= codes.min() <= codes.max() < num_annotators:
+        raise DataError(
+            f"annotator codes must be 0 to {num_annotators - 1} ({num_annotators} annotators in the crowd layer), "
+            f"the annotations have codes {codes.min()} to {codes.max()}: was the layer made for other annotators?"
+        )
+    if not crowd.label_kind.has_classes or len(annotations) == 0:
+        return
+    num_classes, labels = crowd.num_classes, annotations.labels
+    if num_classes is not None and not 0 <= labels.min() <= labels.max() < num_classes:
+        raise DataError(
+            f"labels must be class codes 0 to {num_classes - 1} ({num_classes} classes of the model), the "
+            f"annotations have codes {labels.min()} to {labels.max()}"
+        )
+
+
+def _check_annotators(crowd: Any, annotations: Annotations) -> None:
+    """Where the numbers differ, codes may stand for other annotators than the layer's."""
+    num_annotators = crowd.num_annotators
+    if annotations.num_annotators != num_annotators:
+        raise DataError(
+            f"the crowd layer has {num_annotators:,} annotators, the annotations have "
+            f"{annotations.num_annotators:,}, {shown(annotations.annotators)}. Make the layer for them, "
+            f"{type(crowd).__name__}(annotations.num_annotators, ...); or read annotations of other tasks "
+            "with annotators=TRAINED.annotators, TRAINED being those that the model was trained on."
+        )
+
+
+def _check_classes(crowd: Any, annotations: Annotations) -> None:
+    """Where the numbers differ, codes may stand for other classes than the base's outputs."""
+    num_classes = crowd.num_classes
+    if annotations.classes is None or num_classes == annotations.num_classes:
+        return
+    way_out = "End the base with as many outputs, Dense(annotations.num_classes, activation='softmax')"
+    if crowd.stands_on_hidden_layer:
+        way_out = f"Write {type(crowd).__name__}(annotations.num_annotators, annotations.num_classes, ...)"
+    raise DataError(
+        f"the model has {num_classes} classes, the annotations have {annotations.num_classes}, "
+        f"{shown(annotations.classes)}. {way_out}; or name all classes where annotations are read, classes=[...], "
+        "in the order of the outputs."
+    )
+
+
+def target_arrays(model: Any, x: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, Any]:
+    """Arrays to train a base alone on; class codes become one-hot where the loss takes distributions."""
+    if isinstance(y, Annotations):
+        raise DataError(
+            "this model has no crowd layer: aggregate the annotations first and give their posteriors [N, K]"
+        )
+    x, y = keras.tree.map_structure(np.asarray, instances_of(x)), np.asarray(y)
+    _build_on(model, x)
+    shape: tuple[Any, ...] = model.bottleneck_shape or ()
+    kind = model.label_kind
+    if isinstance(model.loss, (keras.losses.CategoricalCrossentropy, MaskedCrossentropy)) and y.ndim == len(shape) - 1:
+        codes = gold_targets(y, kind.name, shape[-1] or 0, 0)
+        y = (np.asarray(codes)[..., None] == np.arange(shape[-1] or 0)).astype("float32")
+    elif isinstance(model.loss, keras.losses.MeanSquaredError) and y.ndim == 1 and not kind.has_classes:
+        y = y[:, None]
+    return x, y, None if sample_weight is None else np.asarray(sample_weight)
+
+
+def evaluation_batches(
+    model: Any, x: Any, y: Any, sample_weight: Any = None, *, tasks: Any = None, line: str, **order: Any
+) -> Any:
+    """Batches of what `evaluate` takes; `line` is what a message suggests."""
+    if model.crowd is None:
+        return target_batches(target_arrays(model, x, y, sample_weight), **order)
+    gold, crowd = None, model.crowd
+    if not isinstance(y, Annotations) and not has_annotators(x):
+        _build_on(model, instances_of(x))
+        gold = gold_targets(y, crowd.kind, crowd.num_classes or 0, crowd.num_annotators)
+    if gold is None:
+        refuse_weights(sample_weight, None)
+        return crowd_arrays(model, x, y, tasks, line).batches(**order)
+    return target_batches((instances_of(x), gold, sample_weight), **order)
+
+
+def held_out(data: Any, fraction: float, order: dict[str, Any]) -> tuple[Any, Any]:
+    """What is left to train on, and batches of the last rows."""
+    if isinstance(data, ArrayData):
+        kept, held = data.split(fraction)
+        return kept, held.batches(**order)
+    if not isinstance(data, tuple):
+        raise ConfigError("fit: validation_split is for arrays; of a dataset write validation_data=ANOTHER_DATASET")
+    place = split_row(num_rows(data[0]), fraction)
+    kept = keras.tree.map_structure(lambda array: None if array is None else array[:place], data)
+    held = keras.tree.map_structure(lambda array: None if array is None else array[place:], data)
+    return kept, target_batches(held, **order)
+
+
+def refuse_weights(sample_weight: Any, class_weight: Any) -> None:
+    """A method's own steps (EM, votes, matrices) do not know weights."""
+    if sample_weight is not None:
+        raise ConfigError(
+            "fit: sample_weight is not for annotators' labels, which the crowd layer weighs itself. To leave "
+            "tasks out write fit(x, annotations.select_tasks(kept), tasks=ids)."
+        )
+    if class_weight is not None:
+        raise ConfigError(
+            "fit: class_weight needs the tasks' classes, which nobody knows here. Aggregate first and write "
+            "CrowdModel(base).fit(x, result.posteriors, class_weight=...)."
+        )
+
+
+def _build_on(model: Any, x: Any) -> None:
+    """Makes the weights of a base that learns its input's shape from the first data."""
+    if not model.built:
+        num_rows(x)
+        model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
+
+
+def target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
+    """Batches of instances, targets and weights, as Keras takes them."""
+    return TargetBatches(*arrays, **order).for_keras()
+
+
+def has_annotators(inputs: Any) -> bool:
+    """Whether inputs of a model name annotators beside the instances."""
+    return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
