@@ -17,7 +17,7 @@ from tfx.v1.types import standard_artifacts
 
 from crowdzoo.aggregation import Aggregation, create
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.beam.transforms import aggregate, runs_on_beam
+from crowdzoo.beam import aggregate, runs_on_beam
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.example_files import (
@@ -52,7 +52,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
-    Methods that have a form on Beam (`crowdzoo.beam.transforms`) run there, the others in this process. Tasks of eval
+    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process. Tasks of eval
     get the posteriors that follow from what train taught about the annotators. Where a method has no model of what
     annotators say (nothing was fitted, or no confusion matrices: majority vote, GLAD, BWA, ...), it is run on eval's
     own annotations instead; train never learns from them. A task without annotations has the class prior.

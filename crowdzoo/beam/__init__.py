@@ -1,17 +1,27 @@
-"""The aggregators on Apache Beam, which this imports."""
+"""The aggregators on Apache Beam: the local engine's kernels over a PCollection of blocks, added up by Beam.
 
-from crowdzoo.beam.transforms import (
-    GLAD,
-    IBCC,
-    Aggregate,
-    BlockPosteriors,
-    DawidSkene,
-    MajorityVote,
-    OneCoinDawidSkene,
-    aggregate,
-    fit,
-    runs_on_beam,
-)
+Elements are `Block`s, never single annotations. What crosses workers is a value made of arrays, with a coder of its own
+(`crowdzoo.beam.values`); nothing relies on one process, a global or a local file.
+
+Where the annotators' parameters are small (`max_shard_bytes`), each worker gets all of them as a side input, and blocks
+stay where they are. Where they are not, annotators are cut in shards: every block asks the shards for those annotators
+that it has, is joined with the answers, and sends counts back to the shards. No worker then holds more than a shard, or
+a block with its annotators.
+
+Two ways to iterate:
+
+- A PTransform (`DawidSkene`, `OneCoinDawidSkene`, `GLAD`, `IBCC`, `MajorityVote`): all iterations are unrolled into one
+  graph, and once a run is done it passes through the rest unchanged.
+- `fit` and `aggregate` run a few iterations per pipeline and stop when the run has converged. Parameters cross from one
+  pipeline to the next as a checkpoint in a folder, from which a later call goes on after a crash.
+
+DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`. See docs/beam.md.
+"""
+
+from crowdzoo.beam.driver import aggregate, fit
+from crowdzoo.beam.methods.forms import runs_on_beam
+from crowdzoo.beam.transforms import GLAD, IBCC, Aggregate, DawidSkene, MajorityVote, OneCoinDawidSkene
+from crowdzoo.beam.values import BlockPosteriors
 
 __all__ = [
     "GLAD",

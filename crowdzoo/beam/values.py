@@ -70,7 +70,7 @@ class StoredBlock:
     Attributes:
         path: of a file that holds an `Item` with the block.
         size: of the file, bytes.
-        key: of the block, see `beam_steps.key_of`.
+        key: of the block, see `crowdzoo.beam.items.key_of`.
     """
 
     path: str
@@ -332,7 +332,7 @@ def decode_in_place(memory: NDArray[np.uint8]) -> Any:
     """
     head = memory[: len(HEAD)].tobytes()
     if len(head) < len(HEAD) or head[:2] != HEAD[:2]:
-        raise DataError("These are not the bytes of a value of crowdzoo.beam.transforms.")
+        raise DataError("These are not the bytes of a value of crowdzoo.beam.")
     if head[2:] != HEAD[2:]:
         raise DataError(f"These bytes have version {head[2]}; this release of crowdzoo reads version {HEAD[2]}.")
     try:

@@ -23,11 +23,12 @@ from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 from apache_beam.pipeline import PipelineVisitor  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
+import crowdzoo.beam as on_beam  # noqa: E402
+from crowdzoo.beam import checkpoints, whole  # noqa: E402
 from crowdzoo.beam import files as beam_files  # noqa: E402
-from crowdzoo.beam import steps as beam_steps  # noqa: E402
-from crowdzoo.beam import transforms as on_beam  # noqa: E402
 from crowdzoo.beam import values as beam_values  # noqa: E402
-from crowdzoo.beam.methods import method_of  # noqa: E402
+from crowdzoo.beam.engine import Shards  # noqa: E402
+from crowdzoo.beam.methods.forms import method_of  # noqa: E402
 
 ALL = 2**26  # bytes of a shard that holds everyone
 
@@ -325,10 +326,10 @@ def test_a_bundle_adds_up_in_any_number_of_threads(threads):
     method = method_of(DawidSkene(num_starts=2), 9, 4)
     totals = []
     for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
-        first = beam_steps.First(method, False, threads)
+        first = whole.First(method, False, threads)
         first.start_bundle()
         for block in blocks:
-            assert list(first.process(beam_steps.Item(block))) == []
+            assert list(first.process(beam_values.Item(block))) == []
         (windowed,) = first.finish_bundle()
         totals.append(windowed.value[1].parts)
     assert totals[0][0].common[-1] == len(annotations)
@@ -339,7 +340,7 @@ def test_a_bundle_adds_up_in_any_number_of_threads(threads):
 
 def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
     monkeypatch.setenv("CROWDZOO_THREADS", "5")
-    engine = on_beam._Engine(method_of(DawidSkene(), 9, 4), on_beam.Shards(9, 9))
+    engine = whole.Whole(method_of(DawidSkene(), 9, 4), Shards(9, 9))
     assert engine.threaded(make_pipeline(), None).threads == 5
     assert engine.threaded(make_pipeline(), 3).threads == 3
     for options in (["--direct_running_mode=multi_threading"], ["--direct_num_workers=2"]):
@@ -492,7 +493,7 @@ def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
 def test_a_step_that_went_to_a_worker_does_what_it_did():
     annotations, gold = crowd()
     method = method_of(DawidSkene(), 9, 4)
-    items = [beam_steps.Item(block) for block in blocks_of(annotations, gold, 50)]
+    items = [beam_values.Item(block) for block in blocks_of(annotations, gold, 50)]
 
     def counted(step):
         step.start_bundle()
@@ -500,7 +501,7 @@ def test_a_step_that_went_to_a_worker_does_what_it_did():
             list(step.process(item))
         return next(step.finish_bundle()).value[1].parts[0].rows
 
-    step = beam_steps.First(method, False, 1)
+    step = whole.First(method, False, 1)
     expected = counted(step)
     assert expected.sum() == pytest.approx(len(annotations))
     np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
@@ -586,7 +587,7 @@ def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypat
     # in the second pipeline, or the last: a checkpoint is two files of annotators, two of tasks, one manifest
     limit = {"tasks": 3, "posteriors": 2}[dies_at]
     with monkeypatch.context() as patch:
-        patch.setattr(beam_steps, "write_value", write_until(limit, dies_at))
+        patch.setattr(checkpoints, "write_value", write_until(limit, dies_at))
         with pytest.raises(Exception, match="KilledError"):
             fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
     manifests = [path.name for path in tmp_path.iterdir() if path.name.endswith(".manifest")]
@@ -658,8 +659,8 @@ def test_posteriors_that_another_call_left_are_not_read(tmp_path):
     """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
     annotations, _ = crowd()
     aggregator = IBCC(tol=0.05)
-    left = beam_steps.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
-    beam_steps.write_posteriors(left, beam_files.Folder(str(tmp_path)))
+    left = beam_values.BlockPosteriors(np.array([5, 9]), np.full((2, 4), 0.25), np.array([3, 3]), None, -1000.0)
+    checkpoints.write_posteriors(left, beam_files.Folder(str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["posteriors-000000000005.bin"]
     result = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator)
     assert_same(result, aggregator.fit(annotations))

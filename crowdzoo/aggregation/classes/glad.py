@@ -440,7 +440,7 @@ class GLAD:
         num_classes = annotations.num_classes
         blocks, threads = blocks_of(annotations, gold), num_threads()
         run, b = self.begin(annotations, initial)
-        if initial is not None and not _knows_abilities(initial, annotations):
+        if initial is not None and not knows_abilities(initial, annotations):
             given = initial_posteriors(initial, annotations)
             assert given is not None
             zero = GladCounts.zero(annotations.num_annotators, num_classes)
@@ -475,7 +475,7 @@ class GLAD:
         alpha = np.full(annotations.num_annotators, float(self.alpha_mean))
         class_prior = np.full(num_classes, 1 / num_classes)
         b = np.full(num_tasks, float(self.b_mean))
-        if _knows_abilities(initial, annotations):
+        if knows_abilities(initial, annotations):
             assert isinstance(initial, Aggregation)
             assert initial.reliability is not None
             assert initial.difficulty is not None
@@ -531,7 +531,7 @@ class GLAD:
         return replace(result, class_prior=run.params.class_prior)
 
 
-def _knows_abilities(initial: ArrayLike | Aggregation | None, annotations: Annotations) -> bool:
+def knows_abilities(initial: ArrayLike | Aggregation | None, annotations: Annotations) -> bool:
     """Whether an earlier result is one of this class, for the same annotators and classes."""
     return (
         isinstance(initial, Aggregation)

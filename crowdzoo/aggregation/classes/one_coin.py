@@ -222,7 +222,7 @@ class OneCoinDawidSkene:
         check_classification(annotations, "One-coin Dawid-Skene")
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         blocks, threads = blocks_of(annotations, gold), num_threads()
-        if _knows_skills(initial, annotations):
+        if knows_skills(initial, annotations):
             run = self.warm_start(initial)  # type: ignore[arg-type]
         else:
             given = initial_posteriors(initial, annotations)
@@ -291,7 +291,7 @@ class OneCoinDawidSkene:
         return replace(result, confusions=confusions, class_prior=run.params.class_prior)
 
 
-def _knows_skills(initial: ArrayLike | Aggregation | None, annotations: Annotations) -> bool:
+def knows_skills(initial: ArrayLike | Aggregation | None, annotations: Annotations) -> bool:
     """Whether an earlier result is one of this class, for the same annotators and classes."""
     return (
         isinstance(initial, Aggregation)

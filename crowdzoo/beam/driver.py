@@ -1,0 +1,340 @@
+"""fit and aggregate: pipelines of a few iterations each, and checkpoints between them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.typehints import Tuple as Pair
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.block import MAX_CELLS, Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.beam.checkpoints import read_posteriors, read_shard, stored_item, with_state, write_posteriors
+from crowdzoo.beam.engine import AT_LEAST_ONE, Engine, Flow, Shards
+from crowdzoo.beam.files import Folder, read_value, write_bytes, write_value
+from crowdzoo.beam.items import key_of
+from crowdzoo.beam.methods.base import Method
+from crowdzoo.beam.methods.forms import method_of
+from crowdzoo.beam.runs import best_start, finished_run
+from crowdzoo.beam.shards import Sharded
+from crowdzoo.beam.values import Item, Parcel, State, encode
+from crowdzoo.beam.whole import Whole
+from crowdzoo.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["MAX_SHARD_BYTES", "aggregate", "engine_of", "fit"]
+
+MAX_SHARD_BYTES = 2**26
+MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
+BLOCKS = 64  # at least so many, if they are not small then
+MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
+
+Array = NDArray[np.float64]
+
+
+def fit(
+    read_blocks: Callable[[beam.Pipeline], beam.PCollection],
+    aggregator: Any,
+    num_annotators: int,
+    num_classes: int,
+    *,
+    make_pipeline: Callable[[], beam.Pipeline],
+    folder: str,
+    initial: Run | None = None,
+    iterations_per_pipeline: int = 25,
+    data_id: str = "",
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+    threads_per_worker: int | None = None,
+) -> Run:
+    """Fits an aggregator with one pipeline per few iterations, until it has converged.
+
+    Args:
+        read_blocks: gives a pipeline's PCollection[Block], such as `lambda pipeline: pipeline | beam.Create(blocks)`,
+            or by reading files; at least one block, if an empty one, and the same blocks each time.
+        aggregator: the settings: a DawidSkene, OneCoinDawidSkene, GLAD, IBCC or MajorityVote of
+            `crowdzoo.aggregation`.
+        num_annotators: R.
+        num_classes: K.
+        make_pipeline: gives a fresh pipeline each time it is called.
+        folder: where checkpoints go, on a file system that all workers and the caller see. They are removed when
+            the fit is complete; if it was killed, the next call with the same arguments goes on from the last one.
+        initial: where the first start begins, else as the aggregator's `fit`.
+        iterations_per_pipeline: how many. A graph of more is slower to build, and runs past convergence; between
+            pipelines blocks are read again and a checkpoint is written.
+        data_id: what identifies the data, so that a checkpoint of other data is not taken for its own.
+        max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
+        threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
+            process, else one.
+
+    Returns:
+        The best start's `Run`; the caller holds all parameters.
+
+    Raises:
+        ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
+            Beam; a setting that is out of range.
+    """
+    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+    method = method_of(aggregator, num_annotators, num_classes)
+    place = Folder(folder)
+    place.make()
+
+    def read_items(pipeline: beam.Pipeline) -> beam.PCollection:
+        return read_blocks(pipeline) | "Items" >> beam.Map(Item).with_output_types(Item)
+
+    given = None if initial is None else method.rows_of(initial.params)
+    engine = engine_of(method, max_shard_bytes, given)
+    driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
+    driver.train(read_items, read_items)
+    run = driver.run()
+    place.clean()
+    return run
+
+
+def aggregate(
+    annotations: Annotations,
+    aggregator: Any,
+    *,
+    make_pipeline: Callable[[], beam.Pipeline],
+    folder: str,
+    gold: ArrayLike | None = None,
+    initial: ArrayLike | Aggregation | None = None,
+    max_annotations: int | None = None,
+    iterations_per_pipeline: int = 25,
+    max_shard_bytes: int = MAX_SHARD_BYTES,
+    threads_per_worker: int | None = None,
+) -> Aggregation:
+    """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
+
+    Args:
+        annotations: N tasks, R annotators, K classes.
+        aggregator: a local aggregator, whose settings are used: see `fit`.
+        make_pipeline: gives a fresh pipeline each time it is called.
+        folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
+            and what was written there is removed at the end.
+        gold: known class codes, int [N], -1 where unknown.
+        initial: as the aggregator's `fit` takes it.
+        max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20; where annotators
+            are in shards 2**20, or less if parameters are large, since a block costs as much as it has annotators.
+        iterations_per_pipeline: see `fit`.
+        max_shard_bytes: see `fit`.
+        threads_per_worker: see `fit`.
+
+    Raises:
+        ConfigError: an aggregator that has no form on Beam, or see `fit`.
+        DataError: annotations, gold or initial do not fit.
+    """
+    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+    num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
+    method = method_of(aggregator, annotations.num_annotators, num_classes)
+    check_classification(annotations, type(aggregator).__name__)
+    known = checked_gold(gold, num_tasks, num_classes)
+    rows, shares, states = method.begin_from(annotations, initial)
+    place = Folder(folder)
+    place.make()
+    engine = engine_of(method, max_shard_bytes, rows)
+    if max_annotations is None:
+        max_annotations = _block_size(len(annotations), method, engine.shards)
+    places, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
+    driver = _Driver(engine, place, make_pipeline, iterations_per_pipeline, threads_per_worker, data_id)
+
+    has_begin = shares is not None or states is not None
+
+    def read_items(pipeline: beam.Pipeline, first: bool = False) -> beam.PCollection:
+        return (
+            pipeline
+            | "Places" >> beam.Create(places).with_output_types(Pair[str, int, int])
+            | "Spread" >> beam.Reshuffle()  # else one worker reads them all
+            | "Items" >> beam.Map(stored_item, first and has_begin).with_output_types(Item)
+        )
+
+    place.clean_posteriors()
+    driver.train(functools.partial(read_items, first=True), read_items, find=True)
+    driver.find(read_items)
+    found = read_posteriors(place, num_tasks, num_classes)
+    run = driver.run()
+    place.clean()
+    return method.result(annotations, run, found)
+
+
+def engine_of(method: Method, max_shard_bytes: int, given: tuple[Array, Array] | None = None) -> Engine:
+    """The engine for so many annotators: `Whole` where all parameters fit in one shard."""
+    shards = Shards.of(method, max_shard_bytes)
+    return (Whole if shards.number == 1 else Sharded)(method, shards, given)
+
+
+class _Driver:
+    """Pipelines one after the other, and the checkpoints between them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        folder: Folder,
+        make_pipeline: Callable[[], beam.Pipeline],
+        iterations_per_pipeline: int,
+        threads_per_worker: int | None,
+        data_id: str,
+    ):
+        self.engine, self.folder = engine, folder
+        self.make_pipeline, self.threads_per_worker = make_pipeline, threads_per_worker
+        self.iterations = iterations_per_pipeline
+        method, shards = engine.method, engine.shards
+        begin = hashlib.blake2b(digest_size=16)
+        for array in engine.given or ():
+            begin.update(np.ascontiguousarray(array).data)
+        self.identity = json.dumps(
+            {
+                "method": type(method.aggregator).__name__,
+                "settings": asdict(method.aggregator),
+                "annotators": method.num_annotators,
+                "classes": method.num_classes,
+                "annotators per shard": shards.size,
+                "begin": begin.hexdigest(),
+                "data": data_id,
+            },
+            sort_keys=True,
+            default=lambda number: number.item(),
+        )
+        self.number = 0
+        self.state: State | None = None
+        self.has_found = False
+
+    def train(
+        self,
+        read_first: Callable[[beam.Pipeline], beam.PCollection],
+        read_items: Callable[[beam.Pipeline], beam.PCollection],
+        find: bool = False,
+    ) -> None:
+        """Goes on from the last checkpoint, or begins, until all starts are done.
+
+        With `find`, the pipeline that ends with that writes the posteriors, too, if all annotators are in one shard.
+        """
+        find = find and self.engine.shards.number == 1
+        self.number = self.folder.last_manifest()
+        if self.number:
+            self._read_manifest()
+        while self.state is None or not all(run.done for run in self.state.runs):
+            with self.make_pipeline() as pipeline:
+                engine = self.engine.threaded(pipeline, self.threads_per_worker)
+                if self.state is None:
+                    flow = self._begun(engine, read_first(pipeline))
+                else:
+                    flow = self._resumed(engine, pipeline, read_items)
+                steps = self._steps()
+                for step in range(steps):
+                    flow = engine.step(flow, step, last=step + 1 == steps)
+                engine.save(flow, self.folder, self.number + 1, self.identity)
+                if find:
+                    self._write_posteriors(engine, flow)
+            self.number += 1
+            self.has_found = find
+            self._read_manifest()
+            self.folder.clean(but=self.number)
+
+    def _begun(self, engine: Engine, items: beam.PCollection) -> Flow:
+        """From nothing. Given rows go by files: a graph is to stay small, however many annotators there are."""
+        for shard, parcel in engine.first_shards():
+            write_value(self.folder.shard(0, shard), parcel.content)
+        return engine.begin(items, self._shards(engine, items.pipeline))
+
+    def _steps(self) -> int:
+        """How many E-steps the next pipeline has."""
+        if not self.engine.method.max_iter:
+            return 0
+        runs = () if self.state is None else self.state.runs
+        sofar = min((len(run.history) for run in runs if not run.done), default=0)
+        return min(self.iterations, self.engine.method.max_iter + 1 - sofar)
+
+    def find(self, read_items: Callable[[beam.Pipeline], beam.PCollection]) -> None:
+        """Writes the posteriors that follow from the last checkpoint, unless they are there."""
+        if self.has_found:
+            return
+        self.folder.clean_posteriors()
+        with self.make_pipeline() as pipeline:
+            engine = self.engine.threaded(pipeline, self.threads_per_worker)
+            self._write_posteriors(engine, self._resumed(engine, pipeline, read_items, answer=False))
+
+    def _write_posteriors(self, engine: Engine, flow: Flow) -> None:
+        found = engine.posteriors(flow)
+        _ = found | "Write" >> beam.Map(write_posteriors, self.folder).with_output_types(str)
+
+    def run(self) -> Run:
+        """The best start, with all parameters."""
+        assert self.state is not None
+        method, best = self.engine.method, best_start(self.state)
+        shards = [
+            read_value(self.folder.shard(self.number, shard)).rows[best] for shard in range(self.engine.shards.number)
+        ]
+        return finished_run(method, self.state.runs[best], np.concatenate(shards))
+
+    def _read_manifest(self) -> None:
+        path = self.folder.manifest(self.number)
+        identity, self.state = read_value(path)
+        if identity != self.identity:
+            raise ConfigError(f"{path} is a checkpoint of other data or settings: give an empty folder.")
+
+    def _resumed(
+        self,
+        engine: Engine,
+        pipeline: beam.Pipeline,
+        read_items: Callable[[beam.Pipeline], beam.PCollection],
+        answer: bool = True,
+    ) -> Flow:
+        items = read_items(pipeline)
+        if engine.method.has_state:
+            items = items | "States" >> beam.Map(with_state, self.folder, self.number).with_output_types(Item)
+        state = pipeline | "Manifest" >> beam.Create([self.state])
+        return engine.resume(items, state, self._shards(engine, pipeline), answer)
+
+    def _shards(self, engine: Engine, pipeline: beam.Pipeline) -> beam.PCollection:
+        return (
+            pipeline
+            | "Shards" >> beam.Create(list(range(engine.shards.number)))
+            | "ReadShards" >> beam.Map(read_shard, self.folder, self.number).with_output_types(Pair[int, Parcel])
+        )
+
+
+def _block_size(num_annotations: int, method: Method, shards: Shards) -> int:
+    if shards.number == 1:
+        wanted = min(max(MIN_ANNOTATIONS, num_annotations // BLOCKS), MAX_ANNOTATIONS)
+    else:
+        # an annotator's rows cross twice for each block that it is in
+        wanted = min(MAX_ANNOTATIONS, max(MIN_ANNOTATIONS, MAX_ROWS_BYTES // (method.row_bytes * method.starts)))
+    return min(wanted, max(1, MAX_CELLS // max(method.num_classes, 1)))
+
+
+def _write_items(
+    annotations: Annotations,
+    gold: NDArray[np.int64] | None,
+    max_annotations: int,
+    shares: Array | None,
+    states: Array | None,
+    folder: Folder,
+) -> tuple[list[tuple[str, int, int]], str]:
+    """Writes all blocks; gives their paths, sizes and keys, and a hash of them."""
+
+    def write(some: Sequence[tuple[int, Block]]) -> list[tuple[tuple[str, int, int], bytes]]:
+        written = []
+        for number, block in some:
+            state = None if states is None else np.stack([states[block.tasks]] * 2)
+            data = encode(Item(block, None, state, None if shares is None else shares[block.tasks]))
+            place = (write_bytes(folder.item(number), data), len(data), key_of(block))
+            written.append((place, hashlib.blake2b(data, digest_size=16).digest()))
+        return written
+
+    blocks = blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]
+    parts = in_threads(write, list(enumerate(blocks)), num_threads())
+    places, digests = zip(*itertools.chain(*parts), strict=True)
+    return list(places), hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()

@@ -1,0 +1,144 @@
+"""Engine: how a method's steps are wired, as `Whole` and `Sharded` fill it in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.pvalue import AsIter
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.threads import num_threads
+from crowdzoo.beam.checkpoints import write_manifest, write_shard, write_state
+from crowdzoo.beam.files import Folder
+from crowdzoo.beam.methods.base import Method
+from crowdzoo.beam.values import Parcel, ShardRows
+from crowdzoo.constraints import Number
+
+__all__ = ["AT_LEAST_ONE", "Engine", "Flow", "Shards"]
+
+Array = NDArray[np.float64]
+AT_LEAST_ONE = Number(1, whole=True)
+
+
+class Shards(NamedTuple):
+    """How annotators are cut: shard s has those from `s * size` on."""
+
+    num_annotators: int
+    size: int
+
+    @classmethod
+    def of(cls, method: Method, max_bytes: int) -> Shards:
+        """Shards of at most so many bytes of parameters, all starts together; of one annotator at least."""
+        AT_LEAST_ONE.checked("", "max_shard_bytes", max_bytes)
+        size = max_bytes // (method.row_bytes * method.starts)
+        return cls(method.num_annotators, max(1, min(size, method.num_annotators)))
+
+    @property
+    def number(self) -> int:
+        """How many shards; one means that all workers get all parameters."""
+        return max(1, -(-self.num_annotators // self.size))
+
+    def size_of(self, shard: int) -> int:
+        """How many annotators a shard has."""
+        return min(self.size, self.num_annotators - shard * self.size)
+
+
+class Flow(NamedTuple):
+    """PCollections between two steps.
+
+    Attributes:
+        items: Items; with shards, tuples of a block's key and a Parcel of its Item, whose annotators are renumbered.
+        state: one State; with shards, without rows.
+        shards: tuples of a shard's number and a Parcel of its ShardRows; None: all are in `state`.
+        answers: tuples of a block's key and a Parcel of ShardRows that it asked for.
+        penalties: one Sums, the annotators' part of the objective.
+        requests: tuples of a shard's number and a Parcel of a Request.
+    """
+
+    items: beam.PCollection
+    state: beam.PCollection
+    shards: Any = None
+    answers: Any = None
+    penalties: Any = None
+    requests: Any = None
+
+
+class Engine(ABC):
+    """Wires a method's steps.
+
+    Args:
+        method: the steps.
+        shards: how annotators are cut.
+        given: rows and what is common, which the first start begins from.
+        threads: of a worker's kernels.
+    """
+
+    def __init__(self, method: Method, shards: Shards, given: tuple[Array, Array] | None = None, threads: int = 1):
+        self.method, self.shards, self.given, self.threads = method, shards, given, threads
+
+    def threaded(self, pipeline: beam.Pipeline, threads: int | None) -> Engine:
+        """The same with a number of threads."""
+        if threads is None:
+            threads = num_threads() if _alone(pipeline) else 1
+        AT_LEAST_ONE.checked("", "threads_per_worker", threads)
+        return type(self)(self.method, self.shards, self.given, threads)
+
+    @abstractmethod
+    def begin(self, items: beam.PCollection, shards: beam.PCollection) -> Flow:
+        """First parameters from items, of which some have posteriors or states to begin from, and `first_shards`."""
+
+    def first_shards(self) -> list[tuple[int, Parcel]]:
+        """What the shards hold before the beginning: the given rows of the first start, or nothing."""
+        size, starts = self.shards.size, self.method.starts
+        if self.given is None:
+            return [(shard, Parcel(ShardRows(shard, (None,) * starts))) for shard in range(self.shards.number)]
+        parts = (self.given[0][shard * size : (shard + 1) * size] for shard in range(self.shards.number))
+        return [(shard, Parcel(ShardRows(shard, (part, *(None,) * (starts - 1))))) for shard, part in enumerate(parts)]
+
+    @abstractmethod
+    def resume(self, items: beam.PCollection, state: beam.PCollection, shards: beam.PCollection, answer: bool) -> Flow:
+        """Goes on from items with their states, one State without rows, and tuples (number, ShardRows)."""
+
+    @abstractmethod
+    def step(self, flow: Flow, number: int, last: bool = False) -> Flow:
+        """E- and M-step."""
+
+    @abstractmethod
+    def posteriors(self, flow: Flow) -> beam.PCollection:
+        """BlockPosteriors of the best start."""
+
+    def annotators(self, flow: Flow) -> dict[str, beam.PCollection]:
+        """The best start's parameters shard by shard as "annotators", where annotators are in shards."""
+        return {}
+
+    @abstractmethod
+    def rows_to_save(self, flow: Flow) -> beam.PCollection:
+        """Tuples of a shard's number and a Parcel of its ShardRows."""
+
+    def items_to_save(self, flow: Flow) -> beam.PCollection:
+        """Items, or Parcels of them, with their states."""
+        return flow.items
+
+    def save(self, flow: Flow, folder: Folder, number: int, identity: str) -> None:
+        """Writes a checkpoint, its manifest last."""
+        rows = self.rows_to_save(flow)
+        written = [rows | "SaveAnnotators" >> beam.Map(write_shard, folder, number).with_output_types(str)]
+        if self.method.has_state:
+            items = self.items_to_save(flow)
+            written.append(items | "SaveTasks" >> beam.Map(write_state, folder, number).with_output_types(str))
+        sides = [AsIter(paths) for paths in written]
+        _ = flow.state | "SaveManifest" >> beam.Map(
+            write_manifest, folder.manifest(number), identity, *sides
+        ).with_output_types(str)
+
+
+def _alone(pipeline: beam.Pipeline) -> bool:
+    """Whether the runner has one worker, in this process, which so may use all cores."""
+    if type(pipeline.runner).__name__ not in ("FnApiRunner", "DirectRunner", "SwitchingDirectRunner"):
+        return False
+    options = (pipeline.options or PipelineOptions()).view_as(DirectOptions)
+    return options.direct_running_mode == "in_memory" and options.direct_num_workers == 1

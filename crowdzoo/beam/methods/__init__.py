@@ -1,0 +1,1 @@
+"""The algorithms as Beam runs them, one a file."""

@@ -1,0 +1,182 @@
+"""Method: an algorithm as the driver on Beam sees it: what belongs to an annotator, what to all, and what to a task.
+
+The steps themselves are those of the local engine; here only their arguments are laid out. Each works on some of the
+annotators alone: M-steps and penalties are sums, or lists, over annotators.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.classes import dawid_skene
+from crowdzoo.aggregation.classes.majority_vote import vote_shares
+from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.labels import choose_labels
+from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.beam.values import Tally
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Begin", "Found", "Method"]
+
+Array = NDArray[np.float64]
+Begin = tuple[tuple[Array, Array] | None, Array | None, Array | None]
+
+
+class Found(NamedTuple):
+    """What was found for all tasks.
+
+    Attributes:
+        posteriors: class probabilities, [N, K].
+        labels: class codes, [N].
+        states: of the tasks, [N]; without meaning where the method has none.
+        log_likelihood: see `Method.last_likelihood`.
+    """
+
+    posteriors: Array
+    labels: NDArray[np.int64]
+    states: Array
+    log_likelihood: float
+
+
+class Method(ABC):
+    """Base of all: Dawid-Skene's counts and starts.
+
+    A tally's `common` is the expected number of tasks of each class [K], the log-likelihood (nats), a further sum of
+    the method's own, and the number of annotations.
+
+    Args:
+        aggregator: the settings.
+        num_annotators: R, of all.
+        num_classes: K.
+
+    Attributes:
+        starts: how many.
+        max_iter: most M-steps; 0: the first parameters are the last.
+        tol: see the aggregators.
+        has_state: whether something of each task goes on from step to step.
+        needs_rows: whether an M-step looks at the annotators' parameters before it.
+        first_state: what that is in the beginning.
+        params_type: class of the local engine's parameters.
+    """
+
+    has_state = False
+    first_state = 0.0
+    needs_rows = False
+    params_type: type = Params
+
+    def __init__(self, aggregator: Any, num_annotators: int, num_classes: int):
+        self.aggregator = aggregator
+        self.num_annotators = num_annotators
+        self.num_classes = num_classes
+        self.starts = getattr(aggregator, "num_starts", 1)
+        self.max_iter: int = getattr(aggregator, "max_iter", 0)
+        self.tol: float = getattr(aggregator, "tol", 0.0)
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Of an annotator's counts, and of its parameters."""
+        return (self.num_classes, self.num_classes)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of an annotator's parameters."""
+        return 8 * int(np.prod(self.row_shape))
+
+    def zero(self, num_annotators: int) -> Tally:
+        """Counts of nothing."""
+        return Tally(np.zeros((num_annotators, *self.row_shape)), np.zeros(self.num_classes + 3))
+
+    @abstractmethod
+    def begin_from(self, annotations: Annotations, initial: Any) -> Begin:
+        """What the first start begins from: (rows, common) or None, posteriors [N, K] or None, task states [N] or None.
+
+        Raises:
+            ConfigError, DataError: `initial` does not fit.
+        """
+
+    def first(
+        self, total: Tally, block: Block, start: int, codes: NDArray[np.int64] | None, given: Array | None
+    ) -> Array | None:
+        """Adds a block under given posteriors [T, K], or under votes; gives its first task states, [T]."""
+        if given is None:
+            weights = dawid_skene.start_weights(self.num_annotators, start, getattr(self.aggregator, "seed", 0))
+            given = vote_shares(block, weights if codes is None else weights[codes], self.num_classes)
+        self._add(total, block, given)
+        return None
+
+    def _add(self, total: Tally, block: Block, given: Array) -> None:
+        counts = self.counts(total)
+        counts.add(block, block.clamped(given))
+        total.common[-1] += len(block)
+
+    def counts(self, total: Tally) -> Counts:
+        """A tally as counts, on the same memory."""
+        num_classes = self.num_classes
+        return Counts(total.rows, total.common[:num_classes], float(total.common[-3]), int(total.common[-1]))
+
+    def prepared(self, rows: Array, common: Array) -> Any:
+        """Parameters as the kernels want them."""
+        return Params(rows.transpose(0, 2, 1), common)
+
+    def expect(self, total: Tally, block: Block, params: Any, state: Array | None, counting: bool) -> Array | None:
+        """E-step of a block: adds to `total`; gives new task states, [T]. Without `counting`: the likelihood alone."""
+        counts = self.counts(total)
+        counts.log_likelihood = 0.0
+        counts.add_expected(block, params, counting)
+        total.common[-3] += counts.log_likelihood
+        total.common[-1] += len(block)
+        return None
+
+    @abstractmethod
+    def maximise(self, total: Tally, rows: Array | None, common: Array | None) -> tuple[Array, Array]:
+        """M-step: rows of the annotators that `total` has rows of, and what is common."""
+
+    @abstractmethod
+    def objective(self, common_counts: Array, common: Array) -> float:
+        """What EM never lets fall, without the annotators' part."""
+
+    @abstractmethod
+    def penalty(self, rows: Array) -> float:
+        """The part of the objective that is a sum over annotators."""
+
+    def means(self, rows: Array, common: Array) -> Any:
+        """Parameters as probabilities, where they are others than those that the kernels want."""
+        return None
+
+    def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
+        """Class probabilities, [T, K]."""
+        return bayes.posteriors(block, params)
+
+    def last_likelihood(self, block: Block, means: Any) -> float:
+        """Log-likelihood of a block (nats), where the method states another than that of the last step."""
+        return 0.0
+
+    def labels(self, posteriors: Array, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Class codes, [T]."""
+        return choose_labels(posteriors, tasks, seed=self.aggregator.seed)
+
+    def params(self, rows: Array, common: Array) -> Any:
+        """Parameters as the local engine's `Run` has them."""
+        return self.prepared(rows, common)
+
+    def rows_of(self, params: Any) -> tuple[Array, Array]:
+        """The reverse of `params`."""
+        return params.log_table, params.log_class_prior
+
+    def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
+        """What the aggregator's `fit` gives."""
+        self.aggregator.warn_unless_converged(run, len(annotations))
+        return self.aggregator.result(annotations, run, found.posteriors, found.labels)
+
+    def _without_rows(self) -> Array:
+        return np.zeros((0, *self.row_shape))

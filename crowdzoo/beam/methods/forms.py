@@ -1,0 +1,46 @@
+"""Which aggregators run on Beam, and in which form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.ibcc import IBCC
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.beam.methods.base import Method
+from crowdzoo.beam.methods.dawid_skene import DawidSkeneForm
+from crowdzoo.beam.methods.glad import GLADForm
+from crowdzoo.beam.methods.ibcc import IBCCForm
+from crowdzoo.beam.methods.majority_vote import MajorityVoteForm
+from crowdzoo.beam.methods.one_coin import OneCoinForm
+from crowdzoo.errors import ConfigError
+
+__all__ = ["FORMS", "method_of", "runs_on_beam"]
+
+FORMS: dict[type, type[Method]] = {
+    MajorityVote: MajorityVoteForm,
+    DawidSkene: DawidSkeneForm,
+    OneCoinDawidSkene: OneCoinForm,
+    GLAD: GLADForm,
+    IBCC: IBCCForm,
+}
+
+
+def runs_on_beam(aggregator: Any) -> bool:
+    """Whether an aggregator has a form on Beam."""
+    return type(aggregator) in FORMS
+
+
+def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Method:
+    """The form on Beam of an aggregator.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    kind = FORMS.get(type(aggregator))
+    if kind is None:
+        known = ", ".join(sorted(known.__name__ for known in FORMS))
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use one of {known}.")
+    return kind(aggregator, num_annotators, num_classes)

@@ -1,0 +1,331 @@
+"""Steps whose workers have all parameters at hand."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from apache_beam.pvalue import AsIter, AsSingleton
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.typehints import Tuple as Pair
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.engine.threads import in_threads
+from crowdzoo.beam.engine import Engine, Flow
+from crowdzoo.beam.files import Reader
+from crowdzoo.beam.items import Last, block_of, stacked
+from crowdzoo.beam.methods.base import Method
+from crowdzoo.beam.runs import begun, best_start, next_run, sum_of, without_rows
+from crowdzoo.beam.values import BlockPosteriors, Item, Parcel, ShardRows, State, Step, Sums, Tally
+
+__all__ = ["Expect", "First", "Posteriors", "Whole"]
+
+Array = NDArray[np.float64]
+AHEAD = 16  # blocks a thread, after which it waits for the others
+
+
+class _Bundle(beam.DoFn):
+    """Adds up a bundle's blocks in one table for each start and thread, and gives their sum once.
+
+    Where tasks have states, out come Steps, of an item or of sums; else only the sums, under the key 0.
+    """
+
+    def __init__(self, method: Method, threads: int):
+        super().__init__()
+        self.method, self.threads = method, threads
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        self.tables: list[dict[int, Tally]] = [{} for _ in range(self.threads)]
+        self.readers = [Reader() for _ in range(self.threads)]
+        self.waiting: list[Item] = []
+        self.before: State | None = None
+        self.seen = False
+
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
+        """Adds an item's block to the table of each start; gives its tasks' states, [T], or []. Called in threads."""
+        raise NotImplementedError
+
+    def after(self, item: Item, state: Array) -> Item:
+        """What goes on of an item whose tasks have new states."""
+        raise NotImplementedError
+
+    def take(self, item: Item) -> list[Step]:
+        """Counts an item, now or with the next ones; gives what is done."""
+        self.seen = True
+        self.waiting.append(item)
+        return self._work() if len(self.waiting) == AHEAD * self.threads else []
+
+    def finish_bundle(self) -> Iterator[Any]:
+        """The last items, and the bundle's sums."""
+        for step in self._work():
+            yield GlobalWindows.windowed_value(step)
+        if self.seen:
+            parts: list[Tally | None] = []
+            for start in range(self.method.starts):
+                tables = [table[start] for table in self.tables if start in table]
+                parts.append(functools.reduce(operator.iadd, tables) if tables else None)
+            sums = Sums(tuple(parts), self.before)
+            yield GlobalWindows.windowed_value(Step(sums=sums) if self.method.has_state else (0, sums))
+
+    def _work(self) -> list[Step]:
+        items, self.waiting = self.waiting, []
+        # so that few blocks keep all threads busy, too
+        parts = [_cut(item, self.threads) if len(items) < self.threads else [item] for item in items]
+        flat = list(itertools.chain(*parts))
+        ends = [len(flat) * number // self.threads for number in range(self.threads + 1)]
+        shares = [flat[begin:end] for begin, end in itertools.pairwise(ends)]
+        jobs = list(zip(self.tables, self.readers, shares, strict=True))
+        states = [state for done in in_threads(self._count_some, jobs, self.threads) for state in done]
+        if not self.method.has_state:
+            return []
+        ends = np.cumsum([0, *map(len, parts)]).tolist()
+        places = (slice(*place) for place in itertools.pairwise(ends))
+        return [
+            Step(item=self.after(item, np.concatenate(states[place])))
+            for item, place in zip(items, places, strict=True)
+        ]
+
+    def _count_some(self, jobs: Sequence[tuple[dict[int, Tally], Reader, list[Item]]]) -> list[Array]:
+        states = []
+        for tables, reader, items in jobs:
+
+            def table(start: int, tables: dict[int, Tally] = tables) -> Tally:
+                if start not in tables:
+                    tables[start] = self.method.zero(self.method.num_annotators)
+                return tables[start]
+
+            states += [self.count(table, item, block_of(item, reader)) for item in items]
+        return states
+
+
+def _cut(item: Item, number: int) -> list[Item]:
+    """An item as about so many."""
+    block = block_of(item)
+    blocks = block.cut(max(1, -(-len(block) // number))) or [block]
+    ends = np.cumsum([0, *(len(part.tasks) for part in blocks)]).tolist()
+    return [
+        Item(
+            part,
+            item.codes,
+            None if item.state is None else item.state[:, begin:end],
+            None if item.given is None else item.given[begin:end],
+        )
+        for part, (begin, end) in zip(blocks, itertools.pairwise(ends), strict=True)
+    ]
+
+
+class First(_Bundle):
+    """Counts blocks before there are parameters."""
+
+    def __init__(self, method: Method, has_given: bool, threads: int):
+        super().__init__(method, threads)
+        self.has_given = has_given
+
+    def process(self, element: Item) -> Iterator[Step]:
+        """Items with their first states, where tasks have any."""
+        yield from self.take(element)
+
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
+        """Each start's first counts; the last start's states."""
+        new = np.full(len(block.tasks), self.method.first_state)
+        for start in range(int(self.has_given), self.method.starts):
+            found = self.method.first(table(start), block, start, None, item.given if start == 0 else None)
+            new = new if found is None else found
+        return new
+
+    def after(self, item: Item, state: Array) -> Item:
+        """States before and after are the same, and are those that the item came with, if it did."""
+        return Item(item.block, None, np.stack([state, state]) if item.state is None else item.state)
+
+
+class Expect(_Bundle):
+    """E-step of blocks."""
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        super().start_bundle()
+        self.prepared: dict[int, tuple[Any, bool]] | None = None
+
+    def process(self, element: Item, state: State) -> Iterator[Step]:
+        """Items with their new states, where tasks have any."""
+        if self.prepared is None:
+            self.before = without_rows(state)
+            self.prepared = {
+                # without a further M-step there is nothing to count
+                start: (self.method.prepared(state.rows[start], run.params), len(run.history) < self.method.max_iter)
+                for start, run in enumerate(state.runs)
+                if not run.done
+            }
+        if self.prepared:
+            yield from self.take(element)
+            return
+        self.seen = True
+        if self.method.has_state:
+            yield Step(item=element)
+
+    def count(self, table: Callable[[int], Tally], item: Item, block: Block) -> Array:
+        """Each start's expected counts; the last start's states."""
+        assert self.prepared is not None
+        new: Array = np.zeros(0)
+        for start, (params, counting) in self.prepared.items():
+            now = None if item.state is None else item.state[1]
+            found = self.method.expect(table(start), block, params, now, counting)
+            new = new if found is None else found
+        return new
+
+    def after(self, item: Item, state: Array) -> Item:
+        """The states before this step, and after it."""
+        assert item.state is not None
+        return Item(item.block, None, stacked(item.state[1], state))
+
+
+def keyed_sums_of(step: Step) -> tuple[tuple[int, Sums], ...]:
+    """The sums, if there are any, under the key 0."""
+    return () if step.sums is None else ((0, step.sums),)
+
+
+def item_of(step: Step) -> tuple[Item, ...]:
+    """The item, if there is one."""
+    return () if step.item is None else (step.item,)
+
+
+def begin_state(
+    keyed: tuple[int, Iterable[Sums]], method: Method, given: Array | None, shard: tuple[int, Parcel]
+) -> State:
+    """First parameters; those of a start without counts are given, its rows by the only shard."""
+    content = shard[1].content
+    assert isinstance(content, ShardRows)
+    runs, all_rows = [], []
+    for total, rows in zip(sum_of(keyed[1]).parts, content.rows, strict=True):
+        found = (rows, given) if total is None else method.maximise(total, None, None)
+        assert found[0] is not None
+        assert found[1] is not None
+        runs.append(begun(method, found[1]))
+        all_rows.append(found[0])
+    return _with_penalties(method, runs, all_rows)
+
+
+def _with_penalties(method: Method, runs: Iterable[Run[Array]], rows: Sequence[Array]) -> State:
+    return State(tuple(runs), tuple(rows), tuple(map(method.penalty, rows)))
+
+
+def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, states: Iterable[State]) -> State:
+    """M-step. The state before it comes once without rows, in the sums, and once, for those who look, with them."""
+    runs, all_rows = [], []
+    total = sum_of(keyed[1])
+    assert total.before is not None
+    rows_before = functools.cache(lambda: next(iter(states)).rows)
+    for start, part in enumerate(total.parts):
+        run = total.before.runs[start]
+        after = run if part is None else next_run(method, run, part, total.before.penalties[start])
+        runs.append(after)
+        if part is None or after.done:
+            all_rows.append(rows_before()[start])
+        else:
+            all_rows.append(method.maximise(part, rows_before()[start] if method.needs_rows else None, run.params)[0])
+    return _with_penalties(method, runs, all_rows)
+
+
+class Posteriors(beam.DoFn):
+    """What the best start says of blocks' tasks."""
+
+    def __init__(self, method: Method, threads: int):
+        super().__init__()
+        self.method, self.threads = method, threads
+
+    def start_bundle(self) -> None:
+        """Forgets the last bundle."""
+        self.waiting: list[Item] = []
+        self.last: Last | None = None
+
+    def process(self, element: Item, state: State) -> Iterator[BlockPosteriors]:
+        """Waits for some more, and looks at them in all threads; gives nothing until all starts are done."""
+        if not all(run.done for run in state.runs):
+            return
+        if self.last is None:
+            best = best_start(state)
+            self.last = Last.of(self.method, state.rows[best], state.runs[best].params)
+        self.waiting.append(element)
+        if len(self.waiting) == AHEAD * self.threads:
+            yield from self._work()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        """The last items'."""
+        for found in self._work():
+            yield GlobalWindows.windowed_value(found)
+
+    def _work(self) -> list[BlockPosteriors]:
+        items, self.waiting = self.waiting, []
+        last = self.last
+        if last is None:
+            return []
+        found = in_threads(lambda some: [last.posteriors(item) for item in some], items, self.threads)
+        return list(itertools.chain(*found))
+
+
+def with_rows(state: State, shard: tuple[int, Parcel]) -> State:
+    """A state with the rows of the only shard."""
+    content = shard[1].content
+    assert isinstance(content, ShardRows)
+    return replace(state, rows=tuple(rows for rows in content.rows if rows is not None))
+
+
+def rows_of_state(state: State) -> tuple[int, Parcel]:
+    """The rows of a state, as the only shard."""
+    return 0, Parcel(ShardRows(0, state.rows))
+
+
+class Whole(Engine):
+    """Each worker gets all parameters as a side input, and blocks stay where they are."""
+
+    def begin(self, items: beam.PCollection, shards: beam.PCollection) -> Flow:
+        """See `Engine.begin`."""
+        common = None if self.given is None else self.given[1]
+        first = beam.ParDo(First(self.method, common is not None, self.threads))
+        items, sums = self._ran(items | "First" >> self._typed(first), items, "First")
+        begin = beam.Map(begin_state, self.method, common, AsSingleton(shards))
+        return Flow(items, sums | "Begin" >> begin.with_output_types(State))
+
+    def resume(self, items: beam.PCollection, state: beam.PCollection, shards: beam.PCollection, answer: bool) -> Flow:
+        """See `Engine.resume`."""
+        return Flow(items, state | "Rows" >> beam.Map(with_rows, AsSingleton(shards)).with_output_types(State))
+
+    def step(self, flow: Flow, number: int, last: bool = False) -> Flow:
+        """See `Engine.step`."""
+        label = f"Expect{number}"
+        expect = beam.ParDo(Expect(self.method, self.threads), AsSingleton(flow.state))
+        items, sums = self._ran(flow.items | label >> self._typed(expect), flow.items, label)
+        # an AsIter is fetched when it is looked at, an AsSingleton always
+        maximise = beam.Map(next_state, self.method, AsIter(flow.state)).with_output_types(State)
+        return Flow(items, sums | f"Maximise{number}" >> maximise)
+
+    def posteriors(self, flow: Flow) -> beam.PCollection:
+        """See `Engine.posteriors`."""
+        find = beam.ParDo(Posteriors(self.method, self.threads), AsSingleton(flow.state))
+        return flow.items | "Posteriors" >> find.with_output_types(BlockPosteriors)
+
+    def rows_to_save(self, flow: Flow) -> beam.PCollection:
+        """See `Engine.rows_to_save`."""
+        return flow.state | "RowsToSave" >> beam.Map(rows_of_state).with_output_types(Pair[int, Parcel])
+
+    def _typed(self, transform: beam.ParDo) -> beam.PTransform:
+        return transform.with_output_types(Step if self.method.has_state else Pair[int, Sums])
+
+    def _ran(
+        self, steps: beam.PCollection, before: beam.PCollection, label: str
+    ) -> tuple[beam.PCollection, beam.PCollection]:
+        """Items after a step (where tasks have no state, those before it) and its sums, grouped under one key."""
+        sums, items = steps, before
+        if self.method.has_state:
+            sums = steps | f"{label}Sums" >> beam.FlatMap(keyed_sums_of).with_output_types(Pair[int, Sums])
+            items = steps | f"{label}Items" >> beam.FlatMap(item_of).with_output_types(Item)
+        return items, sums | f"{label}Group" >> beam.GroupByKey()
