@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from crowdzoo.aggregation import Aggregation, ConvergenceWarning
+from crowdzoo.aggregation import Aggregation, Block, ConvergenceWarning
 from crowdzoo.errors import DataError
 from crowdzoo.tables.annotations import Annotations
 
@@ -202,11 +202,22 @@ def _drawn(result: Aggregation, annotations: Annotations) -> np.ndarray:
 
 
 def check_blocks_are_irrelevant(aggregator: Any) -> None:
-    """Blocks of a few annotations add up to what one block gives."""
+    """Blocks of a few annotations add up to what one block gives; or there are no blocks, as declared."""
     annotations, _ = _crowd(aggregator)
     whole = _fit(aggregator, annotations)
-    with patch("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7):
+    cut, numbers = Block.cut, [1]
+
+    def counted(block: Block, max_annotations: int) -> list[Block]:
+        blocks = cut(block, max_annotations)
+        numbers.append(len(blocks))
+        return blocks
+
+    with patch.object(Block, "cut", counted), patch("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7):
         _assert_same(whole, _fit(aggregator, annotations), atol=1e-7)
+    if getattr(aggregator, "whole_table", False):
+        assert max(numbers) == 1, "the table is cut into blocks, although `whole_table` says that it is not"
+    else:
+        assert max(numbers) > 1, "the table is not cut into blocks, so nothing was checked: declare `whole_table`"
 
 
 def check_gold_is_clamped(aggregator: Any) -> None:

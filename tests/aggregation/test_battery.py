@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import DataError
-from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote
-from crowdzoo.aggregation.engine.block import blocks_of
+from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote, Wawa, create
+from crowdzoo.aggregation.engine.block import Block, blocks_of
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, check_aggregator
 
 AGGREGATORS = {
@@ -50,6 +50,43 @@ class FirstBlockOnly(MajorityVote):
 def test_battery_notices_a_forgotten_block():
     with pytest.raises(AssertionError):
         AGGREGATOR_CHECKS["blocks_are_irrelevant"](FirstBlockOnly())
+
+
+class NoBlocks(Wawa):
+    """A method for the whole table that does not say so."""
+
+    whole_table = False
+
+
+class HiddenBlocks(MajorityVote):
+    """A method that adds up blocks and says that it has none."""
+
+    whole_table = True
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "reason"), [(NoBlocks(), "nothing was checked"), (HiddenBlocks(), "is cut into blocks")], ids=str
+)
+def test_battery_notices_a_wrong_word_on_blocks(aggregator, reason):
+    with pytest.raises(AssertionError, match=reason):
+        AGGREGATOR_CHECKS["blocks_are_irrelevant"](aggregator)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_fault_in_a_block_is_noticed_in_every_method_that_has_blocks(name, monkeypatch):
+    """The second of several blocks loses its annotations; a method for the whole table never asks for a second."""
+    aggregator, cut = create(name), Block.cut
+
+    def forgetful(block, max_annotations):
+        first, *others = cut(block, max_annotations)
+        return [first, *(Block([], [], [], tasks=other.tasks, gold=other.gold) for other in others[:1]), *others[1:]]
+
+    monkeypatch.setattr(Block, "cut", forgetful)
+    if getattr(aggregator, "whole_table", False):
+        AGGREGATOR_CHECKS["blocks_are_irrelevant"](aggregator)
+    else:
+        with pytest.raises(AssertionError):
+            AGGREGATOR_CHECKS["blocks_are_irrelevant"](aggregator)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

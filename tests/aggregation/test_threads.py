@@ -108,15 +108,15 @@ class Watched(int):
 VOTES_AND_TABLES = ("majority-vote", "dawid-skene", "ibcc", "worker-clustering")
 CHAINS = ("hmm-crowd", "bsc-seq")
 READERS = {
-    "block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
-    "block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
-    "counts.MOST_CELLS": VOTES_AND_TABLES,
-    "counts.MAX_TABLES": VOTES_AND_TABLES,
-    "confusion_kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
-    "dawid_skene.PART": ("dawid-skene",),
-    "dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
-    "label_model.CELLS": ("label-model",),
-    "markov_chain.TOKENS": CHAINS,
+    "engine.block.MAX_ANNOTATIONS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "engine.block.MAX_CELLS": (*VOTES_AND_TABLES, "one-coin", "glad", "mace"),
+    "engine.counts.MOST_CELLS": VOTES_AND_TABLES,
+    "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
+    "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
+    "classes.dawid_skene.PART": ("dawid-skene",),
+    "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
+    "classes.label_model.CELLS": ("label-model",),
+    "engine.markov_chain.TOKENS": CHAINS,
 }
 """Every threshold below which work is one piece, and the methods that read it."""
 
@@ -176,10 +176,10 @@ def dealt(monkeypatch):
 
 @pytest.mark.parametrize(("threshold", "method"), RUNS, ids=[f"{name}-{method}" for name, method in RUNS])
 def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch, dealt):
-    module, name = threshold.split(".")
+    module, _, name = threshold.rpartition(".")
     whole = posteriors(method, monkeypatch, 1)
     monkeypatch.setattr("crowdzoo.aggregation.engine.block.MIN_ANNOTATIONS", 2**61)  # the others decide,
-    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if module == "counts" else 2**62)
+    monkeypatch.setattr("crowdzoo.aggregation.engine.block.MAX_ANNOTATIONS", 7 if module == "engine.counts" else 2**62)
     calls = []
     for value in (1, 2**62):
         dealt.clear()
@@ -188,31 +188,27 @@ def test_both_sides_of_a_threshold_give_the_same(threshold, method, monkeypatch,
         np.testing.assert_allclose(posteriors(method, monkeypatch, 2), whole, rtol=0, atol=1e-9)
         assert watched.was_read
         calls.append(tuple(dealt))
-    if threshold not in ("dawid_skene.PART", "label_model.CELLS"):  # which cut work within one thread
+    if threshold not in ("classes.dawid_skene.PART", "classes.label_model.CELLS"):  # which cut work within one thread
         assert calls[0] != calls[1]  # else a whole was compared with a whole
 
 
 THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
-    "confusion_kernels.CACHED": "when to prefetch",
+    "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
-    "ebcc.MAX_CELLS": "refuses",
-    "settings.LARGEST_INTEGER": "an end of a range",
-    "settings.SEED": "a range",
-    "mmce.MAX_CELLS": "refuses",
-    "one_coin.MAX_CELLS": "leaves out confusions",
-    "beam.MAX_SHARD_BYTES": "see test_beam.py",
-    "beam.MIN_ANNOTATIONS, MAX_ANNOTATIONS": "see test_beam.py",
-    "beam.MAX_ROWS_BYTES": "see test_beam.py",
-    "block.MIN_ANNOTATIONS": "a lower bound of MAX_ANNOTATIONS",
+    "classes.ebcc.MAX_CELLS": "refuses",
+    "classes.mmce.MAX_CELLS": "refuses",
+    "classes.one_coin.MAX_CELLS": "leaves out confusions",
+    "engine.block.MIN_ANNOTATIONS": "a lower bound of MAX_ANNOTATIONS",
 }
 
 
 def test_every_threshold_is_in_the_table():
-    known = {*READERS, *NO_PARTS}
-    for path in Path(threads.__file__).parent.glob("*.py"):
+    known, root = {*READERS, *NO_PARTS}, Path(threads.__file__).parents[1]
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
         for line in THRESHOLD.findall(path.read_text()):
-            assert f"{path.stem}.{line.partition(' = ')[0]}" in known, line
+            assert f"{module}.{line.partition(' = ')[0]}" in known, line
 
 
 def test_a_watched_threshold_notices_that_it_is_read():

@@ -72,6 +72,8 @@ class BWA:
     tol: float = 1e-4
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "annotator_prior": Number(1e-3, 1e9),
         "strength": PRIOR,

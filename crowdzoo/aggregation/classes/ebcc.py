@@ -83,6 +83,8 @@ class EBCC:
     num_starts: int = 40
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "max_iter": MAX_ITER,
         "tol": TOL,

@@ -90,6 +90,8 @@ class KOS:
     fix_sign: bool = True
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "max_iter": MAX_ITER,
         "tol": TOL,

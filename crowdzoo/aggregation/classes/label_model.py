@@ -99,6 +99,8 @@ class LabelModel:
     tol: float = 1e-5
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "learns": Choice(LEARNS),
         "prior": PRIOR,

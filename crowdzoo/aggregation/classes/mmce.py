@@ -88,6 +88,8 @@ class MMCE:
     class_prior: str = "estimated"
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "folds": Number(2, 1000, whole=True),
         "max_iter": MAX_ITER,

@@ -71,6 +71,8 @@ class MMSR:
     tol: float = 1e-6
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "trim": Number(0, 0.5, below=True),
         "max_iter": MAX_ITER,

@@ -95,6 +95,8 @@ class Wawa:
     weights: str = "agreement"
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "num_rounds": MAX_ITER,
         "weights": Choice(WEIGHTS),

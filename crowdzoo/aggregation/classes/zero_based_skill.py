@@ -55,6 +55,8 @@ class ZeroBasedSkill:
     step_factor: float = 0.5
     seed: int = 0
 
+    whole_table: ClassVar[bool] = True  # no blocks; see `check_blocks_are_irrelevant`
+
     rules: ClassVar[dict[str, Rule]] = {
         "max_iter": MAX_ITER,
         "tol": TOL,
