@@ -1,5 +1,7 @@
-"""The one table of annotations: read from files and arrays, checked, written."""
+"""The one table of annotations: read from files and arrays, checked, written. Names load when first used."""
 
-from crowdzoo.tables.annotations import KINDS, Annotations
+from crowdzoo.lazy_names import lazy_names
 
-__all__ = ["KINDS", "Annotations"]
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__, {"KINDS": "crowdzoo.tables.annotations", "Annotations": "crowdzoo.tables.annotations"}
+)

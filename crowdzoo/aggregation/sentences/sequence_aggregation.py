@@ -15,7 +15,6 @@ from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.base import Columns, Result
 from crowdzoo.aggregation.sentences.against_tags import notes_against_tags
 from crowdzoo.errors import DataError
-from crowdzoo.sequences.conll_files import write_tags
 from crowdzoo.sequences.tags import Span, spans_of
 
 if TYPE_CHECKING:
@@ -153,6 +152,8 @@ class SequenceAggregation(Result):
         Raises:
             DataError: other sentences, or a token that no line can hold.
         """
+        from crowdzoo.sequences.conll_files import write_tags
+
         if not np.array_equal(sequences.starts, self.starts) or not np.array_equal(
             sequences.annotations.tasks, self.tasks
         ):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.errors import DataError
 from crowdzoo.label_kinds import SEQUENCE, require_kind
-from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import SpanTable, TagSet
-from crowdzoo.tables.annotations import Annotations
+
+if TYPE_CHECKING:
+    from crowdzoo.sequences.crowd_sequences import CrowdSequences
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["SequenceTable"]
 
@@ -56,6 +59,9 @@ class SequenceTable:
             DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an
                 annotator labelled in part.
         """
+        from crowdzoo.sequences.crowd_sequences import CrowdSequences
+        from crowdzoo.tables.annotations import Annotations
+
         if isinstance(sequences, CrowdSequences):
             crowd, tag_set, starts = sequences.annotations, sequences.tag_set, sequences.starts
             codes: dict[str, int] = {}
@@ -125,6 +131,8 @@ class SequenceTable:
 
     def as_classification(self) -> Annotations:
         """Every token as a task of its own, 0 to T-1."""
+        from crowdzoo.tables.annotations import Annotations
+
         crowd = self.annotations
         return Annotations(
             "classification",
