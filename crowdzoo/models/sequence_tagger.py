@@ -53,7 +53,7 @@ class SequenceTagger(keras.Model):
         ValueError: impossible sizes.
 
     Example:
-        >>> base = SequenceTagger(num_words=encoder.num_words, num_classes=annotations.num_classes)
+        >>> base = SequenceTagger(**encoder.sizes, num_classes=annotations.num_classes)
         >>> model = CrowdModel(base, CrowdsourcedLayer(annotations.num_annotators, kind="sequence"))
         >>> model.fit(encoder(sentences), annotations, epochs=30)
 

@@ -45,7 +45,7 @@ class CrowdSequences:
 
     def __post_init__(self) -> None:
         crowd = self.annotations
-        if crowd.kind != "sequence" or crowd.positions is None:
+        if crowd.positions is None:
             raise DataError(f"CrowdSequences takes annotations of kind 'sequence'. Received: kind {crowd.kind!r}.")
         self.tag_set  # noqa: B018  (checks classes and scheme)
         if (self.texts is None) != (self.offsets is None):

@@ -120,13 +120,18 @@ def test_beam_equals_the_local_engine(tmp_path, name, per_shard):
     [
         (DawidSkene(tol=0.01), "confusions", False),
         (DawidSkene(num_starts=2, tol=0.01), "aggregation", False),
-        (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
-        (OneCoinDawidSkene(tol=0.01), "aggregation", True),
-        (OneCoinDawidSkene(tol=0.01), "posteriors", False),
-        (GLAD(tol=0.01, class_prior="estimated"), "aggregation", True),
-        (GLAD(tol=0.01), "posteriors", False),
         (GLAD(tol=0.01), "posteriors", True),
-        (IBCC(tol=0.01), "posteriors", True),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
+                (OneCoinDawidSkene(tol=0.01), "aggregation", True),
+                (OneCoinDawidSkene(tol=0.01), "posteriors", False),
+                (GLAD(tol=0.01, class_prior="estimated"), "aggregation", True),
+                (GLAD(tol=0.01), "posteriors", False),
+                (IBCC(tol=0.01), "posteriors", True),
+            )
+        ),
     ],
     ids=name_of,
 )
@@ -152,6 +157,7 @@ def test_warm_start_on_beam_equals_the_local_one(tmp_path, aggregator, kind, in_
         assert not np.allclose(expected.history[0], aggregator.fit(annotations, gold=gold).history[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("aggregator", "shape"),
     [
@@ -428,7 +434,11 @@ class _Recorded(beam.Pipeline):
         return super().run(*args, **kwargs)
 
 
-@pytest.mark.parametrize(("aggregator", "per_shard"), [(DawidSkene(tol=0.1), 9), (GLAD(tol=0.1), 5)], ids=name_of)
+@pytest.mark.parametrize(
+    ("aggregator", "per_shard"),
+    [(DawidSkene(tol=0.1), 9), pytest.param(GLAD(tol=0.1), 5, marks=pytest.mark.slow)],
+    ids=name_of,
+)
 def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, aggregator, per_shard):
     annotations, _ = crowd()
     _Recorded.found.clear()
@@ -463,6 +473,7 @@ def test_the_graph_of_many_annotators_is_as_small(name):
     assert many < few + 2000
 
 
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
     annotations, _ = crowd(num_annotators=1000)
     aggregator = DawidSkene(tol=1.0, diagonal=0)
@@ -541,7 +552,20 @@ RESUMED = {
 }
 
 
-@pytest.mark.parametrize("case", RESUMED)
+def test_a_state_gives_its_rows_to_the_only_shard_and_takes_them_back():
+    rows = (np.eye(3), np.ones((3, 3)))
+    state = beam_values.State(runs=(), rows=rows)
+    number, parcel = whole.rows_of_state(state)
+    assert number == 0
+    back = whole.with_rows(beam_values.State(runs=()), (number, parcel))
+    assert len(back.rows) == 2
+    for one, other in zip(back.rows, rows, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case == "task states" else case for case in RESUMED]
+)
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path, case):
     annotations, _ = crowd()
     aggregator, per_shard = RESUMED[case]
@@ -578,7 +602,10 @@ def write_until(limit, name):
     return write_or_die
 
 
-@pytest.mark.parametrize(("dies_at", "per_shard"), [("tasks", 5), ("posteriors", 5), ("posteriors", 9)])
+@pytest.mark.parametrize(
+    ("dies_at", "per_shard"),
+    [("tasks", 5), *(pytest.param("posteriors", number, marks=pytest.mark.slow) for number in (5, 9))],
+)
 def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at, per_shard):
     annotations, _ = crowd()
     aggregator = GLAD(tol=5e-3)
@@ -744,7 +771,7 @@ def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path, monke
 
 @pytest.mark.parametrize(
     ("aggregator", "per_shard"),
-    [(DawidSkene(max_iter=2), 9), (GLAD(max_iter=2), 5)],
+    [(DawidSkene(max_iter=2), 9), pytest.param(GLAD(max_iter=2), 5, marks=pytest.mark.slow)],
     ids=name_of,
 )
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
@@ -826,6 +853,7 @@ ENGINES = {
 every_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
+@pytest.mark.slow
 @every_engine
 def test_workers_of_other_kinds_fit_the_same(tmp_path, engine):
     annotations, gold = crowd()

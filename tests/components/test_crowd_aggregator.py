@@ -48,7 +48,13 @@ def test_eval_posteriors_follow_from_bayes_rule_with_the_train_splits_parameters
         assert record["aggregated_label"] == [int(np.argmax(expected))]
 
 
-@pytest.mark.parametrize("name", ["glad", "one-coin", "ibcc", "mace", "mmce", "wawa", "worker-clustering"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("glad", "mmce", "wawa"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("one-coin", "ibcc", "mace", "worker-clustering")),
+    ],
+)
 def test_every_method_fits_train_alone_and_answers_eval(crowd_folder, name):
     """Some run on Beam, some do not; some have a model of the annotators that holds for other tasks, some do not."""
     settings = {"tol": 0.01} if name in ("glad", "one-coin", "ibcc") else {}

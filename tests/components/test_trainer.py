@@ -73,7 +73,14 @@ def test_standardisation_comes_from_the_train_split(train, crowd_folder):
     np.testing.assert_allclose(model.base.standardize.variance, rows.var(axis=0, dtype="float64"), rtol=1e-5)
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("crowdsourced-layer", "aggregated")])
+@pytest.mark.parametrize(
+    "method",
+    [
+        method if method in ("conal", "doctor-net") else pytest.param(method, marks=pytest.mark.slow)
+        for method in METHODS
+        if method not in ("crowdsourced-layer", "aggregated")
+    ],
+)
 def test_every_method_trains_and_says_what_annotators_say(train, method):
     folder = train("a", {"name": method})
     estimate, answers = served(folder), served(folder, annotator=tf.constant(["a3"] * 5))

@@ -243,17 +243,6 @@ def test_simulated_annotators_are_recovered_from_ten_thousand_labels(diagonal):
     assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
 
 
-def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
-    x, _, annotations = a_crowd(200)
-    one, other = trained(x, annotations, 2), trained(x, annotations, 2)
-    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-    one.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
-
-
 def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labelled():
     x, _, annotations = a_crowd(300)
     model = trained(x, annotations, 3)

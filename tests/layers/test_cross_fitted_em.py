@@ -148,6 +148,7 @@ def test_copies_have_the_bases_vocabulary():
     np.testing.assert_array_equal(_copies_of(base, 1)[0](texts), base(texts))
 
 
+@pytest.mark.filterwarnings("ignore:.build... was called on layer 'silent_base'")
 def test_a_base_without_a_configuration_is_refused_with_the_lines_to_write():
     inputs = keras.Input((D,))
     base = SilentBase(keras.layers.Dense(K, activation="softmax"))

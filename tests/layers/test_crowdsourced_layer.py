@@ -299,6 +299,7 @@ def test_annotators_without_labels_do_not_change_the_training():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize(

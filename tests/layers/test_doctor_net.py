@@ -320,6 +320,7 @@ def test_the_second_phase_moves_the_weights_alone():
         np.testing.assert_allclose(ops.convert_to_numpy(weight), expected, rtol=1e-3, atol=1e-5, err_msg=weight.path)
 
 
+@pytest.mark.learning
 def test_the_second_phase_comes_near_the_best_weights():
     # Every task has the votes of annotators 0 and 1, always equal. Head 0 predicts them, head 1 is a coin.
     x = np.random.default_rng(0).choice([-1, 1], size=(64, D)).astype("float32")
@@ -467,38 +468,7 @@ def test_one_label_one_class_and_ties_give_finite_numbers():
     np.testing.assert_allclose(model.crowd.annotator_weights().sum(), 1)
 
 
-@both
-def test_two_runs_with_one_seed_agree_exactly(weighted):
-    x, _, annotations = a_crowd()
-
-    def run(seed):
-        model = a_model(weighted, dropout=0.5)
-        model.fit(x, annotations, epochs=1, seed=seed, verbose=0)
-        return model.get_weights()
-
-    first = run(3)
-    for one, other in zip(first, run(3), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert any((one != other).any() for one, other in zip(first, run(4), strict=True))
-
-
-@both
-def test_a_saved_model_is_the_same_model_and_trains_on(weighted, tmp_path):
-    x, _, annotations = a_crowd()
-    model = a_model(weighted)
-    model.fit(x, annotations, epochs=2, verbose=0)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
-    np.testing.assert_array_equal(loaded.crowd.annotator_weights(), model.crowd.annotator_weights())
-    inputs = {"instances": x, "annotators": annotations.padded()[0].astype("int32")}
-    np.testing.assert_array_equal(ops.convert_to_numpy(loaded(inputs)), ops.convert_to_numpy(model(inputs)))
-    # also makes the loaded model's metrics; Keras would else draw an epoch's order more before the first
-    assert loaded.evaluate(x, annotations, verbose=0) == pytest.approx(model.evaluate(x, annotations, verbose=0))
-    more, same = (m.fit(x, annotations, epochs=2, verbose=0).history["loss"] for m in (loaded, model))
-    np.testing.assert_allclose(more, same, rtol=1e-4)
-
-
+@pytest.mark.slow
 @both
 def test_an_exported_model_predicts_and_speaks_for_annotators(weighted, tmp_path):
     if keras.backend.backend() != "tensorflow":

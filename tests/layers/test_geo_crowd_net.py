@@ -259,20 +259,7 @@ def test_simulated_annotators_are_recovered_from_ten_thousand_labels(regularizat
     assert np.mean(model.predict(x, verbose=0).argmax(axis=1) == gold) > 0.98
 
 
-def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
-    x, _, annotations = a_crowd(100)
-    one, other = one_layer_model(GeoCrowdNet(R, "W", 0.1)), one_layer_model(GeoCrowdNet(R, "W", 0.1))
-    for model in (one, other):
-        model.fit(x, annotations, epochs=2, verbose=0)
-    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-    one.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
-    assert loaded.evaluate(x, annotations, verbose=0) == one.evaluate(x, annotations, verbose=0)
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
 @each_penalty
 def test_xla_gives_the_same_training(regularization, xla):

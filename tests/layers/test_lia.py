@@ -294,6 +294,7 @@ def test_the_history_is_that_of_both_phases(learnt):
     assert history.history["loss"][40] < history.history["loss"][39]
 
 
+@pytest.mark.learning
 def test_em_from_votes_turns_annotators_who_start_as_liars():
     # the same labels are as likely with all classes and annotators the other way round: only votes tell which it is
     x, gold, _, annotations = crowd(redundancy=6)
@@ -450,14 +451,7 @@ def test_a_trained_model_comes_back_from_a_file(learnt, tmp_path):
     np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
-def test_two_runs_with_one_seed_agree():
-    x, _, _, annotations = crowd(num_tasks=60)
-    one, other = (trained(x, annotations, epochs=6, epochs_per_round=2, ridge=0.1) for _ in range(2))
-    assert one[1].history == other[1].history
-    for first, second in zip(one[0].get_weights(), other[0].get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
+@pytest.mark.learning
 def test_task_numbers_under_an_embedding_do_without_features():
     # the paper's LIA-E
     _, gold, _, annotations = crowd(num_tasks=120, redundancy=6)

@@ -188,6 +188,7 @@ def test_fit_starts_from_the_votes():
     np.testing.assert_allclose(prior, shares.mean(axis=0), atol=1e-3)
 
 
+@pytest.mark.learning
 def test_training_finds_the_truth_on_both_sides_though_one_annotator_swaps_classes():
     x, gold, annotations = a_crowd(1001)  # the last batch has one task
     model = one_layer_model()
@@ -222,20 +223,6 @@ def test_validation_data_are_judged_by_the_cross_entropy_of_their_labels():
     answers = model.crowd(model.predict(x, verbose=0))
     expected = MaskedCrowdCrossentropy()(annotations.to_dense(), answers)
     np.testing.assert_allclose(history["val_loss"][-1], float(ops.convert_to_numpy(expected)), rtol=1e-4)
-
-
-def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
-    x, _, annotations = a_crowd(100)
-    one, other = one_layer_model(), one_layer_model()
-    for model in (one, other):
-        model.fit(x, annotations, epochs=2, verbose=0)
-    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-    one.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
-    np.testing.assert_array_equal(loaded.posteriors(x, annotations), one.posteriors(x, annotations))
 
 
 @pytest.mark.parametrize("smoothing", [0, -1, float("nan"), float("inf")])

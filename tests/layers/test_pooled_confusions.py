@@ -248,6 +248,7 @@ def test_one_label_moves_nobody_and_five_hundred_do():
     assert held_out(pooled, confusions, cold) > best - 0.05
 
 
+@pytest.mark.learning
 @pytest.mark.parametrize("form", ["diagonal", "low-rank"])
 def test_small_forms_find_the_annotators_accuracies(form):
     x, annotations, confusions = crowd()
@@ -260,6 +261,7 @@ def test_small_forms_find_the_annotators_accuracies(form):
     assert np.abs(right - true)[:10].mean() < 0.05
 
 
+@pytest.mark.learning
 def test_low_rank_errors_are_the_crowds():
     """Everybody errs towards two classes: rank 2 finds which, spread evenly they would be 1/3 each."""
     rng = np.random.default_rng(0)
@@ -270,20 +272,6 @@ def test_low_rank_errors_are_the_crowds():
     for k in (2, 3):
         expected = np.array([0.2, 0.2, 0.0, 0.0]) + 0.6 * np.eye(K)[k]
         assert np.abs(model.annotator_confusions().mean(axis=0)[k] - expected).max() < 0.05
-
-
-def test_two_runs_agree_and_a_trained_model_is_saved(tmp_path):
-    x, annotations, _ = crowd(tasks=200, cold=20)
-    first, second = (model_of("low-rank", 1.0, annotations) for _ in range(2))
-    for model in (first, second):
-        model.fit(x, annotations, epochs=2, verbose=0)
-    for one, other in zip(first.get_weights(), second.get_weights(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    first.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.annotator_confusions(), first.annotator_confusions())
-    np.testing.assert_array_equal(loaded.crowd.counts, first.crowd.counts)
-    assert float(ops.sum(loaded.crowd.counts)) == len(annotations)
 
 
 @pytest.mark.parametrize(

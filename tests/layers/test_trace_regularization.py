@@ -158,19 +158,6 @@ def test_annotators_recover_from_ten_thousand_labels_and_strength_makes_them_les
     assert traces[1] < traces[0] - 0.05
 
 
-def test_two_runs_with_one_seed_agree_and_a_saved_model_answers_the_same(tmp_path):
-    x, _, annotations = a_crowd(60)
-    one, other = one_layer_model(TraceRegularization(R)), one_layer_model(TraceRegularization(R))
-    for model in (one, other):
-        model.fit(x, annotations, epochs=2, verbose=0)
-    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
-        np.testing.assert_array_equal(first, second)
-    one.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
-    np.testing.assert_array_equal(loaded.predict(x, verbose=0), one.predict(x, verbose=0))
-
-
 @pytest.mark.parametrize("strength", [-1, float("nan"), float("inf")])
 def test_an_impossible_strength_is_named(strength):
     with pytest.raises(ValueError, match="TraceRegularization: strength must be a number from 0 to 1e"):

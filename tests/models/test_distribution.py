@@ -86,6 +86,7 @@ def results(tmp_path_factory):
     return dict(np.load(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS, ids="-".join)
 def test_two_devices_learn_what_one_learns(results, run):
     names = [key.split("/")[-1] for key in results if key.startswith("/".join(("one", *run)))]

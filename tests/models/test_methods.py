@@ -27,9 +27,9 @@ SMALL = {"lia": {"hidden": [8]}}
 each_method = pytest.mark.parametrize("method", LEARNING)
 
 
-def settings(method, epochs):
+def settings(method):
     return TrainingSettings(
-        method=method, arguments=SMALL.get(method, {}), hidden=(16,), dropout=0.0, epochs=epochs, batch_size=64,
+        method=method, arguments=SMALL.get(method, {}), hidden=(16,), dropout=0.1, epochs=20, batch_size=64,
         learning_rate=0.02, seed=0,
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ def settings(method, epochs):
 @functools.cache
 def trained(method):
     """A trained model; tests must not train it further."""
-    return train(settings(method, epochs=20), X, annotations=ANNOTATIONS)
+    return train(settings(method), X, annotations=ANNOTATIONS)
 
 
 def answers(model):
@@ -47,7 +47,6 @@ def answers(model):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.learning
 @each_method
 def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
     model = trained(method)
@@ -80,27 +79,29 @@ def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(met
 
 
 @each_method
-def test_a_saved_model_says_the_same_and_trains_on(method, tmp_path):
-    model = trained(method)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
-    np.testing.assert_array_equal(answers(loaded), answers(model))
-    assert loaded.crowd.get_config() == model.crowd.get_config()
-    history = loaded.fit(X, ANNOTATIONS, epochs=1, batch_size=64, verbose=0)
-    assert np.isfinite(history.history["loss"]).all()
-
-
-@each_method
-def test_two_runs_with_one_seed_agree_exactly_however_the_data_are_given(method):
-    chosen = settings(method, epochs=2)
-    one = train(chosen, X, annotations=ANNOTATIONS)
+def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_trains_on(method, tmp_path):
+    one, chosen = trained(method), settings(method)
     keras.utils.set_random_seed(chosen.seed)
     two = build_model(chosen, num_features=D, num_classes=K, num_annotators=R)
     two.base.adapt(X)
-    two.fit(ArrayData(X, ANNOTATIONS), epochs=2, batch_size=64, seed=0, verbose=0)
-    for left, right in zip(one.get_weights(), two.get_weights(), strict=True):
-        np.testing.assert_array_equal(left, right)
+    two.fit(ArrayData(X, ANNOTATIONS), epochs=chosen.epochs, batch_size=64, seed=0, verbose=0)
+    two.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.crowd.get_config() == two.crowd.get_config() == one.crowd.get_config()
+    for model in (two, loaded):
+        for left, right in zip(one.get_weights(), model.get_weights(), strict=True):
+            np.testing.assert_array_equal(left, right)
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), one.predict(X, verbose=0))
+    np.testing.assert_array_equal(answers(loaded), answers(one))
+    if not one.crowd.stands_on_hidden_layer:
+        np.testing.assert_array_equal(loaded.annotator_confusions(), one.annotator_confusions())
+        np.testing.assert_array_equal(loaded.posteriors(X, ANNOTATIONS), one.posteriors(X, ANNOTATIONS))
+    assert [weight.trainable for weight in loaded.weights] == [weight.trainable for weight in one.weights]
+    # dropout differs from here on, so the losses are only alike
+    more, same = (
+        each.fit(X, ANNOTATIONS, epochs=1, batch_size=64, seed=1, verbose=0).history["loss"] for each in (loaded, two)
+    )
+    assert more == pytest.approx(same, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.pipeline import create_pipeline
 from crowdzoo.sequences import read_spans, span_scores, spans_of, split_tokens, write_spans
 
+# one of the runs trains for one epoch
+pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
+
 CONFIG = """\
 name: tiny-ner
 task: sequence
@@ -57,7 +60,6 @@ def story(data):
     return story
 
 
-@pytest.mark.slow
 def test_a_run_ends_in_a_pushed_tagger(story):
     first = story.first
     assert tuple(first.seconds) == COMPONENTS
@@ -72,7 +74,6 @@ def test_a_run_ends_in_a_pushed_tagger(story):
     assert (first.report / "annotators.csv").exists()
 
 
-@pytest.mark.slow
 def test_the_pushed_model_answers_plain_text(story):
     served = story.first.pushed
     answers = load_and_predict(served, TEXTS)
@@ -98,7 +99,6 @@ def test_the_pushed_model_answers_plain_text(story):
     assert (card["scheme"], card["classes"][0], card["aggregation"]["method"]) == ("BIO", "O", "bsc-seq")
 
 
-@pytest.mark.slow
 def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story):
     # the same sentences, found by their hash, asked and counted here
     from crowdzoo.components.sequence_examples import read_crowd_sequences, splits_of
@@ -117,7 +117,6 @@ def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story)
     assert candidate["token_accuracy"] == pytest.approx(scores.token_accuracy)
 
 
-@pytest.mark.slow
 def test_what_training_keeps_says_what_the_served_model_says(story):
     encoder = TokenEncoder(**json.loads((story.first.model_run / "encoder.json").read_text(encoding="utf-8")))
     model = keras.saving.load_model(story.first.model_run / "model.keras")
@@ -129,7 +128,6 @@ def test_what_training_keeps_says_what_the_served_model_says(story):
     assert len(json.loads((story.first.model_run / "history.json").read_text())["loss"]) == 4
 
 
-@pytest.mark.slow
 def test_a_rerun_is_cached_and_other_epochs_begin_at_the_trainer(story):
     assert story.again.cached == COMPONENTS
     assert story.again.pushed == story.first.pushed
