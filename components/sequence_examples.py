@@ -37,7 +37,7 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     path = options["annotations"]
     if Path(path.removesuffix(".gz")).suffix == ".jsonl":
         if options["gold"] is not None:
-            raise DataError(f"{path}: gold of spans stands in the same file; leave data.gold away.")
+            raise DataError(f"{path}: gold of spans stands in the same file; leave data.gold out.")
         types = options["classes"] and TagSet(options["classes"], options["scheme"]).types
         sequences = read_spans(path, scheme=options["scheme"], types=types)
     else:

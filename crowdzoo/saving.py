@@ -72,8 +72,8 @@ def load_model(
         The model: a `CrowdModel`, or whatever was saved.
 
     Raises:
-        DataError: there is no such file, it is damaged or would unpack to far more than its size, or it is not a model
-            that can be loaded.
+        DataError: the file does not exist, is damaged, would unpack to far more than its size, or is not a model that
+            can be loaded.
     """
     path = Path(path)
     if path.is_dir():

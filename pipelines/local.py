@@ -23,7 +23,7 @@ __all__ = ["run"]
 def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
     """Runs the pipeline, using what earlier runs in the same folder have left complete.
 
-    A run that was killed is simply started again: what was complete is used, the rest is done anew. Half-written
+    A run that was killed is started again: what was complete is used, the rest is computed again. Half-written
     folders of components that were killed stay below `artifacts/` and are never read.
 
     Args:

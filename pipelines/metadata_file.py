@@ -35,7 +35,7 @@ def check_metadata(root: Path, say: Callable[[str], None]) -> None:
         except sqlite3.Error as error:
             raise PipelineError(
                 f"{path}: not a sound metadata store ({error}). Move it away together with {root / 'artifacts'}, or "
-                "choose another output.root; the next run then computes everything anew."
+                "choose another output.root; the next run then computes everything again."
             ) from error
     folders = (root / "artifacts").glob("*/*/*")
     numbers = [int(folder.name) for folder in folders if folder.name.isascii() and folder.name.isdecimal()]

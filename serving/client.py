@@ -141,7 +141,7 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
     if spec is None:
-        return array  # the server says that there is no such input
+        return array  # the server names the unknown input
     if of_texts:
         wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes)]
         if wrong:

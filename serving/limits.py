@@ -58,7 +58,7 @@ class Limits:
                 raise ServingError(f"{field.name}: must be {'at least 1' if whole else 'more than 0'}, got {value}")
 
     def changed(self, settings: Sequence[str]) -> Limits:
-        """These limits with some set anew.
+        """These limits with some of them replaced.
 
         Args:
             settings: `NAME=VALUE` each.

@@ -354,7 +354,7 @@ class ModelStore:
 
     def _check_folder(self) -> None:
         if not self.folder.is_dir():
-            raise ServingError(f"{self.folder}: there is no such folder")
+            raise ServingError(f"{self.folder}: the folder does not exist")
         if not self._folders()[0]:
             if (self.folder / "saved_model.pb").is_file():
                 raise ServingError(

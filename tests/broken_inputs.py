@@ -185,10 +185,11 @@ def run(case: Case, folder: Path) -> tuple[int, str]:
 def page() -> str:
     """The page as Markdown."""
     lines = [
-        "# Broken inputs, and what you see",
+        "# Broken inputs and their messages",
         "",
-        "Made by `python tests/broken_inputs.py`, which runs every line of it, as a test does. Where an input is",
-        "refused, nothing is written. Broken requests to a served model are in [serving.md](serving.md).",
+        "This page shows the message for each kind of broken input. A message says where the error is and how to fix",
+        "it. A command that refuses its input writes nothing. [Export and serve](serving.md#errors) lists broken",
+        "requests to a server. `python tests/broken_inputs.py` runs every command and writes this page.",
     ]
     for title, cases in SECTIONS.items():
         lines += ["", f"## {title}"]

@@ -34,6 +34,14 @@ How to read the tables:
 |---|---|
 | gold | trained on the true labels; the most that the features can give |
 | DL-MV | trained on majority votes |
+| DL-DS, DL-GLAD, DL-WC, DL-iBCC | trained on the labels of that aggregation method (WC: worker clustering) |
+| soft | trained on the posteriors of the method |
+| vote shares | trained on the vote shares of each task |
+| CL | `CrowdsourcedLayer` with the connection MW, VW, VB, VW+B or S |
+| DL-EM | `DeepEM` |
+| WDN | `DoctorNet(weighted=True)` |
+| Anno-Reg, CCEM, Pooled | `TraceRegularization`, `ConfusionMatrices`, `PooledConfusions` |
+| CoNAL | started as by its authors (`scale: 2`). A number after it is `separation` |
 | last | accuracy after the last epoch |
 | chosen | accuracy at the epoch that agrees best with the crowd's labels of a held-out tenth of the training tasks |
 | best (oracle) | the highest accuracy of all epochs on the test tasks; unknown in practice, but some papers print it |
@@ -55,7 +63,7 @@ whose crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAU
 computed before a correction of Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
 
 `benchmarks/reproduce/page.py` writes this page from the saved results, and `make reproduce` prints the same tables.
-The scripts beside it run them anew.
+The scripts beside it measure the figures again.
 
 **Music: why the figures are below the paper's.** CoNAL's table 1 (column *paper*) has 84.06 for CoNAL and 81.46 for
 the crowd layer. With the published features, the same network trained on the *true* labels reaches 79. So the paper's

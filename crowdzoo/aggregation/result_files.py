@@ -170,7 +170,7 @@ class ReadResult:
         return value
 
     def optional(self, file: str, column: str, *shape: int, whole: bool = False) -> NDArray[Any] | None:
-        """As `numbers`; None where there is no such column."""
+        """As `numbers`; None if the column is missing."""
         return self.numbers(file, column, *shape, whole=whole) if self.has(file, column) else None
 
     def list_of_names(self, key: str) -> NDArray[Any]:

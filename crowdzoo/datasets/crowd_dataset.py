@@ -21,7 +21,7 @@ class CrowdDataset:
         gold: true class codes, int64 [N]; of ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
         licence: of the data.
-        citation: whom to name.
+        citation: the work to cite.
         description: a paragraph.
     """
 

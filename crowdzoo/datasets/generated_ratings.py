@@ -33,8 +33,8 @@ def generated_ratings(
     5) + b_r + c_r e`, cut to 0 to 10 and rounded to halves, with `b_r ~ N(0, 1.5^2)`, `a_r` from 0.7 to 1.1 and
     `c_r` 0.5 (two of five annotators), 1 (two) or 2.5 (one).
 
-    Who rates what hangs on diligence (a factor from 1 to 5) and on a taste for two further features, which say nothing
-    of the score: annotators are not assigned at random.
+    Who rates what depends on diligence (a factor from 1 to 5) and on a taste for two further features, which do
+    not affect the score: annotators are not assigned at random.
 
     Args:
         num_tasks: N, at least 4.

@@ -45,9 +45,9 @@ def load_labelme() -> CrowdDataset:
         with open(FOLDER / "gold.csv", encoding="utf-8", newline="") as text:
             rows = list(csv.DictReader(text))
     except FileNotFoundError as error:
-        raise DataError(f"{error.filename} is missing: install crowdzoo anew.") from error
+        raise DataError(f"{error.filename} is missing: install crowdzoo again.") from error
     if [int(row["task"]) for row in rows] != tasks.tolist():
-        raise DataError(f"{FOLDER}: gold.csv and descriptors.npz do not list the same tasks: install crowdzoo anew.")
+        raise DataError(f"{FOLDER}: gold.csv and descriptors.npz do not list the same tasks: install crowdzoo again.")
     classes = sorted({row["gold"] for row in rows})
     code = {name: number for number, name in enumerate(classes)}
     return CrowdDataset(

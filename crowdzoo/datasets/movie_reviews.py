@@ -98,7 +98,7 @@ def load_movie_reviews(folder: str | Path | None = None) -> MovieReviews:
 
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
-        raise DataError(f"{path}: there is no such file. Set CROWDZOO_DATA to the folder of the raw data sets.")
+        raise DataError(f"{path}: the file does not exist. Set CROWDZOO_DATA to the folder of the raw data sets.")
     data = path.read_bytes()
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8").splitlines()
 

@@ -44,7 +44,7 @@ class NerAmt:
 def load_ner_amt(*, distinct: bool = True, folder: str | Path | None = None) -> NerAmt:
     """Loads the released part of the named entities of Rodrigues, Pereira and Ribeiro.
 
-    The full file of answers is not to be had. The union of three released parts, each sentence as often as in the part
+    The full file of answers is not available. The union of three released parts, each sentence as often as in the part
     that has it most often, is 3,082 sentences with 15,270 tagged copies. Some are the same text; `distinct` keeps the
     first of each, in the order of the parts. Tags that break BIO are mended (the same spans by conlleval's rules).
     The text is Reuters news and may not be passed on, so it does not ship.

@@ -49,7 +49,7 @@ def version_folders(folder: str | os.PathLike[str]) -> tuple[dict[int, Path], li
 
 
 def complete_versions(folder: str | os.PathLike[str]) -> list[Path]:
-    """The versions that have a `saved_model.pb`, oldest first; none where there is no such folder."""
+    """The versions that have a `saved_model.pb`, oldest first; none if the folder does not exist."""
     if not Path(folder).is_dir():
         return []
     found, _ = version_folders(folder)
@@ -66,7 +66,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     if (path / _MODEL).is_file():
         return path
     if not path.is_dir():
-        raise ServingError(f"{path}: there is no such folder")
+        raise ServingError(f"{path}: the folder does not exist")
     versions = complete_versions(path)
     if not versions:
         raise ServingError(f"{path}: holds no model, neither {_MODEL} nor <version>/{_MODEL}")

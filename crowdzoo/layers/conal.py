@@ -21,7 +21,7 @@ RATE = 0.1
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
 class CoNAL(CrowdLayer):
-    """A common confusion and one an annotator, mixed anew for every annotation.
+    """A common confusion and one an annotator, mixed for each annotation.
 
     Annotators err alike where a task is confusing, and each in an own way elsewhere. With `p` the bottleneck, `x` the
     features of the instance and `W_g`, `W_r` the common and the annotator's own kernel, `[true, said]`:
@@ -58,8 +58,8 @@ class CoNAL(CrowdLayer):
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded place
-            means nothing.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
+            place means nothing.
         features: features of the instances, `[B, D]`, of about unit size; `CrowdModel(..., features=...)` gives them.
         training: True moves the running mean of the instances' embeddings.
 

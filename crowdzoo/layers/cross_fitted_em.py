@@ -46,7 +46,7 @@ class CrossFittedEM(DeepEM):
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).

@@ -39,7 +39,7 @@ class DeepEM(ConfusionMatrices):
 
     Call arguments:
         inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).

@@ -80,7 +80,7 @@ class DoctorNet(CrowdLayer):
 
     Call arguments:
         inputs: the last hidden layer's output `[B, D]` (sequences `[B, T, D]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:

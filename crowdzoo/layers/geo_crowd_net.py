@@ -43,12 +43,12 @@ class GeoCrowdNet(ConfusionMatrices):
         regularization: `"F"`, `"W"` or None.
         strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. Too much of "F"
             spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not.
-        diagonal: P(right label) that everybody starts with; see `ConfusionMatrices`.
+        diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody, and all tasks count.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators, and all tasks count.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).

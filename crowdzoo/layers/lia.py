@@ -71,7 +71,7 @@ class LIA(CrowdLayer):
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
         features: `[B, D]`.
 

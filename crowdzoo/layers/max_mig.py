@@ -80,12 +80,12 @@ class MaxMIG(ConfusionMatrices):
     Args:
         num_annotators: R, number of annotators.
         smoothing: added to the shares of the votes before their logarithm; above 0.
-        diagonal: P(right label) that everybody starts with before `fit`; see `ConfusionMatrices`.
+        diagonal: P(right label) that all annotators start with before `fit`; see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).

@@ -45,12 +45,12 @@ class PooledConfusions(CrowdLayer):
         ridge: strength of the pull, 0 or more; in labels, so to speak.
         rank: J, kinds of errors of the low-rank form.
         per_class: whether a_r depends on the class k; False leaves one number an annotator (one coin).
-        diagonal: P(right label) that everybody starts with, above 0 and below 1.
+        diagonal: P(right label) that all annotators start with, above 0 and below 1.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:

@@ -89,7 +89,7 @@ class RatingDoctorNet(CrowdLayer):
 
     Call arguments:
         inputs: the last hidden layer's output `[B, D]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:

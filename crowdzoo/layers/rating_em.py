@@ -50,7 +50,7 @@ class RatingEM(CrowdLayer):
 
     Call arguments:
         inputs: estimates of the true rating `[B, 1]`, in the labels' unit.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         The rating that every annotator is expected to give, `[B, M]` (`[B, R]`), in the labels' unit.

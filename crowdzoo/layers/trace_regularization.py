@@ -28,12 +28,12 @@ class TraceRegularization(ConfusionMatrices):
     Args:
         num_annotators: R, number of annotators.
         strength: factor of the mean trace (0 to K) beside the mean cross-entropy of a label, in nats; 0 or more.
-        diagonal: P(right label) that everybody starts with; see `ConfusionMatrices`.
+        diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).

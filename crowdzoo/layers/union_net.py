@@ -64,7 +64,7 @@ class UnionNet(ConfusionMatrices):
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:

@@ -65,7 +65,7 @@ class WAUM(ConfusionMatrices):
         margin: "top-2" or "pleiss", see `crowdzoo.quality.aum.label_margins`.
         denominator: "trust" or "redundancy", see `crowdzoo.quality.aum.weighted_margins`.
         smoothing: pseudo-count of every cell in Dawid-Skene's matrices, above 0.
-        diagonal: P(right label) that everybody has before `fit`.
+        diagonal: P(right label) that all annotators have before `fit`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
     Attributes:
@@ -73,7 +73,7 @@ class WAUM(ConfusionMatrices):
 
     Call arguments:
         inputs: class probabilities `[B, K]`.
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
 
     Returns:
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`).

@@ -26,7 +26,7 @@ class SequenceTagger(keras.Model):
 
     Args:
         num_words: V, number of word ids: 0 is padding, 1 an unknown word.
-        num_classes: K, number of tags; None leaves the softmax away, for crowd layers on a hidden layer (DoctorNet).
+        num_classes: K, number of tags; None leaves out the softmax, for crowd layers on a hidden layer (DoctorNet).
         embedding: length of a word's vector.
         num_shapes: number of ids of word shapes (such as capitalised, all digits), 0 being padding; 0 leaves them out.
         num_characters: number of character ids, 0 being padding; 0 leaves characters out.

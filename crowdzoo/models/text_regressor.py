@@ -39,7 +39,7 @@ class TextRegressor(keras.Model):
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
-        head: False leaves the last layer away, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
+        head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:

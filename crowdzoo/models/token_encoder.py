@@ -115,7 +115,7 @@ class TokenEncoder:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Arguments of `SequenceTagger` that hang on the encoder."""
+        """Arguments of `SequenceTagger` that depend on the encoder."""
         return {
             "num_words": len(self.words) + FIRST,
             "num_shapes": len(SHAPES) + 2 if self.shapes else 0,

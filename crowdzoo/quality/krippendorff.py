@@ -86,7 +86,7 @@ def krippendorff_alpha(
     ratio needs a matrix of values by values.
 
     The interval is that of the bootstrap over tasks (percentiles): tasks are drawn with replacement, each with all of
-    its annotations, and alpha is computed anew, chance included. It says how much alpha hangs on which tasks were
+    its annotations, and alpha is computed again, chance included. It says how much alpha depends on which tasks were
     sampled; annotators count as given. A sample costs about as much as alpha itself.
 
     Args:
@@ -185,7 +185,7 @@ class _Measure:
         elif self.metric == "interval":
             expected = _expected_squares(counts, ratings.values)
         of_tasks = self.of_tasks
-        if self.metric == "ordinal":  # the distance of two values hangs on how many annotations lie between
+        if self.metric == "ordinal":  # the distance of two values depends on how many annotations lie between
             middles = np.cumsum(counts) - counts / 2
             expected = _expected_squares(counts, middles)
             of_tasks = _squares(ratings, middles)

@@ -1,4 +1,4 @@
-"""next_annotations: whom to ask about which task, so that the answers tell most."""
+"""next_annotations: which annotator to ask about which task next."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
     (sensitivity + specificity - 1)^2. Someone who swaps classes consistently scores high as well: such answers are
     informative, once the matrix is known.
 
-    A score is no better than its matrix. With few annotations a class, an estimated matrix is far from its mean by
+    A score is not better than its matrix. With few annotations a class, an estimated matrix is far from its mean by
     chance or near the prior's; see the number of annotations beside it.
 
     Args:

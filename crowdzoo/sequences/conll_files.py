@@ -50,8 +50,8 @@ def read_conll(
     UTF-8, with or without byte order mark; gzip where the name ends in .gz. The file is read line by line.
 
     Tags that break the scheme (an I- without a B- before it, as workers on Mechanical Turk write) are an error unless
-    `on_bad_tags` says what to do: nobody's label is changed without a word. "mend" is the usual answer: by conlleval's
-    rules such a tag begins a span, and mending writes the same spans with the right letters.
+    `on_bad_tags` says what to do: no label is changed silently. "mend" is the usual answer: by conlleval's
+    rules such a tag begins a span, and "mend" writes the same spans with the right letters.
 
     Args:
         path: of the file.
@@ -411,10 +411,7 @@ class _Conll:
         return [place[np.array(codes)] for _, _, codes in self.answers]
 
 
-_WAY = (
-    " Tags that break the scheme: mend them, or read with on_bad_tags='mend' (the same spans, rightly written) or "
-    "'keep'."
-)
+_WAY = " Fix tags that break the scheme, or read with on_bad_tags='mend' (corrects the letters and keeps the spans)."
 
 
 def _gold_of(

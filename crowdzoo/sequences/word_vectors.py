@@ -134,7 +134,7 @@ class _Reader:
         finite = np.isfinite(vector)
         if not finite.all():
             wrong = int(finite.argmin())
-            reason = "is not a finite number of 32 bits. Mend the line, or leave it out."
+            reason = "is not a finite number of 32 bits. Fix the line, or remove it."
             self._note(BadRow(self.name, number, _column(wrong), shorten(fields[wrong]), reason))
             return None
         return vector
@@ -144,7 +144,7 @@ class _Reader:
         while numbers < len(fields) - 1 and _is_number(fields[-1 - numbers]):
             numbers += 1
         many = f"{numbers} number{'s' * (numbers != 1)}"
-        reason = f"has {many} after the word where {self.size} are due. Mind size, or mend the line."
+        reason = f"has {many} after the word where {self.size} are due. Check size, or fix the line."
         self._note(BadRow(self.name, number, None, shorten(line), reason))
 
     def _note(self, row: BadRow) -> None:

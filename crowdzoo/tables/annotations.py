@@ -771,7 +771,7 @@ def _rules(
     if kind != "regression" and scale != (None, None):
         raise ConfigError(f"low and high belong to kind 'regression'. Received: kind {kind!r}.")
     # on_bad_rows is None where the caller has no such argument to recommend
-    way_out = "Mend them, or leave them out with on_bad_rows='reject' (and rejects=FILE to keep them apart)."
+    way_out = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
     return Rules(
         kind,
         tasks=given["task"],

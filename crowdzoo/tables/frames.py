@@ -22,7 +22,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any]
     """A source of columns of equal length.
 
     Args:
-        columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None where there is no such column.
+        columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None if the column is missing.
         kind: "classification", "regression" or "sequence".
         given: column -> names in code order, or None; decides how names that are neither strings nor
             integers are compared (as text with given names, as they are otherwise).

@@ -72,7 +72,7 @@ def _resolved(path: str, base: Path) -> str:
         return path
     try:
         return str((base / Path(path).expanduser()).absolute())
-    except RuntimeError:  # ~user where there is no such user
+    except RuntimeError:  # ~user of an unknown user
         return str((base / path).absolute())
 
 

@@ -360,7 +360,7 @@ WRONG = {
     "an empty file": ("", {}, "is empty."),
     "gold beside spans": (
         span_line("Anna left", annotator="ann", spans=[]), {"gold": "gold.txt"},
-        "gold of spans stands in the same file; leave data.gold away.",
+        "gold of spans stands in the same file; leave data.gold out.",
     ),
     "one split would be empty": (
         span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),

@@ -32,7 +32,7 @@ def test_an_annotator_says_the_class_of_the_nearest_known_point():
     np.testing.assert_array_equal(everything(x), gold)
     said = little(x)
     assert len(np.unique(said)) > 1
-    # 5 seeds of a Voronoi diagram: who is right and who is wrong hangs on the place
+    # 5 seeds of a Voronoi diagram: who is right and who is wrong depends on the place
     assert 0.3 < (said == gold).mean() < 0.95
 
 

@@ -99,7 +99,7 @@ def test_annotators_confusions_mix_the_common_and_their_own():
     crowd = simulate_common_confusions(7, num_tasks=(60_000, 0, 0), num_annotators=5)
     counted, counts = annotator_confusions_from_gold(crowd.annotations, crowd.gold)
     assert counts.min() > 5000
-    # omega hangs on the class, too, which a mean over all classes cannot show: hence more than the standard error, .007
+    # omega depends on the class, too, which a mean over all classes cannot show: hence above the standard error, .007
     assert np.abs(counted - crowd.annotator_confusions()).max() < 0.12
     assert np.abs(counted - crowd.annotator_confusions()).mean() < 0.02
 

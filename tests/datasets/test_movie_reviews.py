@@ -40,5 +40,5 @@ def test_models_of_annotators_beat_the_mean_and_find_their_biases():
 
 
 def test_a_folder_without_the_files_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"answers\.txt\.gz: there is no such file. Set CROWDZOO_DATA"):
+    with pytest.raises(DataError, match=r"answers\.txt\.gz: the file does not exist. Set CROWDZOO_DATA"):
         load_movie_reviews(tmp_path)

@@ -1,4 +1,4 @@
-"""SequenceTagger: what a sentence's tags may hang on, paths against brute force, and training under crowd layers."""
+"""SequenceTagger: what a sentence's tags may depend on, paths against brute force, and training under crowd layers."""
 
 import functools
 import itertools

@@ -210,7 +210,7 @@ def test_starting_without_a_folder_or_a_version_says_why(tmp_path, pets):
     def start(folder):
         ModelStore(folder, name="pets", poll_seconds=0.1).start()
 
-    with pytest.raises(ServingError, match="nowhere: there is no such folder"):
+    with pytest.raises(ServingError, match="nowhere: the folder does not exist"):
         start(tmp_path / "nowhere")
     with pytest.raises(ServingError, match=r"holds no complete model.*crowdzoo export.*--wait"):
         start(tmp_path)

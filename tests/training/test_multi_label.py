@@ -46,7 +46,7 @@ def test_what_does_not_fit_is_refused(arguments, message):
 
 @pytest.mark.learning
 def test_one_model_learns_labels_of_different_kinds_together():
-    # label 0 hangs on feature 0, label 1 on feature 1 and is overlooked by half of those who should see it
+    # label 0 depends on feature 0, label 1 on feature 1 and is overlooked by half of those who should see it
     rng = np.random.default_rng(0)
     num_tasks, num_labels = 200, 2
     gold = rng.integers(2, size=(num_tasks, num_labels))

@@ -46,16 +46,16 @@ class KOS:
     own.
 
     The sign of a whole group is arbitrary: where fewer than half of the group's answers agree with the result it is
-    turned round (`fix_sign`; where classes are known, those decide). That presumes that most annotators do more good
+    inverted (`fix_sign`; where classes are known, those decide). That presumes that most annotators do more good
     than harm.
 
     The paper analyses random regular graphs: as many tasks for each annotator, as many annotators for each task. Two
     settings serve real tables, which are not so:
 
     - `messages="mean"` divides each sum by its number of terms; on a regular graph that changes nothing. With "sum",
-      the paper's letter, annotators of many tasks shout the others down: on RTE, where annotators have 20 to 800
+      the paper's letter, annotators of many tasks outweigh the others: on RTE, where annotators have 20 to 800
       tasks, the answers drift round by round to where nearly all tasks have one class (accuracy .897 after the vote,
-      .564 after 5 rounds, .4975 after 100). That is no flipped sign, and fixing the sign does not mend it.
+      .564 after 5 rounds, .4975 after 100). That is no flipped sign, and `fix_sign` does not help.
     - `centre=True` subtracts from each answer the annotator's mean answer. Then who always says the same has no weight,
       and an inclination to one class is not mistaken for skill; it also presumes that classes are about equally
       frequent.

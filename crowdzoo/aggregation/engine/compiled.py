@@ -16,7 +16,7 @@ def compiled(fastmath: Collection[str] = ("contract",), inline: str = "never") -
     """Decorator: a loop over arrays, compiled by Numba at its first call and kept on disk for the next process.
 
     The function runs without the interpreter's lock, so threads may call it side by side. Division by zero gives inf or
-    NaN, as in NumPy. Where no folder can be written the code is compiled anew in each process.
+    NaN, as in NumPy. Where no folder can be written the code is compiled again in each process.
 
     Args:
         fastmath: LLVM's liberties. "contract" (fused multiply-add) is always safe; "reassoc" lets sums be vectorised

@@ -66,7 +66,7 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
 
 
 def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each code, that hangs on seed and code only, [n]."""
+    """A number in [0, 1) for each code, that depends on seed and code only, [n]."""
     draws = np.empty(codes.shape)
     _draws(np.asarray(codes, np.int64), np.uint64(seed), draws)
     return draws

@@ -158,7 +158,7 @@ def with_signs(
     """Skills with signs, [R].
 
     Signs are those of the leading eigenvector of the correlations, weighted by shared tasks and normalised by degrees,
-    found by power iteration from all positive. In each connected group they are all turned round if the answers would
+    found by power iteration from all positive. In each connected group they all change sign if the answers would
     be worse than chance on the whole; where the truth takes part, it has to be positive.
 
     Args:

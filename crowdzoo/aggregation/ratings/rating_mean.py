@@ -89,7 +89,7 @@ def by_rank(
 def pooled_deviation(annotations: Annotations) -> float:
     """Standard deviation of ratings about the mean of their task, over all tasks with two or more.
 
-    Where there is no such task, that of all ratings, which is more than it can be.
+    If no task has any, that of all ratings, which is more than it can be.
     """
     tasks, ratings, counts = annotations.task_ids, annotations.labels, annotations.redundancy
     means = np.bincount(tasks, ratings, len(counts)) / np.maximum(counts, 1)

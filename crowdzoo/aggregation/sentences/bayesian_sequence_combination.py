@@ -1,4 +1,4 @@
-"""BSC-seq: as HMM-crowd, but what an annotator says also hangs on what the annotator said of the token before."""
+"""BSC-seq: as HMM-crowd, but what an annotator says also depends on what the annotator said of the token before."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _copies_of(base: Any, number: int) -> list[Any]:
             try:
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
-                    settings = keras.saving.serialize_keras_object(base)  # anew: making a functional model empties it
+                    settings = keras.saving.serialize_keras_object(base)  # again: making a functional model empties it
                 settings.pop("compile_config", None)
                 made = keras.saving.deserialize_keras_object(settings, custom_objects=classes, safe_mode=False)
             except (TypeError, ValueError, NotImplementedError) as error:
