@@ -323,7 +323,7 @@ def test_a_rating_outside_of_the_scale_is_a_bad_row():
     Path("a.csv").write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError) as error:
         Annotations.read("a.csv", kind="regression", low=0, high=10)
-    reason = "is outside the scale 0 to 10. Fix the rating or remove it, or change low and high."
+    reason = "is outside of the scale 0 to 10. Fix the rating or remove it, or change low and high."
     assert [str(row) for row in error.value.rows] == [
         f"a.csv, row 4, column 'label': 10.5 {reason}", f"a.csv, row 5, column 'label': -1.0 {reason}",
     ]  # fmt: skip
