@@ -315,7 +315,7 @@ def test_load_and_predict_takes_the_highest_version_and_splits_batches(tmp_path)
 @pytest.mark.parametrize(
     ("place", "x", "message"),
     [
-        ("nowhere", np.zeros((1, D)), "no such folder"),
+        ("nowhere", np.zeros((1, D)), "folder does not exist"),
         ("", np.zeros((1, 9)), r"shape \[1, 9\] \(float64\), the model takes \[None, 5\]"),
         ("", np.array([["a"] * D]), "the model takes"),
         ("1/variables", np.zeros((1, D)), "holds no model"),

@@ -31,7 +31,7 @@ def test_versions_are_ordered_by_number_and_incomplete_or_hidden_ones_do_not_cou
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(ServingError, match="holds no model"):
         newest_version(tmp_path)
-    with pytest.raises(ServingError, match="there is no such folder"):
+    with pytest.raises(ServingError, match="the folder does not exist"):
         newest_version(tmp_path / "not there")
 
 
