@@ -17,8 +17,8 @@ def regressor_summary(models: Mapping[str, str], patterns: Sequence[str], info: 
 
     Args:
         models: name -> folder of the SavedModel.
-        patterns: of the files of eval, as CrowdAggregator writes them.
-        info: of `read_dataset_info`.
+        patterns: patterns of the files of eval, as CrowdAggregator writes them.
+        info: result of `read_dataset_info`.
 
     Returns:
         `truth`, and for each of "candidate" and "baseline" its `model`, number of `tasks`, `r2`, `mae` and `rmse` (both

@@ -17,8 +17,8 @@ def tagger_summary(models: Mapping[str, str], patterns: Sequence[str], info: Map
 
     Args:
         models: name -> folder of the SavedModel.
-        patterns: of the files of eval.
-        info: of `read_dataset_info`.
+        patterns: patterns of the files of eval.
+        info: result of `read_dataset_info`.
 
     Returns:
         `truth`, and for each of "candidate" and "baseline" its scores, None where it is not among the models.

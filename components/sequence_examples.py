@@ -92,7 +92,7 @@ def with_answers(
     """Adds `posterior` (float, [T K]; empty where nobody labelled), `aggregated_label`, `evaluation_label` and weight.
 
     Args:
-        example: of a sentence; changed.
+        example: example of a sentence; changed.
         posterior: [T, K], or None.
         labels: codes [T], or None.
         truth: what evaluation compares with, "gold" or "aggregated".
@@ -137,7 +137,7 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
 
     Args:
         patterns: patterns of gzipped TFRecord files.
-        info: of `read_dataset_info`: `classes`, `annotators`.
+        info: result of `read_dataset_info`: `classes`, `annotators`.
 
     Raises:
         FileNotFoundError: no file fits.

@@ -48,7 +48,7 @@ class Rule(Protocol):
 
         Args:
             where: class or function that has the setting, which the message begins with; may be empty.
-            name: of the setting.
+            name: name of the setting.
             value: as it was given.
 
         Raises:

@@ -36,7 +36,7 @@ def run_demo(out: Path, seeds: Iterable[int] = range(5)) -> None:
 
     Args:
         out: folder of everything that is written.
-        seeds: of the trainings that are compared.
+        seeds: seeds of the trainings that are compared.
 
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
@@ -67,8 +67,8 @@ def print_ways_on(config: PipelineConfig, result: RunResult, plots: Iterable[Pat
     """Prints where everything is, and the lines that serve the model and ask it.
 
     Args:
-        config: of the run.
-        result: of the run.
+        config: config of the run.
+        result: result of the run.
         plots: files of pictures.
     """
     print(f"Served models  {config.output.serving}")

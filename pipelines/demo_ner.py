@@ -39,7 +39,7 @@ def run_ner_demo(out: Path, seeds: Iterable[int] = range(2)) -> None:
 
     Args:
         out: folder of everything that is written.
-        seeds: of the trainings that are compared.
+        seeds: seeds of the trainings that are compared.
 
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.

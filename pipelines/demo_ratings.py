@@ -43,7 +43,7 @@ def run_ratings_demo(out: Path, seeds: Iterable[int] = range(3)) -> None:
 
     Args:
         out: folder of everything that is written.
-        seeds: of the trainings that are compared.
+        seeds: seeds of the trainings that are compared.
 
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.

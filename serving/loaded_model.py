@@ -34,7 +34,7 @@ class LoadedModel:
 
     Attributes:
         signature_defs: `SignatureDefMap` as TF Serving's metadata shows it.
-        num_warmup_requests: how many were replayed.
+        num_warmup_requests: number of warm-up requests that were replayed.
     """
 
     def __init__(self, folder: Path, version: int):

@@ -50,7 +50,7 @@ class Predictor:
         """The REST answer to a body.
 
         Raises:
-            RequestError: what is wrong with it.
+            RequestError: the request is not valid; the message says why.
         """
         model = self.store.get(version, label)
         if is_long(len(body), json=True):
@@ -83,7 +83,7 @@ class Predictor:
         """The gRPC answer to a message.
 
         Raises:
-            RequestError: what is wrong with it.
+            RequestError: the request is not valid; the message says why.
         """
         if is_long(len(message), json=False):
             header, payload = self.readers.run({"kind": "proto"}, message)

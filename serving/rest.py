@@ -95,7 +95,7 @@ class RestService:
         """Text of the answer; runs in a thread of the executor.
 
         Raises:
-            RequestError: what is wrong with the request.
+            RequestError: the request is not valid; the message says why.
         """
         store = self._store
         found = _PATH.fullmatch(path)

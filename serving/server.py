@@ -57,7 +57,7 @@ class Server:
         threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
         new_signatures: let a version take over whose signatures differ from those of the version that is served.
-        limits: what requests may take; None for the defaults.
+        limits: limits of requests; None for the defaults.
 
     Attributes:
         rest_port: the bound port.

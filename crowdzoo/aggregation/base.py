@@ -34,7 +34,7 @@ class Result:
             None where the method has no such number.
         history: the objective (nats) of each iteration; never falls.
         converged: whether the objective stood still within the tolerance.
-        num_iterations: how many iterations it took.
+        num_iterations: number of iterations.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
     """
 

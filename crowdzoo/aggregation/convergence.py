@@ -16,7 +16,7 @@ def warn_not_converged(title: str, max_iter: int, tol: float, change: float, uni
 
     Args:
         title: the algorithm's name, as text.
-        max_iter: how many iterations there were.
+        max_iter: number of iterations.
         tol: what the last change should have fallen to.
         change: what it was.
         unit: of both, such as "nats per annotation".

@@ -45,7 +45,7 @@ class Aggregation(Result):
         log_likelihood: log probability (nats) of the annotations, without priors; None where there is no model.
         history: the objective (nats, prior included) before the first iteration and after each; never falls.
         converged: whether the objective stood still within the tolerance.
-        num_iterations: how many iterations the kept start took.
+        num_iterations: number of iterations of the start that is kept.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         classes: names of the classes, [K].

@@ -97,7 +97,7 @@ class ReadResult:
     """What `write_result` wrote, handed out in parts, each of them checked.
 
     Args:
-        folder: of the result.
+        folder: folder of the result.
         files: as there.
         what: of whom the folder is, for the message.
 

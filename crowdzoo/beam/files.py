@@ -76,7 +76,7 @@ class Folder:
     last: without it the others count for nothing.
 
     Args:
-        path: of the folder.
+        path: path of the folder.
     """
 
     def __init__(self, path: str):

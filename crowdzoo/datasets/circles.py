@@ -24,7 +24,7 @@ def make_circles(
         num_circles: C, at least 2.
         per_class: points of each circle, at least 1.
         noise: standard deviation, where the radius of the outer circle is 1; not negative.
-        seed: of all draws.
+        seed: seed of all draws.
 
     Returns:
         Points float32 [C * per_class, 2] in random order, and their classes int64 [C * per_class].
@@ -61,7 +61,7 @@ def neighbour_annotators(
         gold: their classes, int [N].
         num_annotators: R, at least 1.
         known: how many points each has seen, drawn from x; one number, or one an annotator.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Returns:
         R functions from points [n, D] to labels int64 [n].
@@ -94,8 +94,8 @@ def ask_annotators(
         annotators: R functions from points to class codes, such as `neighbour_annotators`, or a fitted classifier's
             `predict`.
         num_classes: K.
-        redundancy: how many annotators, drawn at random, answer each point, 0 to R; None is all of them.
-        seed: of the draw.
+        redundancy: number of annotators, drawn at random, who answer each point, 0 to R; None is all of them.
+        seed: seed of the draw.
 
     Returns:
         Annotations with tasks 0 ... N-1 (the rows of x), annotators 0 ... R-1 and classes 0 ... K-1.

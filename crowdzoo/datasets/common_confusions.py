@@ -19,7 +19,7 @@ class CommonConfusions:
     With N tasks, A annotations, R annotators and K classes:
 
     Attributes:
-        annotations: of all N tasks; only those of the split "train" have any.
+        annotations: annotations of all N tasks; only those of the split "train" have any.
         instances: features, float32 [N, D].
         gold: true class codes, int64 [N].
         split: "train", "valid" or "test", str [N]; in this order.
@@ -96,14 +96,14 @@ def simulate_common_confusions(
     annotations tells the two apart.
 
     Args:
-        seed: of all draws.
+        seed: seed of all draws.
         num_tasks: tasks for training, validation and test.
         num_classes: K, at least 2; even for the pattern "symmetric".
         num_features: D, at least K.
         class_distance: between the centres of any two classes, in standard deviations.
         num_annotators: R.
         redundancy: annotations of every training task, by different annotators, all equally likely.
-        pattern: of the common confusion, "asymmetric" or "symmetric".
+        pattern: pattern of the common confusion, "asymmetric" or "symmetric".
         common_strength: P(the other class) of the common confusion, 0 to 1.
         own_strength: P(the other class) of the annotators' own confusions, 0 to 1.
         common_share: share of the annotations that follow the common confusion, 0 to 1.

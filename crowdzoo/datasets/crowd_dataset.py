@@ -16,11 +16,11 @@ class CrowdDataset:
 
     Attributes:
         name: as in `crowdzoo.datasets.load`.
-        annotations: of all N tasks.
+        annotations: annotations of all N tasks.
         instances: features, float32 [N, D].
         gold: true class codes, int64 [N]; of ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
-        licence: of the data.
+        licence: licence of the data.
         citation: the work to cite.
         description: a paragraph.
     """

@@ -188,8 +188,8 @@ def generated_abstracts(
     Args:
         num_documents: N, at least 1.
         num_annotators: R, at least 6.
-        types: of the spans; annotators also take one for another.
-        seed: of all draws.
+        types: types of the spans; annotators also take one for another.
+        seed: seed of all draws.
 
     Returns:
         Documents 0 ... N-1 with tokens, gold, and answers of annotators 0 ... R-1 in BIO.

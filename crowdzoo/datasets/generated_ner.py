@@ -244,8 +244,8 @@ def generated_ner(
     Args:
         num_sentences: N, at least 1; no two have the same text.
         num_annotators: R, at least 1.
-        redundancy: how many annotators, drawn at random, mark each sentence, 0 to R.
-        seed: of all draws. The first sentences of a longer set are those of a shorter one.
+        redundancy: number of annotators, drawn at random, who mark each sentence, 0 to R.
+        seed: seed of all draws. The first sentences of a longer set are those of a shorter one.
 
     Returns:
         Sentences 0 ... N-1 with texts, tokens as `split_tokens` cuts them, offsets, gold, and answers of annotators

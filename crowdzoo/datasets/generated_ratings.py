@@ -40,7 +40,7 @@ def generated_ratings(
         num_tasks: N, at least 4.
         num_annotators: R, at least 1.
         redundancy: annotators who rate each task, 1 to R.
-        seed: of all draws.
+        seed: seed of all draws.
 
     Returns:
         Annotations of kind regression by annotators "rater 0", ..., of tasks 0 ... N-1; features float32 [N, 12]; gold

@@ -19,7 +19,7 @@ def simulate_annotations(gold: ArrayLike, confusions: ArrayLike, redundancy: int
         gold: true class codes, int [N].
         confusions: P(annotator says l | truth k), `[annotator, true, said]`, [R, K, K], rows sum to one.
         redundancy: annotations of every task, 0 to R; or one number a task, int [N].
-        seed: of all draws.
+        seed: seed of all draws.
 
     Returns:
         Annotations with tasks 0 ... N-1, annotators 0 ... R-1 and classes 0 ... K-1, ordered by task, then annotator.

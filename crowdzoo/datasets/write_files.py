@@ -24,7 +24,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
     `spans.jsonl`, gold inside.
 
     Args:
-        dataset: what to write.
+        dataset: data set to write.
         folder: is made where it is missing. Files of these names there are replaced.
 
     Returns:

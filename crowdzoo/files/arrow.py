@@ -50,7 +50,7 @@ def parquet_errors(path: str | os.PathLike[str], where: str = "") -> Iterator[No
     `RuntimeError`, `MemoryError`, ...), so all are caught.
 
     Args:
-        path: of the file.
+        path: path of the file.
         where: the place, such as " after row 7".
     """
     try:
@@ -90,7 +90,7 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
     """Walks through some columns of a Parquet file; strings are not looked at.
 
     Args:
-        path: of the file.
+        path: path of the file.
         columns: names of those that are read.
         rows: most rows of a batch.
 
@@ -115,7 +115,7 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
     """Reads a Parquet file, and looks at every value: lists within bounds, strings UTF-8.
 
     Args:
-        path: of the file.
+        path: path of the file.
         columns: names of those that are read, or None for all.
 
     Raises:

@@ -69,7 +69,7 @@ def read_json(path: str | os.PathLike[str], *, constants: bool = False) -> Any:
     """Reads a file that holds one JSON value.
 
     Args:
-        path: of the file.
+        path: path of the file.
         constants: take NaN, Infinity and -Infinity, as Python's json module writes them.
 
     Raises:

@@ -33,7 +33,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file for writing bytes, which takes its place at the end of the `with` block.
 
     Args:
-        path: of the file. Its parents are made; an earlier file is replaced, and keeps its permissions. A link is
+        path: path of the file. Its parents are made; an earlier file is replaced, and keeps its permissions. A link is
             followed.
 
     Yields:
@@ -55,7 +55,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """As `atomic_file`, for a library that opens the file itself.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Yields:
         Path of an empty file to write to, with the ending of `path`.
@@ -71,7 +71,7 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
     """Makes a folder, which takes its place at the end of the `with` block.
 
     Args:
-        path: of the folder. Its parents are made; it does not exist yet, or is empty. A link is followed.
+        path: path of the folder. Its parents are made; it does not exist yet, or is empty. A link is followed.
         replace: a folder that holds something is replaced, too; it is there until the new one is complete.
 
     Yields:
@@ -101,7 +101,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     Where one was killed between the two renames that replace a folder, the earlier folder gets its name back.
 
     Args:
-        path: of a file or folder, as given to the functions above.
+        path: path of a file or folder, as given to the functions above.
     """
     place = Path(os.path.realpath(local_path(path)))
     stem, suffix = map(re.escape, _ends(place))

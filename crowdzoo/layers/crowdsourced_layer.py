@@ -65,9 +65,9 @@ class CrowdsourcedLayer(CrowdLayer):
             probability can exceed e / (e + K - 1) at first; 2 to 4 start sharper.
         majority_epochs: epochs that `CrowdModel.fit` trains the base alone for, on the majority's labels, before the
             annotators' weights come in; None is 5 for sequences, where hardly anything is learnt without, and else 0.
-        center: of a regression: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
-        unit: of a regression: standard deviation of the ratings, above 0.
-        anchor: of a regression with connection "B": whether biases are anchored when `fit` ends.
+        center: regression only: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
+        unit: regression only: standard deviation of the ratings, above 0.
+        anchor: regression with connection "B": whether biases are anchored when `fit` ends.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:

@@ -34,7 +34,7 @@ class MeanRatingError(keras.losses.Loss):
         unit: standard deviation of the ratings, above 0.
         name: the loss' name.
         reduction: Keras' own.
-        dtype: of the computation.
+        dtype: dtype of the computation.
     """
 
     def __init__(

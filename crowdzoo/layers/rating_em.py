@@ -148,7 +148,7 @@ class RatingEM(CrowdLayer):
         """The true ratings of annotated tasks: an E-step with what was learnt.
 
         Args:
-            estimates: of the base, `[N]`, in the labels' unit.
+            estimates: estimates of the base, `[N]`, in the labels' unit.
             tasks: int `[A]`.
             annotators: int `[A]`.
             ratings: `[A]`, in the labels' unit.
@@ -199,7 +199,7 @@ class RatingEM(CrowdLayer):
         """E-step and the M-step of the annotators.
 
         Args:
-            estimates: of the network, `[N]`, in the labels' unit.
+            estimates: estimates of the network, `[N]`, in the labels' unit.
             tasks: int `[A]`.
             annotators: int `[A]`.
             ratings: `[A]`, in the labels' unit.
@@ -276,7 +276,7 @@ def posterior(
 
     Args:
         estimates: `[N]`, mean of each truth before its ratings.
-        variance: of the truths about the estimates.
+        variance: variance of the truths about the estimates.
         tasks: int `[A]`.
         annotators: int `[A]`.
         ratings: `[A]`.

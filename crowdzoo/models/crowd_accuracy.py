@@ -17,7 +17,7 @@ class CrowdAccuracy(keras.metrics.Mean):
 
     Args:
         name: the metric's name.
-        dtype: of its state.
+        dtype: dtype of its state.
 
     Call arguments:
         y_true: class codes of the shape of y_pred without its last axis, -1 where there is none; or distributions,

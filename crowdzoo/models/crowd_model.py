@@ -211,7 +211,7 @@ class CrowdModel(keras.Model):
         Args:
             x: a batch of the model's inputs.
             y: labels, targets or gold of the batch.
-            y_pred: what the model gives.
+            y_pred: output of the model.
             sample_weight: `[B]` or None.
             training: whether the model is being trained.
 
@@ -305,7 +305,7 @@ class CrowdModel(keras.Model):
                 named 0..N-1.
             epochs: passes over the data.
             batch_size: tasks in a batch.
-            seed: of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
+            seed: seed of the order of the tasks. Weights and dropout follow `keras.utils.set_random_seed` where
                 the base is made; with both, two runs on one CPU agree exactly.
             shuffle: False keeps the order.
             validation_data: `(x, y)` like the above, or a dataset; also `(x, gold)`, as in `evaluate`.

@@ -30,9 +30,9 @@ class SequenceTagger(keras.Model):
         embedding: length of a word's vector.
         num_shapes: number of ids of word shapes (such as capitalised, all digits), 0 being padding; 0 leaves them out.
         num_characters: number of character ids, 0 being padding; 0 leaves characters out.
-        filters: of the convolution.
+        filters: number of filters of the convolution.
         kernel_size: words that the convolution sees, odd.
-        units: of the GRU (in each direction).
+        units: number of units of the GRU (in each direction).
         dropout: share of the convolution's outputs dropped in training, 0 <= dropout < 1.
         bidirectional: whether a second GRU reads backwards.
         crf: whether the probabilities are marginals of a linear-chain CRF (`crowdzoo.layers.CRF`) and `decode` gives

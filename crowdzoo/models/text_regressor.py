@@ -34,7 +34,7 @@ class TextRegressor(keras.Model):
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
         form: "convolutional" or "bag-of-words".
         embedding: numbers for each word (convolutional).
-        filters: of each convolution.
+        filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
         dropout: share dropped in training, 0 <= dropout < 1.
         center: mean of the ratings; see `crowdzoo.models.rating_unit`.

@@ -58,7 +58,7 @@ def waum(
         x: instances `[N, ...]`, or what else `CrowdModel.fit` takes as x.
         annotations: kind classification, K classes.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        epochs: of the training.
+        epochs: number of epochs of the training.
         batch_size: tasks in a batch.
         optimizer: a Keras optimizer or its name; None is Adam at 0.001.
         margin: "top-2" or "pleiss"; see `crowdzoo.quality.aum.label_margins`.
@@ -67,7 +67,7 @@ def waum(
         per_annotator: False ("stacked") trains one network on all labels. True trains one for each annotator, on
             their labels alone and from the same first weights, and judges their labels by it: slow, and only sensible
             where few annotators labelled much.
-        seed: of weights, dropout and the order of the tasks.
+        seed: seed of weights, dropout and the order of the tasks.
         verbose: Keras' verbosity.
 
     Returns:

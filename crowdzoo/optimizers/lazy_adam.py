@@ -102,7 +102,7 @@ class LazyAdam(keras.optimizers.Adam):
         Args:
             gradient: of the weight: dense, or of single rows (`tf.IndexedSlices`, on PyTorch a sparse tensor).
             variable: the weight.
-            learning_rate: of this step.
+            learning_rate: learning rate of this step.
         """
         rows, change = by_row(gradient)
         if rows is None:

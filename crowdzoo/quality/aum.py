@@ -75,7 +75,7 @@ def area_under_margin(scores: ArrayLike, labels: ArrayLike, margin: str = "pleis
     """AUM of tasks with one label each: the margin's mean over the epochs, [N]. Low: probably mislabelled.
 
     Args:
-        scores: of every epoch, [T, N, K]: logits in the paper; probabilities serve as well.
+        scores: scores of every epoch, [T, N, K]: logits in the paper; probabilities serve as well.
         labels: class codes, int [N].
         margin: see `label_margins`.
 
@@ -129,8 +129,8 @@ def weighted_margins(
     trust, all have the same under "trust".
 
     Args:
-        aum: of the annotations, [A].
-        trust: of the annotations, [A], not negative.
+        aum: AUM of the annotations, [A].
+        trust: trust of the annotations, [A], not negative.
         tasks: int [A].
         num_tasks: N.
         denominator: "trust" (WAUM's paper and code) or "redundancy" (the text of peerannot's paper).
@@ -184,9 +184,9 @@ class Waum:
     """How well tasks and their labels go with what a network learnt from all of them.
 
     Attributes:
-        waum: of the tasks, float64 [N], -1 to 1; low is ambiguous or mislabelled, NaN where nobody labelled.
-        aum: of the annotations, float64 [A], in the rows' order.
-        trust: of the annotations, float64 [A], 0 to 1.
+        waum: WAUM of the tasks, float64 [N], -1 to 1; low is ambiguous or mislabelled, NaN where nobody labelled.
+        aum: AUM of the annotations, float64 [A], in the rows' order.
+        trust: trust of the annotations, float64 [A], 0 to 1.
         annotations: N tasks, A annotations.
     """
 

@@ -98,7 +98,7 @@ def krippendorff_alpha(
             classes (beware of names that were sorted by the alphabet).
         bootstrap: number of samples; 0 for no interval.
         confidence: share of samples inside the interval, between 0 and 1.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
         on_sample: is called after each sample, for a progress bar.
 
     Raises:

@@ -134,9 +134,9 @@ def quality_report(
     Args:
         annotations: kind classification.
         aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
-        metric: of Krippendorff's alpha, see `krippendorff_alpha`.
+        metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
         bootstrap: samples for its 95 % interval; 0 for none.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
         on_sample: is called after each sample, for a progress bar.
 
     Raises:

@@ -26,7 +26,7 @@ class Spread:
         values: numbers of annotations that occur, ascending, int64 [D].
         owners: how many owners have that number, int64 [D].
         mean: annotations an owner; None where there are no owners.
-        quantiles: of the annotations an owner, at `QUANTILES` (least, quartiles, 95 %, most); None as above.
+        quantiles: quantiles of the annotations an owner, at `QUANTILES` (least, quartiles, 95 %, most); None as above.
         gini: 0 where all owners have the same number, near 1 where one has almost all; None where there is nothing.
     """
 

@@ -46,7 +46,7 @@ class Comparison:
 
     Attributes:
         dataset: its name.
-        seeds: of the trainings, [S].
+        seeds: seeds of the trainings, [S].
         accuracies: method -> share of the held-out tasks that the base gets right, float64 [S].
         label_accuracy: "majority" and "dawid-skene" -> share of the training tasks whose aggregated label is right
             (expected over random ties).
@@ -147,8 +147,8 @@ def compare(
     Args:
         dataset: N tasks with gold.
         methods: keys of `COMPARED`.
-        seeds: of the weights, dropout, order of the tasks and ties of the vote; shared by all methods.
-        settings: of every training; its method, arguments and seed are replaced. None is `TrainingSettings()`.
+        seeds: seeds of the weights, dropout, order of the tasks and ties of the vote; shared by all methods.
+        settings: settings of every training; its method, arguments and seed are replaced. None is `TrainingSettings()`.
         split: "train" or "eval", str [N]; None is the data set's own.
         progress: called after every training with method, seed, trainings done, trainings in all.
 

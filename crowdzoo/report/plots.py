@@ -39,7 +39,7 @@ def plot_accuracies(comparison: "Comparison", path: str | Path) -> Path:
 
     Args:
         comparison: result of `crowdzoo.report.comparison.compare`.
-        path: of the PNG file.
+        path: path of the PNG file.
 
     Returns:
         The path.
@@ -62,9 +62,9 @@ def plot_scores(
 
     Args:
         scores: method -> its scores, float [seeds], 0 to 1.
-        path: of the PNG file.
-        label: of the axis.
-        title: of the picture.
+        path: path of the PNG file.
+        label: label of the axis.
+        title: title of the picture.
         baseline: method whose mean is drawn as a line through all bars; None for no line.
 
     Returns:
@@ -126,7 +126,7 @@ def plot_confusions(
         learned: what a model says, same shape.
         counts: tasks of each true class that an annotator labelled, int [R, K].
         classes: names, [K].
-        path: of the PNG file.
+        path: path of the PNG file.
         annotators: names, [R]; None is 0 ... R-1.
         shown: how many annotators.
         learned_name: heading of the learned matrices.
@@ -187,8 +187,8 @@ def plot_biases(
         learned: method -> biases, same shape and unit. What all have in common is taken off, from both sides: no model
             can know it.
         counts: ratings by each annotator, int [R]; those without any are left out, and areas follow the number.
-        path: of the PNG file.
-        title: of the picture.
+        path: path of the PNG file.
+        title: title of the picture.
 
     Returns:
         The path.
@@ -215,8 +215,8 @@ def plot_em_history(history: Sequence[float], path: str | Path, name: str = "Daw
 
     Args:
         history: objective in nats, as in `Aggregation.history`.
-        path: of the PNG file.
-        name: of the algorithm.
+        path: path of the PNG file.
+        name: name of the algorithm.
 
     Returns:
         The path.
@@ -250,8 +250,8 @@ def plot_quality(report: "QualityReport", path: str | Path) -> Path:
     of which one says k (rows sum to one; grey: never with others).
 
     Args:
-        report: of `crowdzoo.quality.quality_report`.
-        path: of the PNG file.
+        report: result of `crowdzoo.quality.quality_report`.
+        path: path of the PNG file.
 
     Returns:
         The path.
@@ -322,7 +322,7 @@ def plot_training_curves(curves: Mapping[str, Mapping[str, Sequence[float]]], pa
 
     Args:
         curves: method -> metric -> values by epoch, as in `Comparison.curves`; only the metric "loss" is drawn.
-        path: of the PNG file.
+        path: path of the PNG file.
 
     Returns:
         The path.

@@ -24,7 +24,7 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     ten annotations or more; tasks by the most divided votes, least certain answer first.
 
     Args:
-        report: of `crowdzoo.quality.quality_report`.
+        report: result of `crowdzoo.quality.quality_report`.
         top: how many annotators and tasks; 0 for none.
     """
     print_table("quality", ("", ""), _overall(report))

@@ -54,7 +54,7 @@ def read_conll(
     rules such a tag begins a span, and "mend" writes the same spans with the right letters.
 
     Args:
-        path: of the file.
+        path: path of the file.
         gold: path of a file with the same sentences in the same order and the true tag in its last column.
         scheme: "BIO" or "IOBES".
         annotators: names of the columns, or None for 1, 2, 3 ... (or the header's).
@@ -116,7 +116,7 @@ def read_gold(
     The columns between (part of speech, chunk) are passed over; otherwise as `read_conll`.
 
     Args:
-        path: of the file.
+        path: path of the file.
         scheme: "BIO" or "IOBES".
         classes: as in `read_conll`.
         header: the first line holds names of columns.
@@ -160,8 +160,8 @@ def write_conll(
     The names of tasks are not written, those of annotators only with a header, texts and offsets not at all.
 
     Args:
-        sequences: what to write.
-        path: of the file, which appears when it is complete; compressed where the name ends in .gz.
+        sequences: sentences to write.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
         gold: path of a second file, for tokens and true tags.
         header: write a first line of names.
 
@@ -199,8 +199,8 @@ def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
     """Writes tokens and true tags, as `read_gold` reads them.
 
     Args:
-        sequences: with gold.
-        path: of the file, which appears when it is complete; compressed where the name ends in .gz.
+        sequences: sentences with gold.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
 
     Returns:
         The path.

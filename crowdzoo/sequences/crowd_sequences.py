@@ -24,7 +24,7 @@ class CrowdSequences:
     A value: nothing in it is changed. Task i of the annotations is sentence i.
 
     Attributes:
-        tokens: of each sentence, N lists of one or more strings.
+        tokens: tokens of each sentence, N lists of one or more strings.
         annotations: kind "sequence", one row a token of a (task, annotator); its K classes are tags of the scheme,
             each type with all its tags.
         gold: codes of the true tags, N arrays int64 [T_i]; None where no truth is known.
@@ -32,7 +32,7 @@ class CrowdSequences:
         offsets: where the tokens stand in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
             last, in Unicode code points; None without texts.
         scheme: "BIO" or "IOBES".
-        num_mended: how many tags a reader changed, see `read_conll`.
+        num_mended: number of tags that a reader changed, see `read_conll`.
     """
 
     tokens: Sequence[Sequence[str]]

@@ -65,8 +65,8 @@ def read_spans(
     one where it is needed.
 
     Args:
-        path: of the file.
-        scheme: of the tags that the spans become, "BIO" or "IOBES".
+        path: path of the file.
+        scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
         annotators: names in code order, or None for the sorted names that occur.
         types: the labels that there are, or None for those that occur.
 
@@ -98,8 +98,8 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
     the scheme become the spans that they mean.
 
     Args:
-        sequences: what to write.
-        path: of the file, which appears when it is complete; compressed where the name ends in .gz.
+        sequences: sentences to write.
+        path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
 
     Returns:
         The path. What is read back is equal.

@@ -155,7 +155,7 @@ def check_tags(tags: Sequence[str], scheme: str = "BIO", name: str = "tags") -> 
     Args:
         tags: [T].
         scheme: "BIO" or "IOBES".
-        name: of the tags, for the message.
+        name: name of the tags, for the message.
 
     Raises:
         DataError: with the token (from 0), the tag and what is wrong: a letter that the scheme does not have, an empty
@@ -341,7 +341,7 @@ class TagSet:
         """The spans of many sentences, by the rules of `spans_of`.
 
         Args:
-            codes: of the tags of all sentences, one after the other, [T]; -1 counts as outside.
+            codes: codes of the tags of all sentences, one after the other, [T]; -1 counts as outside.
             firsts: which tokens begin a sentence, bool [T].
         """
         inside = (codes >= 0) & (codes != self.outside)

@@ -32,7 +32,7 @@ def read_word_vectors(path: str | os.PathLike[str], words: Sequence[str], size: 
     counts, else the first, which in files sorted by frequency is the most frequent.
 
     Args:
-        path: of the file.
+        path: path of the file.
         words: vocabulary, V words, such as `TokenEncoder.words`.
         size: length of a vector, D.
 

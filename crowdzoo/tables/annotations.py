@@ -310,7 +310,7 @@ class Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
 
         Args:
-            path: of the file.
+            path: path of the file.
             kind: as in the other methods; None is what a Parquet file of `to_parquet` says, and otherwise
                 "classification".
             **options: as in `from_csv`.
@@ -360,7 +360,7 @@ class Annotations:
         The file is streamed: memory follows the table that comes out, not the file.
 
         Args:
-            path: of the file.
+            path: path of the file.
             kind: "classification", "regression" or "sequence".
             tasks: names in code order, or None for the sorted names that occur. Given names are matched by
                 their text, and rows with another name are bad.
@@ -519,7 +519,7 @@ class Annotations:
         """Writes one row an annotation, with names, not codes; kind and vocabularies go into the metadata.
 
         Args:
-            path: of the file; it appears only when it is complete.
+            path: path of the file; it appears only when it is complete.
 
         Returns:
             The path. `from_parquet` gives back what was written, codes and all.
@@ -647,7 +647,7 @@ class Annotations:
 
         Args:
             redundancy: the most annotations a task keeps (for sequences: annotators), 0 or more.
-            seed: of the draw.
+            seed: seed of the draw.
 
         Returns:
             Annotations with the same vocabularies; rows stay in their order.
@@ -671,7 +671,7 @@ class Annotations:
 
         Args:
             fractions: share of the tasks in each part, adding up to 1.
-            seed: of the draw.
+            seed: seed of the draw.
 
         Returns:
             One Annotations a fraction, with tasks renumbered in their old order, and with all the

@@ -34,7 +34,7 @@ class Rules:
         classes: see `tasks`; None for regression.
         on_duplicate: "error", "first" or "last".
         on_bad_rows: "error" or "reject".
-        rejects: where rejected rows go (a CSV file), or None.
+        rejects: CSV file for rejected rows, or None.
         scale: lowest and highest rating, each or None; of regression.
         way_out: the sentence that an error ends with.
     """
@@ -60,8 +60,8 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     """Reads a source to its end.
 
     Args:
-        source: where the rows come from.
-        rules: what they have to obey.
+        source: source of the rows.
+        rules: rules for the rows.
 
     Returns:
         The arguments of `Annotations`.

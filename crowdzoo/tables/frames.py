@@ -26,7 +26,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any]
         kind: "classification", "regression" or "sequence".
         given: column -> names in code order, or None; decides how names that are neither strings nor
             integers are compared (as text with given names, as they are otherwise).
-        name: what errors call the source.
+        name: name of the source in error messages.
 
     Raises:
         DataError: for columns of different length, or ids that cannot be hashed.

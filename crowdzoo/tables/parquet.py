@@ -34,8 +34,8 @@ def write_parquet(annotations: Annotations, path: str | os.PathLike[str]) -> Pat
     The metadata holds the kind, and each vocabulary that is not simply the sorted names of its column.
 
     Args:
-        annotations: what to write.
-        path: of the file; it appears only when it is complete.
+        annotations: annotations to write.
+        path: path of the file; it appears only when it is complete.
 
     Returns:
         The path.

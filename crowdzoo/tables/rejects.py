@@ -20,7 +20,7 @@ class Rejects:
     """A CSV file of rejected rows, which appears when it is complete.
 
     Args:
-        path: of the file, or None to write nothing.
+        path: path of the file, or None to write nothing.
     """
 
     def __init__(self, path: Path | None):

@@ -56,7 +56,7 @@ def check_scale(annotations: Annotations, low: float | None = None, high: float 
     """Refuses ratings outside of their scale; readers of files do so themselves and name the row (`Annotations.read`).
 
     Args:
-        annotations: of kind regression.
+        annotations: annotations of kind regression.
         low: lowest rating that there is, in the labels' unit; None asks for nothing.
         high: highest rating; None asks for nothing.
 

@@ -66,7 +66,7 @@ class Source:
     """A stream of batches that can be walked through more than once.
 
     Attributes:
-        name: what errors call it.
+        name: name of the source in error messages.
         text: ids are text, so that ids that are all integers become integers.
         trim: white space around a value does not count.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
@@ -209,7 +209,7 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
         array: the column.
         column: our name of it.
         name: the source's name of it.
-        source: what errors call the source.
+        source: name of the source in error messages.
 
     Raises:
         DataError: for a type that cannot be an id or a number.

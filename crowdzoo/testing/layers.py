@@ -20,7 +20,7 @@ class LayerCase:
 
     Attributes:
         layer: the layer's class.
-        arguments: of its constructor; the config must hold every one of them.
+        arguments: arguments of its constructor; the config must hold every one of them.
         inputs: first call argument, `[B, ...]` with B at least 2.
         call_arguments: further call arguments by name, arrays `[B, ...]`.
         output_shape: what must come out, batch included.
@@ -52,7 +52,7 @@ def check_layer(
 
     Args:
         layer: the layer's class.
-        arguments: of its constructor.
+        arguments: arguments of its constructor.
         inputs: `[B, ...]`, B at least 2.
         output_shape: of its output, batch included.
         **call_arguments: further call arguments, arrays `[B, ...]`.

@@ -26,7 +26,7 @@ class _Shuffled(keras.utils.PyDataset):
     Args:
         rows: what is put in order, int `[n]`.
         batch_size: rows in a batch.
-        seed: of the shuffling.
+        seed: seed of the shuffling.
         shuffle: False keeps the order of `rows`.
     """
 
@@ -77,7 +77,7 @@ class TargetBatches(_Shuffled):
         y: `[n, ...]`.
         sample_weight: `[n]`, or None.
         batch_size: rows in a batch.
-        seed: of the shuffling.
+        seed: seed of the shuffling.
         shuffle: False keeps the rows' order.
 
     Raises:
@@ -126,7 +126,7 @@ class CrowdBatches(_Shuffled):
         annotations: labels.
         tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
         batch_size: tasks in a batch, at least 1.
-        seed: of the shuffling.
+        seed: seed of the shuffling.
         shuffle: whether every epoch has an order of its own; False keeps that of the tasks.
         inputs: what stands beside the instances: any of "annotators", "labels", "tasks" (the rows' numbers); with none
             of them `x` is the instances alone.

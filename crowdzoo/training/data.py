@@ -59,7 +59,7 @@ class TrainingData(Protocol):
 
         Args:
             batch_size: tasks in a batch.
-            seed: of the order.
+            seed: seed of the order.
             shuffle: False keeps one order.
             inputs: what goes into the model beside the instances: any of "annotators" (codes, int `[B, M]`,
                 -1 as padding), "labels" (int `[B, M]`, -1 where there is none), "tasks" (numbers, int `[B]`).

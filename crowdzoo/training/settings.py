@@ -45,8 +45,8 @@ class Settings:
         dropout: share of hidden units dropped in training.
         epochs: passes over the tasks; None chooses by their number, see `crowdzoo.training.length.with_length`.
         batch_size: tasks in a batch; None chooses by their number.
-        learning_rate: of Adam.
-        seed: of weights, dropout and the order of the tasks.
+        learning_rate: learning rate of Adam.
+        seed: seed of weights, dropout and the order of the tasks.
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
@@ -120,7 +120,7 @@ class TextSettings(Settings):
     Attributes:
         form: "convolutional" or "bag-of-words"; see `TextRegressor`.
         embedding: numbers for each word (convolutional).
-        filters: of each convolution.
+        filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.
         max_words: the most frequent words of the training texts that are known.
         min_texts: training texts that a known word occurs in.
@@ -162,8 +162,8 @@ class TaggerSettings(Settings):
 
     Attributes:
         embedding: length of a word's vector.
-        filters: of the convolution.
-        units: of the GRU (in each direction).
+        filters: number of filters of the convolution.
+        units: number of units of the GRU (in each direction).
         bidirectional: whether a second GRU reads backwards.
         characters: whether the tagger sees characters beside words and their shapes.
         crf: whether tags are those of a linear-chain CRF's best path, which keeps the scheme.

@@ -42,7 +42,7 @@ def train_tagger(
 
     Args:
         settings: how to train.
-        tokens: of each sentence, N lists.
+        tokens: tokens of each sentence, N lists.
         annotations: kind "sequence"; its classes are the tags.
         tasks: ids of the sentences, N, which match them with the annotations (of a `CrowdSequences` those of its
             annotations); see `CrowdModel.fit`.

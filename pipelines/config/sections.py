@@ -118,8 +118,8 @@ class ModelConfig(Section):
         min_texts: of texts: training texts that a known word occurs in.
         max_length: of texts: words of a text that count; all where it is not set.
         embedding: length of a word's vector.
-        filters: of the convolution.
-        units: of the tagger's GRU.
+        filters: number of filters of the convolution.
+        units: number of units of the tagger's GRU.
         bidirectional: of the tagger: whether a second GRU reads backwards.
         characters: of the tagger: whether it sees characters beside words and their shapes.
         crf: of the tagger: whether tags are the best path of a conditional random field.

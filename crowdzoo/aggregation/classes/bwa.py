@@ -60,7 +60,7 @@ class BWA:
         strength: lambda: precision of a task's score around the mean.
         max_iter: most iterations.
         tol: it has converged when no score moves by more than this.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.

@@ -36,7 +36,7 @@ def contribution(block: Block, params: Params) -> Counts:
 
     Args:
         block: T tasks, A annotations.
-        params: of R annotators and K classes.
+        params: parameters of R annotators and K classes.
     """
     counts = Counts.zero(params.num_annotators, params.num_classes)
     counts.add_expected(block, params)
@@ -52,7 +52,7 @@ def update(
     A row that nothing is known of is the prior's own mean: with no prior at all, uniform.
 
     Args:
-        counts: of all annotations.
+        counts: counts of all annotations.
         prior: pseudo-count of each cell.
         diagonal: further pseudo-count of each diagonal cell.
         out: memory for the parameters' `log_table`, [R, K, K]. Default: a new array.
@@ -116,9 +116,9 @@ class DawidSkene:
             long tail past 1e-5 fits noise as a rule (web: .830 at 1e-5, .822 at 1e-6, .819 at 1e-9).
         prior: pseudo-count of every cell of a confusion matrix, and of every class. 0: maximum likelihood.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
-        num_starts: how many starts; that with the highest objective is kept. The first is the plain vote (or
+        num_starts: number of starts; the one with the highest objective is kept. The first is the plain vote (or
             `initial`), the others weigh annotators at random.
-        seed: of the starts, and of drawn ties.
+        seed: seed of the starts, and of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -158,7 +158,7 @@ class DawidSkene:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
                 likelihood counts it.
-            initial: what the first start begins from: posteriors [N, K], confusions [R, K, K] (with equal class
+            initial: starting point of the first start: posteriors [N, K], confusions [R, K, K] (with equal class
                 prior), or an earlier `Aggregation` of the same annotators and classes.
 
         Returns:

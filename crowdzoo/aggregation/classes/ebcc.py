@@ -66,8 +66,8 @@ class EBCC:
         diagonal: further pseudo-count where the annotator is right.
         class_prior: pseudo-count of each class, 1e-6 or more. None: as many as the class has votes (shares of votes,
             summed over tasks; 1 at least), as the authors set it for their figures.
-        num_starts: how many starts.
-        seed: of the starts, and of drawn ties.
+        num_starts: number of starts.
+        seed: seed of the starts, and of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -115,7 +115,7 @@ class EBCC:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout (their subtype
                 is free), and the bound counts it.
-            initial: what every start begins from instead of vote shares: posteriors [N, K], or an earlier
+            initial: starting point of every start instead of vote shares: posteriors [N, K], or an earlier
                 `Aggregation` of the same tasks and classes, whose posteriors count.
 
         Returns:

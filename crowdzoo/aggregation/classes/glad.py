@@ -39,9 +39,9 @@ class Priors:
     """What is believed before any annotation.
 
     Attributes:
-        alpha_mean: of an annotator's ability.
-        alpha_variance: of an annotator's ability.
-        b_mean: of the logarithm of a task's inverse difficulty.
+        alpha_mean: mean of an annotator's ability.
+        alpha_variance: variance of an annotator's ability.
+        b_mean: mean of the logarithm of a task's inverse difficulty.
         b_variance: of the same.
         class_prior: "uniform" or "estimated".
     """
@@ -76,7 +76,7 @@ class GladCounts:
         classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
         log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
         log_prior: log density (up to a constant) of the tasks' b, nats.
-        num_annotations: how many annotations were counted.
+        num_annotations: number of annotations that were counted.
     """
 
     pull: NDArray[np.float64]
@@ -116,9 +116,9 @@ def contribution(
 
     Args:
         block: T tasks, A annotations.
-        params: of R annotators and K classes.
+        params: parameters of R annotators and K classes.
         b: log inverse difficulty of the block's tasks, [T].
-        priors: of the difficulties.
+        priors: priors of the difficulties.
         given: posteriors [T, K] to use instead of the E-step's.
 
     Returns:
@@ -138,9 +138,9 @@ def update(counts: GladCounts, params: Abilities, priors: Priors) -> Abilities:
     the iterations on slow sets.
 
     Args:
-        counts: of all annotations, made with `params`.
+        counts: counts of all annotations, made with `params`.
         params: the present ones.
-        priors: of the abilities and classes.
+        priors: priors of the abilities and classes.
     """
     top = (priors.alpha_mean / priors.alpha_variance + counts.pull) / (1 / priors.alpha_variance + counts.weight)
     alpha = params.alpha + RELAXATION * (top - params.alpha)
@@ -157,7 +157,7 @@ def posteriors(block: Block, params: Abilities, b: NDArray[np.float64]) -> NDArr
 
     Args:
         block: T tasks, A annotations.
-        params: of R annotators and K classes.
+        params: parameters of R annotators and K classes.
         b: log inverse difficulty of its tasks, [T].
     """
     result = np.empty((len(block.tasks), len(params.class_prior)))
@@ -171,7 +171,7 @@ def objective(counts: GladCounts, params: Abilities, priors: Priors) -> float:
     Args:
         counts: made with `params`.
         params: where the objective is taken.
-        priors: of abilities and difficulties.
+        priors: priors of abilities and difficulties.
     """
     penalty = float(((params.alpha - priors.alpha_mean) ** 2).sum()) / (2 * priors.alpha_variance)
     return counts.log_likelihood + counts.log_prior - penalty
@@ -371,7 +371,7 @@ class GLAD:
         b_mean: mean of the prior of b = log(1 / difficulty).
         b_variance: its variance.
         class_prior: "uniform" as in the paper, or "estimated" from the posteriors.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -421,7 +421,7 @@ class GLAD:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
                 likelihood counts it.
-            initial: what it begins from instead of the priors' means: posteriors [N, K]; an earlier result of this
+            initial: starting point instead of the priors' means: posteriors [N, K]; an earlier result of this
                 class for the same annotators and classes, whose abilities count (and difficulties, if the tasks are
                 the same too); or any result for the same tasks and classes, whose posteriors count.
 

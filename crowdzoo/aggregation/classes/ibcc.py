@@ -81,7 +81,7 @@ def update(counts: Counts, priors: Priors) -> Beliefs:
     """The best Dirichlet distributions given the tasks' posteriors, which enter by their counts.
 
     Args:
-        counts: of all annotations.
+        counts: counts of all annotations.
         priors: pseudo-counts.
     """
     num_classes = counts.num_classes
@@ -132,7 +132,7 @@ class IBCC:
         prior: pseudo-count of every cell of a confusion matrix, 1e-6 or more.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
         class_prior: pseudo-count of each class, 1e-6 or more.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -175,7 +175,7 @@ class IBCC:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
                 counts it.
-            initial: what to begin from instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
+            initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
                 same tasks and classes, whose posteriors count.
 
         Returns:

@@ -74,7 +74,7 @@ class KOS:
         start: messages y before the first round. "votes": all one, so that no round at all is the majority vote.
             "random": drawn from N(1, 1) as in the paper, by a hash of seed, task and annotator.
         fix_sign: see above.
-        seed: of a random start, and of drawn ties.
+        seed: seed of a random start, and of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.

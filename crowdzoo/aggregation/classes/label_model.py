@@ -84,7 +84,7 @@ class LabelModel:
         max_iter: most iterations (not of the closed form).
         tol: it has converged when an iteration raises the objective by no more than this, in nats per pair of
             annotations. As with `DawidSkene` the long tail fits noise.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -306,7 +306,7 @@ class _Moments:
 
     Attributes:
         num_annotators: R.
-        total: how many pairs of annotations there are.
+        total: number of pairs of annotations.
     """
 
     def __init__(self, pairs: LabelPairs, num_annotators: int, num_classes: int, dependent: NDArray[np.int64]):

@@ -92,7 +92,7 @@ def contribution(block: Block, params: Competence) -> Answers:
 
     Args:
         block: T tasks, A annotations.
-        params: of R annotators and K classes.
+        params: parameters of R annotators and K classes.
     """
     return answers_of([block], params.cells)
 
@@ -117,7 +117,7 @@ def update(counts: Answers, params: Competence, priors: Priors) -> Competence:
     """M-step, after the rest of the E-step: how many of the right annotations were known and how many spam.
 
     Args:
-        counts: of all annotations, made with `params`.
+        counts: counts of all annotations, made with `params`.
         params: the present ones.
         priors: see there.
     """
@@ -218,9 +218,9 @@ class MACE:
         class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
             "uniform", as in the paper.
         class_count: pseudo-count of each class, where the class prior is "estimated".
-        num_starts: how many starts; that with the highest objective is kept. The first is the plain vote (or
+        num_starts: number of starts; the one with the highest objective is kept. The first is the plain vote (or
             `initial`).
-        seed: of the starts, and of drawn ties.
+        seed: seed of the starts, and of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -282,7 +282,7 @@ class MACE:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
                 likelihood counts it.
-            initial: what the first start begins from instead of vote shares: posteriors [N, K], or any result for the
+            initial: starting point of the first start instead of vote shares: posteriors [N, K], or any result for the
                 same tasks and classes, whose posteriors count.
 
         Returns:

@@ -32,7 +32,7 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
 
     Args:
         block: T tasks, A annotations.
-        weights: how much an annotator's vote weighs, [R], positive.
+        weights: weight of each annotator's vote, [R], positive.
         num_classes: K.
 
     Returns:
@@ -87,7 +87,7 @@ class MajorityVote:
         ties: "uniform": tied classes have equal posteriors and the label is drawn among them; "random": the drawn
             class has all of a hard posterior; "lowest": the lowest class code wins. Labels of soft votes follow the
             same rule. Draws depend on `seed` and the task's code only: row order and blocks do not change them.
-        seed: of the draws, 0 to 2**63 - 1.
+        seed: seed of the draws, 0 to 2**63 - 1.
 
     Raises:
         ConfigError: a setting that is not one of those above.

@@ -70,12 +70,12 @@ class MMCE:
     Args:
         gamma: strength of the ridge, at least 1e-6. Several: that under which annotations left out of the fit are
             most probable (see `cross_validate`); the fit then takes about 20 times as long.
-        folds: how many parts cross-validation leaves out in turn.
+        folds: number of parts that cross-validation leaves out in turn.
         max_iter: most iterations.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation.
         class_prior: of rho: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones;
             or "uniform", as in the paper.
-        seed: of the parts, and of drawn ties.
+        seed: seed of the parts, and of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -363,8 +363,8 @@ def _climb(starts, others, tasks, labels, posteriors, own, other, ridge, steps):
     Args:
         starts: where each owner's annotations begin, [O + 1].
         others: whose table is added, [A].
-        tasks: of each annotation, [A].
-        labels: what was said, [A].
+        tasks: task of each annotation, [A].
+        labels: labels of the annotations, [A].
         posteriors: q, [N, K].
         own: changed in place.
         other: the added tables.

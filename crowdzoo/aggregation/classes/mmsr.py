@@ -60,7 +60,7 @@ class MMSR:
             share among the partners, at least.
         max_iter: most rounds.
         tol: it has converged when no product u[r] v[q] of a pair moves by more than this.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.

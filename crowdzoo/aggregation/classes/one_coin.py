@@ -83,7 +83,7 @@ def update(counts: Answers, priors: Priors) -> Cells:
     An annotator of whom nothing is known, not even by a prior, has s = 1 / K: its annotations say nothing.
 
     Args:
-        counts: of all annotations.
+        counts: counts of all annotations.
         priors: pseudo-counts.
     """
     num_classes = len(counts.classes)
@@ -99,7 +99,7 @@ def params_of(skill: NDArray[np.float64], slip: NDArray[np.float64], class_prior
     """Parameters in log space.
 
     Args:
-        skill: how often each annotator is right, [R].
+        skill: probability that each annotator is right, [R].
         slip: 1 - skill, to full precision, [R].
         class_prior: [K].
     """
@@ -156,7 +156,7 @@ class OneCoinDawidSkene:
         class_prior: "estimated" from the posteriors; "smoothed": half way between those shares and equal ones; or
             "uniform".
         class_count: pseudo-count of each class, where the class prior is estimated.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -204,7 +204,7 @@ class OneCoinDawidSkene:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
                 likelihood counts it.
-            initial: what it begins from instead of vote shares: posteriors [N, K]; an earlier result of this class for
+            initial: starting point instead of vote shares: posteriors [N, K]; an earlier result of this class for
                 the same annotators and classes, whose skills count; or any result for the same tasks and classes,
                 whose posteriors count.
 

@@ -51,7 +51,7 @@ def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int
 
     Args:
         block: T tasks, A annotations.
-        weights: of the annotators, any sign, [R].
+        weights: weights of the annotators, any sign, [R].
         num_classes: K.
 
     Returns:
@@ -85,7 +85,7 @@ class Wawa:
         num_rounds: how often to weigh and vote again. 1: Wawa. Ends before that when no winner changes.
         weights: "agreement": the agreement itself. "iwmv": K * agreement - 1, the weight of Li and Yu, which is 0 at
             chance; below it, a vote counts for every other class.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.

@@ -87,7 +87,7 @@ def update(counts: Counts, members: NDArray[np.float64], prior: float = 0.01, di
     """M-step of the clusters, and then who belongs to which.
 
     Args:
-        counts: of all annotations, under the tasks' posteriors.
+        counts: counts of all annotations, under the tasks' posteriors.
         members: probability that an annotator belongs to a cluster, [R, C]; only the M-step takes them.
         prior: pseudo-count of each cell, class and cluster.
         diagonal: further pseudo-count of each diagonal cell.
@@ -150,7 +150,7 @@ class WorkerClustering:
         tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
         prior: pseudo-count of every cell of a confusion matrix, of every class and of every cluster.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -187,7 +187,7 @@ class WorkerClustering:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
                 counts it.
-            initial: what to begin from instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
+            initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
                 same tasks and classes, whose posteriors count.
 
         Returns:

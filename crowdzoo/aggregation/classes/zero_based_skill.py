@@ -39,10 +39,10 @@ class ZeroBasedSkill:
     Args:
         max_iter: most iterations.
         tol: it has converged when no skill differs from its annotator's agreement by more than this.
-        step: of the first iterations, more than 0 and at most 1.
+        step: step of the first iterations, more than 0 and at most 1.
         step_every: after how many iterations the step shrinks.
         step_factor: what it is then multiplied by, more than 0 and at most 1.
-        seed: of drawn ties.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.

@@ -19,7 +19,7 @@ def posteriors(block: Block, params: Params) -> NDArray[np.float64]:
 
     Args:
         block: T tasks.
-        params: of K classes.
+        params: parameters of K classes.
     """
     found = np.empty((len(block.tasks), params.num_classes))
     write_posteriors(block, params, found)
@@ -31,7 +31,7 @@ def write_posteriors(block: Block, params: Params, out: NDArray[np.float64]) -> 
 
     Args:
         block: T tasks.
-        params: of K classes.
+        params: parameters of K classes.
         out: float64 [T, K], C-contiguous.
     """
     block.check_codes(params.num_annotators, params.num_classes)

@@ -39,7 +39,7 @@ def log_class_density(
     """Log density of the prior that `class_prior_of` goes with, up to a constant, nats.
 
     Args:
-        counts: of this iteration, [K]; only their sum matters, which no iteration changes.
+        counts: counts of this iteration, [K]; only their sum matters, which no iteration changes.
         log_prior: log class probabilities, [K].
         kind: as there.
         pseudo_count: as there.

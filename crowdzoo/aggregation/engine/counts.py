@@ -29,7 +29,7 @@ class Counts:
         classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
         log_likelihood: log probability (nats) of the block's annotations and known classes under the parameters that
             the counts were made with; 0 where there were none.
-        num_annotations: how many annotations were counted.
+        num_annotations: number of annotations that were counted.
     """
 
     table: NDArray[np.float64]
@@ -133,7 +133,7 @@ class Counts:
 
         Args:
             block: T tasks, A annotations.
-            params: of these R annotators and K classes.
+            params: parameters of these R annotators and K classes.
             counting: False adds the log probability only.
         """
         block.check_codes(self.num_annotators, self.num_classes)

@@ -348,7 +348,7 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
 
     Args:
         block: T tasks; its codes have been checked.
-        weights: of the annotators' votes, [R].
+        weights: weights of the annotators' votes, [R].
         num_classes: K.
     """
     shares = np.zeros((len(block.tasks), num_classes))

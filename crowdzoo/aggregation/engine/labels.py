@@ -27,7 +27,7 @@ def choose_labels(
         tasks: the tasks' codes, [T]: a tie is broken by a hash of seed and code, so that the draw depends neither on
             the order of the tasks nor on which other tasks are there.
         ties: "lowest" class code, or a draw: "random", "uniform".
-        seed: of the draws.
+        seed: seed of the draws.
 
     Returns:
         Class codes, int64 [T].

@@ -163,7 +163,7 @@ def with_signs(
 
     Args:
         pairs: P of them.
-        correlation: of each pair, [P].
+        correlation: correlation of each pair, [P].
         size: absolute skills, [R]; the truth, if it takes part, is one more entry.
         groups: connected group of each annotator, [R].
     """

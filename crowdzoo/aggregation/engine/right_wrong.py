@@ -46,7 +46,7 @@ class Answers:
         wrong: expected number of wrong annotations, of the same shape.
         classes: expected number of tasks of each class, [K]; tasks that carry no information are not counted.
         log_likelihood: log probability (nats) of annotations and known classes; 0 where posteriors were given.
-        num_annotations: how many annotations were counted.
+        num_annotations: number of annotations that were counted.
     """
 
     right: NDArray[np.float64]

@@ -26,7 +26,7 @@ class Run(Generic[P]):
     """One start, between two steps.
 
     Attributes:
-        params: of the next E-step; the final ones once `done`.
+        params: parameters of the next E-step; the final ones once `done`.
         history: objective of the start and of each iteration so far, nats.
         log_likelihood: of the last E-step, without prior, nats.
         converged: the objective stands still.
@@ -95,7 +95,7 @@ def answers_by_block(
         annotations: N tasks, K classes.
         blocks: as `blocks_of` cuts them: together all tasks, each without gaps.
         write: writes the posteriors of the block in that place, [T, K]; may give its log-likelihood, nats.
-        seed: of drawn ties.
+        seed: seed of random ties.
         ties: as `choose_labels` takes them.
     """
     found = np.empty((annotations.num_tasks, annotations.num_classes))

@@ -49,7 +49,7 @@ def in_threads(function: Callable[[Sequence[Item]], T], items: Sequence[Item], t
     `in_threads`, or at the end of their part.
 
     Args:
-        function: of a part.
+        function: computes one part.
         items: work; no more threads than items are started.
         threads: at most so many.
 

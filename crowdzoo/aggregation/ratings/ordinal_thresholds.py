@@ -62,8 +62,8 @@ class OrdinalThresholds:
     Args:
         bias_deviation: how far biases lie from zero, in deviations of the tasks; above 0.
         sharpness_deviation: how far logarithms of sharpness lie from the crowd's; above 0.
-        low: of ratings, lowest one of the scale, or None for any.
-        high: of ratings, highest one of the scale, or None for any.
+        low: lowest rating of the scale, or None for any.
+        high: highest rating of the scale, or None for any.
         max_iter: most iterations.
         tol: stop when the objective rises by less, in nats per annotation.
 
@@ -99,7 +99,7 @@ class OrdinalThresholds:
         """Runs the EM.
 
         Args:
-            annotations: of kind classification, classes in their order; or ratings. Not changed.
+            annotations: annotations of kind classification, classes in their order; or ratings. Not changed.
 
         Returns:
             For classes an `Aggregation`: posteriors and their most probable classes (of two the lower), `confusions` as

@@ -28,7 +28,7 @@ class RatingAggregation(Result):
     With N tasks and R annotators; ratings, estimates, errors and biases are in the labels' unit:
 
     Attributes:
-        estimates: of the true rating, [N]. A task without annotations has the mean of the others.
+        estimates: estimates of the true rating, [N]. A task without annotations has the mean of the others.
         standard_errors: of the estimates, [N], as the method's model has them; where nobody rated, the spread of the
             tasks.
         biases: what an annotator's ratings lie above the truth on average, [R]; anchored: over all annotations they
@@ -41,7 +41,7 @@ class RatingAggregation(Result):
         history: the objective (nats, of ratings in units of their standard deviation) after each iteration; never
             falls.
         converged: whether the objective stood still within the tolerance.
-        num_iterations: how many iterations it took; 0 where nothing is iterated.
+        num_iterations: number of iterations; 0 if the method does not iterate.
         tasks: names of the tasks, [N].
         annotators: names of the annotators, [R].
         annotations_per_task: int64 [N]; 0 marks the tasks whose estimate is only the mean of the others.

@@ -85,10 +85,10 @@ def fit_chain(
         title: its name in warnings.
         table: T tokens, A annotations.
         contexts: annotator and context of each annotation, r * C + c, int64 [A].
-        priors: of C contexts.
+        priors: priors of C contexts.
         max_iter: most iterations.
         tol: converged when the bound rises by no more, nats per annotation.
-        seed: of drawn ties of the votes that it begins with; only labels of equal weight could differ.
+        seed: seed of random ties of the votes that it begins with; only labels of equal weight could differ.
 
     Returns:
         Posteriors under the last beliefs, the most probable path of each sentence under them, posterior means.

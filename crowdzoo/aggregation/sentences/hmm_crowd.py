@@ -51,8 +51,8 @@ class HMMCrowd:
             priors; 0 is the paper's.
         transitions: pseudo-count of every allowed transition, and of every first tag, 1e-6 or more.
         words: pseudo-count of every word in every tag; 0 leaves words out. Annotations without tokens have no words.
-        scheme: of annotations without tokens; `CrowdSequences` bring their own.
-        seed: of tied votes; the start uses shares, so it changes nothing.
+        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
+        seed: seed of tied votes; the start uses shares, so it changes nothing.
 
     Raises:
         ConfigError: a setting that is out of range.

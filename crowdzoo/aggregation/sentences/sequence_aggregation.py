@@ -50,7 +50,7 @@ class SequenceAggregation(Result):
         log_likelihood: log probability (nats) of the annotations (and words, where they are modelled), or None.
         history: the objective (nats) before the first iteration and after each; never falls.
         converged: whether the objective stood still within the tolerance.
-        num_iterations: how many there were.
+        num_iterations: number of iterations.
         tasks: names of the sentences, [N].
         annotators: names, [R].
         classes: names of the tags, [K].
@@ -143,7 +143,7 @@ class SequenceAggregation(Result):
         """Writes tokens and tags in two columns, as `read_gold` reads them.
 
         Args:
-            path: of the file, which appears when it is complete; compressed where the name ends in .gz.
+            path: path of the file, which appears when it is complete; compressed where the name ends in .gz.
             sequences: the sentences that were aggregated.
 
         Returns:

@@ -32,7 +32,7 @@ class SequenceTable:
         labels: int64 [A].
         previous: what the same annotator said of the token before, int64 [A]; K at the first token.
         words: code of each token's text, int64 [T]; None where there is no text.
-        num_words: how many different words, 0 without text.
+        num_words: number of different words, 0 without text.
     """
 
     annotations: Annotations
@@ -53,7 +53,7 @@ class SequenceTable:
             sequences: with its own scheme; or annotations of kind "sequence" alone: then a sentence has as many tokens
                 as were labelled, none where nobody labelled it, and there is no text.
             method: for the message.
-            scheme: of annotations alone.
+            scheme: scheme of annotations alone.
 
         Raises:
             DataError: another kind of annotations, classes that are no tags of the scheme, or a sentence that an

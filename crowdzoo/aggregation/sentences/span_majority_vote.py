@@ -32,7 +32,7 @@ class SpanMajorityVote:
 
     Args:
         share: 0 to 1, 1 excluded.
-        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
 
     Raises:
         ConfigError: a setting that is out of range.

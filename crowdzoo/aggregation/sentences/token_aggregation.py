@@ -39,7 +39,7 @@ class TokenAggregation:
         decoding: "valid": the labels of a sentence are the path of tags with the greatest product of posteriors among
             those that keep the scheme (no I- without its B-). "each": the method's own label of each token, as the
             literature has it.
-        scheme: of annotations without tokens; `CrowdSequences` bring their own.
+        scheme: scheme of annotations without tokens; `CrowdSequences` bring their own.
         settings: the method's own arguments.
 
     Raises:
@@ -109,7 +109,7 @@ def valid_labels(
         posteriors: [T, K].
         labels: what each token has by itself, int64 [T]; among paths of equal weight, that with most of these wins.
         starts: int64 [N + 1].
-        tag_set: of K classes.
+        tag_set: tag set of K classes.
     """
     first, after, last = tag_set.follows()
     weights = np.log(np.maximum(posteriors, TINY))
