@@ -24,24 +24,26 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
     command.add_argument("--method", metavar="NAME",
-        help="algorithm (default dawid-skene, of sentences bsc-seq, of ratings rating-em); a name that there is not "
-        "lists them all",
+        help="aggregation method (default dawid-skene; sentences: bsc-seq; ratings: rating-em); an unknown name prints "
+        "the list",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the results (new or empty)")
     command.add_argument("--gold", type=path, metavar="FILE",
-        help="known classes (columns task, gold; .parquet, .csv; of sentences token and tag): the accuracy on them is "
-        "printed, of sentences F1, of ratings R², MAE and RMSE",
+        help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE); columns task, gold in "
+        ".parquet or .csv (sentences: token and tag)",
     )  # fmt: skip
     command.add_argument("--use-gold", action="store_true",
-        help="the algorithm takes the classes of --gold for certain, and no accuracy is printed",
+        help="use the classes of --gold as known classes; no accuracy is printed",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="any setting of the algorithm, such as prior=0.1; may be given several times",
+        help="setting of the method, such as prior=0.1; may be given several times",
     )  # fmt: skip
-    command.add_argument("--max-iter", type=integer(1, MOST), metavar="N", help="most EM iterations")
-    command.add_argument("--tol", type=number(), metavar="X", help="stop when the objective gains less per annotation")
+    command.add_argument("--max-iter", type=integer(1, MOST), metavar="N", help="largest number of EM iterations")
     command.add_argument(
-        "--seed", type=integer(0, 2**63 - 1), default=0, help="seed of random tie breaking and starts (default 0)"
+        "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
+    )
+    command.add_argument(
+        "--seed", type=integer(0, 2**63 - 1), default=0, help="seed of random ties and starts (default 0)"
     )
     add_kinds(command)
     add_reading(command)

@@ -21,11 +21,13 @@ DEMOS = {
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("name", nargs="?", choices=tuple(DEMOS), default="labelme",
-        help="labelme: photographs (default); ner: sentences with entities, raw text to a served tagger; ratings: "
-        "numbers by harsh and mild annotators to a served regressor",
+        help="labelme: classes of photographs (default); ner: names in sentences; ratings: numbers by harsh and mild "
+        "annotators",
     )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="DIR", help="where everything goes (default crowdzoo-runs/NAME)")
-    command.add_argument("--seeds", type=integer(1, 10**4), metavar="N", help="trainings of each row in the table")
+    command.add_argument("--out", type=path, metavar="DIR", help="folder for all outputs (default crowdzoo-runs/NAME)")
+    command.add_argument(
+        "--seeds", type=integer(1, 10**4), metavar="N", help="number of trainings for each row of the table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`")
     command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
     command.add_argument(
-        "--warmup", type=path, metavar="INSTANCES", help="instances whose first rows become warm-up requests"
+        "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
     )
 
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if not arguments.model.is_file():
         raise DataError(
-            f"{arguments.model}: there is no such file. `crowdzoo train --out {arguments.model}` makes one."
+            f"{arguments.model}: the file does not exist. `crowdzoo train --out {arguments.model}` makes one."
         )
     target = arguments.out / str(next_version(arguments.out))
     check_output_folder(target, "out")

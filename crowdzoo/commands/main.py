@@ -29,15 +29,15 @@ EPILOG = """exit codes:
 
 # name -> (adds the arguments, runs it, one sentence)
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
-    "aggregate": (aggregate.describe, aggregate.run, "One label per task, and what each annotator is like."),
-    "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and whom to look at."),
+    "aggregate": (aggregate.describe, aggregate.run, "Compute one label per task, and a report on each annotator."),
+    "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and annotators to check."),
     "train": (train.describe, train.run, "Train a model from annotators' labels, without the pipeline."),
     "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
     "export": (export.describe, export.run, "Write a trained model as the next version of a served folder."),
     "serve": (serve.describe, serve.run, "Answer TF Serving's REST and gRPC APIs for a served folder."),
     "predict": (predict.describe, predict.run, "Predict with a served folder or a running server."),
     "datasets": (datasets.describe, datasets.run, "List the data sets that ship with crowdzoo, or write one as files."),
-    "demo": (demo.describe, demo.run, "The whole road on a crowd set that ships, with a table of what learns best."),
+    "demo": (demo.describe, demo.run, "Run the pipeline on a data set that ships, and compare methods."),
 }
 
 
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     parser = _Parser(
         prog="crowdzoo",
-        description="Learning from crowds: from unreliable annotators' labels to a served model.",
+        description="Learning from crowds: from the labels of unreliable annotators to a served model.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common],

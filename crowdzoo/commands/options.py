@@ -38,7 +38,7 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
         outputs: what the command writes.
     """
     command.add_argument(
-        "--force", action="store_true", help="replace files, and earlier results of this command, that exist"
+        "--force", action="store_true", help="replace existing files and earlier results of this command"
     )
     command.set_defaults(inputs=inputs, outputs=outputs)
 
@@ -47,9 +47,9 @@ def add_reading(command: argparse.ArgumentParser) -> None:
     """Adds the options of reading annotations."""
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
     command.add_argument(
-        "--on-bad-rows", choices=("error", "reject"), default="error", help="stop (default), or leave invalid rows out"
+        "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"
     )
-    command.add_argument("--rejects", type=path, metavar="FILE", help="file for rejected rows, with the reasons")
+    command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
     command.add_argument(
         "--on-duplicate", choices=("error", "first", "last"), default="error",
         help="a second label by one annotator for one task: stop (default), or keep the first or the last",

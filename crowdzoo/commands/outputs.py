@@ -35,7 +35,7 @@ class Output:
     """An output of a command.
 
     Attributes:
-        name: of the argument.
+        name: name of the argument.
         flag: the option, for messages.
         is_own: whether a file or a filled folder was written by the same command.
         folder: whether the output is a folder.
@@ -53,7 +53,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuses, before any work is done, outputs that cannot be written or would destroy something else.
 
     Args:
-        arguments: of the command line, with `outputs` and `inputs` (names of arguments) of the command.
+        arguments: arguments of the command line, with `outputs` and `inputs` (names of arguments) of the command.
 
     Raises:
         ConfigError: see `crowdzoo.files.paths`.

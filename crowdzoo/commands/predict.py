@@ -23,9 +23,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
     command.add_argument("instances", type=path,
-        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or a text a line (.txt)",
+        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or one text per line (.txt)",
     )  # fmt: skip
-    command.add_argument("--out", type=path, metavar="FILE.csv", help="where the predictions go; default: the terminal")
+    command.add_argument(
+        "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
+    )
     command.add_argument("--name", default=None, help="the model's name on a server (default: model)")
     add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
 

@@ -17,21 +17,26 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
     command.add_argument(
         "--method", default="dawid-skene",
-        help="aggregate to compare with, as in `crowdzoo aggregate` (default dawid-skene); none for no aggregate",
+        help="aggregation method to compare with (default dawid-skene); none: no comparison",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
-    command.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the tables in --out")
-    command.add_argument("--plot", type=path, metavar="FILE.png", help="draw a picture (needs matplotlib)")
+    command.add_argument(
+        "--format",
+        choices=("parquet", "csv"),
+        default="parquet",
+        help="format of the tables in --out (default parquet)",
+    )
+    command.add_argument("--plot", type=path, metavar="FILE.png", help="file for a plot (needs matplotlib)")
     command.add_argument(
         "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
         help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
     )  # fmt: skip
     command.add_argument(
         "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
-        help="samples of tasks for the interval of alpha (default 200; 0 for none)",
+        help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
     )  # fmt: skip
-    command.add_argument("--top", type=integer(0, MOST), default=5, metavar="N", help="lines of each list (default 5)")
-    command.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="default 0")
+    command.add_argument("--top", type=integer(0, MOST), default=5, metavar="N", help="length of each list (default 5)")
+    command.add_argument("--seed", type=integer(0, 2**63 - 1), default=0, help="seed of the bootstrap (default 0)")
     add_reading(command)
     add_outputs(
         command, ("annotations",), Output("out", "--out", is_quality, folder=True),

@@ -10,22 +10,31 @@ __all__ = ["describe", "run"]
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("model_dir", type=path, help="folder with one subfolder per version, as the pipeline pushes")
+    command.add_argument(
+        "model_dir", type=path, help="folder with one subfolder per version, as the pipeline writes it"
+    )
     command.add_argument("--name", default=None, help="the model's name in URLs (default: model)")
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-    command.add_argument("--rest-port", type=integer(0, 65535), default=8501, help="default 8501; 0 takes a free one")
-    command.add_argument("--grpc-port", type=integer(0, 65535), default=8500, help="default 8500; 0 takes a free one")
     command.add_argument(
-        "--poll-seconds", type=number(0.01, 10**6), default=2.0, help="how often to look for new versions (default 2)"
+        "--rest-port", type=integer(0, 65535), default=8501, help="port of the REST API (default 8501; 0: a free port)"
+    )
+    command.add_argument(
+        "--grpc-port", type=integer(0, 65535), default=8500, help="port of the gRPC API (default 8500; 0: a free port)"
+    )
+    command.add_argument(
+        "--poll-seconds",
+        type=number(0.01, 10**6),
+        default=2.0,
+        help="seconds between checks for new versions (default 2)",
     )
     command.add_argument("--wait", action="store_true", help="start without a model and wait for the first version")
     command.add_argument(
         "--limit", action="append", default=[], metavar="NAME=VALUE",
-        help="what requests may take, such as --limit queue=128; docs/serving.md lists the names and defaults",
+        help="limit for requests, such as queue=128; docs/security.md lists names and defaults",
     )  # fmt: skip
     command.add_argument(
         "--new-signatures", action="store_true",
-        help="let a version take over whose signatures differ from those of the version that is served",
+        help="accept new versions whose signatures differ from those of the served version",
     )  # fmt: skip
 
 

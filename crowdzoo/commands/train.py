@@ -32,31 +32,40 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({LABEL_FORMATS})")
     command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features, optional gold and split (.parquet, .csv, .csv.gz); none for sentences",
+        help="columns task, features (or text), optional gold and split (.parquet, .csv, .csv.gz); not for sentences",
     )  # fmt: skip
-    command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="where the trained model goes")
+    command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
         "--method", default="crowdsourced-layer", metavar="NAME",
-        help="a method that learns from every annotator's labels (default crowdsourced-layer), or an algorithm of "
-        "`crowdzoo aggregate`, on whose posteriors (estimates) the base is trained; a name that there is not lists "
-        "them all. Of ratings rating-em is the former, and aggregated the latter of that name",
+        help="method that learns from the labels of all annotators (default crowdsourced-layer), or an aggregation "
+        "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. For "
+        "ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
-        help="any setting of the method, such as connection=VW; may be given several times",
+        help="setting of the method, such as connection=VW; may be given several times",
     )  # fmt: skip
-    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); of a regressor "
-        "of texts of the last one")  # fmt: skip
+    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); ratings of "
+        "texts: units of the last one")  # fmt: skip
     command.add_argument("--form", metavar="FORM",
-        help="of a regressor of texts: convolutional (default) or bag-of-words",
+        help="base model for ratings of texts: convolutional (default) or bag-of-words",
     )  # fmt: skip
-    command.add_argument("--dropout", type=number(), help="share of hidden units dropped in training")
-    command.add_argument("--epochs", type=integer(1, MOST), help="passes over the tasks (default: by their number)")
-    command.add_argument("--batch-size", type=integer(1, MOST), help="tasks in a batch (default: by their number)")
-    command.add_argument("--learning-rate", type=number())
-    command.add_argument("--seed", type=integer(0, 2**32 - 1), default=0, help="default 0")
+    command.add_argument("--dropout", type=number(), help="share of hidden units that are dropped in training")
+    command.add_argument(
+        "--epochs", type=integer(1, MOST), help="number of epochs (default: depends on the number of tasks)"
+    )
+    command.add_argument(
+        "--batch-size", type=integer(1, MOST), help="tasks per batch (default: depends on the number of tasks)"
+    )
+    command.add_argument("--learning-rate", type=number(), help="learning rate of Adam")
+    command.add_argument(
+        "--seed",
+        type=integer(0, 2**32 - 1),
+        default=0,
+        help="seed of weights, dropout and the order of the tasks (default 0)",
+    )
     add_kinds(command)
     command.add_argument("--gold", type=path, metavar="FILE",
-        help="of sentences: their true tags, to print F1; of classes and ratings gold is a column of the instances",
+        help="sentences: file of true tags, to print F1; otherwise gold is a column of the instances",
     )  # fmt: skip
     add_reading(command)
     add_outputs(

@@ -29,7 +29,7 @@ class Table:
     """Columns of a file.
 
     Attributes:
-        name: of the file.
+        name: name of the file.
         columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
         rows: the number of each row for a reader of the file, int64 [N].
         trim: white space around a value does not count.

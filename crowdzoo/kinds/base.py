@@ -187,7 +187,7 @@ class Kind(ABC):
         """Methods of aggregation: name -> class."""
 
     def aggregator_class(self, method: str) -> type | None:
-        """The class whose settings a method takes; None where there is no such method."""
+        """The class whose settings a method takes; None if the method is unknown."""
         return self.aggregators().get(method)
 
     def create_aggregator(self, method: str | None = None, *, seed: int | None = None, **settings: Any) -> Any:
@@ -196,7 +196,7 @@ class Kind(ABC):
         Args:
             method: name; None takes the default.
             seed: passed on where the method takes one and `settings` do not have it.
-            **settings: of the method.
+            **settings: settings of the method.
 
         Raises:
             ConfigError: an unknown method or setting, or a value out of range.
@@ -214,9 +214,9 @@ class Kind(ABC):
         """Rows of a table: what an aggregation found, and how it compares with gold.
 
         Args:
-            result: of the aggregator.
+            result: result of the aggregator.
             crowd: what it was fitted to.
-            gold: of `gold_of`.
+            gold: result of `gold_of`.
             used_gold: whether the aggregator was told the gold.
         """
 

@@ -40,8 +40,13 @@ class Ratings(Kind):
         """The scale."""
         from crowdzoo.option_types import number
 
-        command.add_argument("--low", type=number(), metavar="X", help="of ratings: lowest one; one below is a bad row")
-        command.add_argument("--high", type=number(), metavar="X", help="of ratings: highest one")
+        command.add_argument(
+            "--low",
+            type=number(),
+            metavar="X",
+            help="ratings: lowest value of the scale; a rating below is an invalid row",
+        )
+        command.add_argument("--high", type=number(), metavar="X", help="ratings: highest value of the scale")
 
     # === Input ===
 

@@ -42,11 +42,11 @@ class Sentences(Kind):
     def add_arguments(self, command: argparse.ArgumentParser) -> None:
         """How tags are written."""
         command.add_argument(
-            "--scheme", choices=("BIO", "IOBES"), default="BIO", help="how tags are written (default BIO)"
+            "--scheme", choices=("BIO", "IOBES"), default="BIO", help="sentences: tagging scheme (default BIO)"
         )
         command.add_argument(
             "--on-bad-tags", choices=("error", "mend"), default="error",
-            help="tags that break the scheme, such as I- without B-: stop (default), or fix them",
+            help="sentences: tags that break the scheme, such as I- without B-: stop (default), or correct them",
         )  # fmt: skip
 
     # === Input ===
