@@ -68,9 +68,9 @@ class StoredBlock:
     """A block that stays in its file until a step needs it. So that what crosses from step to step is only this.
 
     Attributes:
-        path: of a file that holds an `Item` with the block.
-        size: of the file, bytes.
-        key: of the block, see `crowdzoo.beam.items.key_of`.
+        path: path of a file that holds an `Item` with the block.
+        size: size of the file, bytes.
+        key: key of the block, see `crowdzoo.beam.items.key_of`.
     """
 
     path: str
@@ -156,7 +156,7 @@ class ShardRows:
 
     Attributes:
         shard: number of the shard.
-        rows: of each start, [U, ...]; None where there is nothing to tell.
+        rows: rows of each start, [U, ...]; None where there is nothing to tell.
         codes: whose rows, counted from the shard's first annotator, [U]; None: all, or those who were asked for.
     """
 
@@ -170,7 +170,7 @@ class Request:
     """Which annotators of a shard a block needs.
 
     Attributes:
-        key: of the block.
+        key: key of the block.
         codes: counted from the shard's first annotator, [U].
     """
 
@@ -205,7 +205,7 @@ class ShardStep:
         state: the shard's parameters, or None.
         penalties: the annotators' part of each start's objective, or None.
         answer: to a block's request, or None.
-        key: of that block.
+        key: key of that block.
     """
 
     state: ShardRows | None = None

@@ -29,13 +29,13 @@ class ConfusionMatrices(CrowdLayer):
 
     Args:
         num_annotators: R, number of annotators.
-        diagonal: P(right label) that everybody starts with, above 0 and below 1; or None.
+        diagonal: P(right label) that all annotators start with, above 0 and below 1; or None.
         kind: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
         inputs: class probabilities `[B, K]` (sequences `[B, T, K]`).
-        annotators: int `[B, M]`, annotator codes, -1 for padding; None asks everybody. What comes out at a padded
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators. What comes out at a padded
             place means nothing.
 
     Returns:

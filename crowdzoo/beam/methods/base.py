@@ -38,7 +38,7 @@ class Found(NamedTuple):
     Attributes:
         posteriors: class probabilities, [N, K].
         labels: class codes, [N].
-        states: of the tasks, [N]; without meaning where the method has none.
+        states: states of the tasks, [N]; without meaning where the method has none.
         log_likelihood: see `Method.last_likelihood`.
     """
 

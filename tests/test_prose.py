@@ -1,0 +1,58 @@
+"""README, guides, messages, help and docstrings are in plain English, without phrases that readers stumbled over."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CODE = [path for room in ("crowdzoo", "components", "pipelines", "serving") for path in (ROOT / room).rglob("*.py")]
+PLAIN = {
+    r"\bmend (it|them|the|this|your)\b|\bmending\b": "fix",
+    r"\bhangs? on\b": "depends on",
+    r"\b(leave|leaves|leaving|left) ([\w.]+ ){0,2}away\b": "leave out",
+    r"\bthere is no such\b|\bthat there is not\b": "does not exist; unknown x: choose one of a, b, c",
+    r"\bturn(s|ed)? round\b": "invert",
+    r"\bdraws? lots\b": "ties are broken at random",
+    r"\bother guests\b": "other jobs were running",
+    r"\bto be had\b": "available",
+    r"\banew\b": "again",
+    r"\bno better than\b": "not better than",
+    r"\bwhom to (ask|look|name)\b": "which annotator to ask",
+}
+
+
+def strings(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every string of a module, docstrings among them."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, " ".join(node.value.split())
+
+
+def stumbling(text: str) -> list[str]:
+    """What to write instead of each phrase of `PLAIN` that a text has."""
+    return [f"{found[0]!r}: {plain}" for words, plain in PLAIN.items() if (found := re.search(words, text, re.I))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_a_page_has_no_phrase_that_readers_stumbled_over(page):
+    assert stumbling(" ".join(page.read_text(encoding="utf-8").split())) == []
+
+
+def test_messages_help_and_docstrings_have_no_phrase_that_readers_stumbled_over():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {phrase}"
+        for path in CODE
+        for line, text in strings(path.read_text(encoding="utf-8"))
+        for phrase in stumbling(text)
+    ]
+    assert found == []
+
+
+def test_such_phrases_are_found():
+    assert stumbling("It hangs\non taste.".replace("\n", " ")) == ["'hangs on': depends on"]
+    assert stumbling("Leave data.gold away.") == ["'Leave data.gold away': leave out"]
+    assert list(strings('"Mend\\n it"')) == [(1, "Mend it")]
