@@ -60,7 +60,7 @@ TAIL = """## How it was measured
 All rows of a table have the same network, optimizer, epochs, seeds and splits. Nothing is chosen by gold. Costs are
 those of one training on a busy two-core machine; memory is the peak of the whole process. Rows of the first part
 whose crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels) were
-computed before a correction of Adam's step on TensorFlow (`crowdzoo/layers/rows.py`) and will be recomputed.
+computed before a correction of Adam's step on TensorFlow and will be recomputed.
 
 `benchmarks/reproduce/page.py` writes this page from the saved results, and `make reproduce` prints the same tables.
 The scripts beside it measure the figures again.

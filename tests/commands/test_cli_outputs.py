@@ -135,7 +135,7 @@ def test_nonsense_values_are_refused_in_short(words, code, says, capsys):
 
 def test_messages_and_warnings_name_options(capsys):
     assert cli.main(["aggregate", "bad.csv", "--out", "o"]) == 3
-    assert "leave them out with --on-bad-rows reject (and --rejects FILE" in capsys.readouterr().err
+    assert "skip bad rows with --on-bad-rows reject (--rejects FILE keeps them)" in capsys.readouterr().err
     assert cli.main(["aggregate", "bad.csv", "--out", "o", "--on-bad-rows", "reject", "--set", "max_iter=1"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
