@@ -15,15 +15,15 @@ from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.sequence_examples import read_examples
 from crowdzoo.export.saved_model import export_model
+from crowdzoo.models.feature_training import build_model
+from crowdzoo.models.tagger_training import train_tagger
+from crowdzoo.models.text_training import build_text_model, text_ids
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
-from crowdzoo.training.features import build_model
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 from crowdzoo.training.settings import TaggerSettings, TextSettings, TrainingSettings
-from crowdzoo.training.taggers import train_tagger
-from crowdzoo.training.texts import build_text_model, text_ids
 
 __all__ = ["run_fn"]
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
+from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.demo import print_ways_on
 from crowdzoo.pipelines.local import run
@@ -18,7 +19,6 @@ from crowdzoo.report.tables import print_table
 from crowdzoo.sequences import CrowdSequences, span_scores
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TaggerSettings
-from crowdzoo.training.taggers import train_tagger
 
 __all__ = ["run_ner_demo"]
 

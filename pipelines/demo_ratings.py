@@ -11,12 +11,12 @@ from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, mean_absolute_error, r2_score
+from crowdzoo.models.feature_training import train
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.demo import print_ways_on
 from crowdzoo.pipelines.local import run
 from crowdzoo.report.plots import plot_biases, plot_scores
 from crowdzoo.report.tables import print_table
-from crowdzoo.training.features import train
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings
 

@@ -34,7 +34,6 @@ EXCEPTIONS = {("models", "export")}
 NOT_YET = {
     ("layers", "aggregation"),
     ("layers", "quality"),
-    ("training", "models"),
     *EXCEPTIONS,
 }
 NOT_YET_CIRCLES = [

@@ -291,7 +291,7 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
 
     from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.training.features import train
+    from crowdzoo.models.feature_training import train
 
     annotations = data.annotations.select_tasks(used)
     watched = data.annotations.select_tasks(held) if len(held) else None

@@ -95,7 +95,7 @@ class Classification(Kind):
         callbacks: Sequence[Any] = (), verbose: Any = 0,
     ) -> tuple[Any, Any]:  # fmt: skip
         """See `Kind.train`."""
-        from crowdzoo.training.features import train
+        from crowdzoo.models.feature_training import train
 
         labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
         if targets is not None:

@@ -131,9 +131,9 @@ class Ratings(Kind):
         callbacks: Sequence[Any] = (), verbose: Any = 0,
     ) -> tuple[Any, Any]:  # fmt: skip
         """See `Kind.train`."""
-        from crowdzoo.training.features import train
+        from crowdzoo.models.feature_training import train
+        from crowdzoo.models.text_training import train_text_regressor
         from crowdzoo.training.settings import TextSettings
-        from crowdzoo.training.texts import train_text_regressor
 
         labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
         if targets is not None:

@@ -136,7 +136,7 @@ class Sentences(Kind):
         """See `Kind.train`."""
         import keras
 
-        from crowdzoo.training.taggers import train_tagger
+        from crowdzoo.models.tagger_training import train_tagger
 
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf

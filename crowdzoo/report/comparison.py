@@ -15,9 +15,9 @@ from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
+from crowdzoo.models.feature_training import train
 from crowdzoo.report.tables import format_table
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.features import train
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import TrainingSettings

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from crowdzoo.errors import ConfigError, did_you_mean, short_repr
+from crowdzoo.errors import ConfigError, short_repr, unknown
 from crowdzoo.label_kinds import label_kind
 
 __all__ = [
@@ -64,7 +64,7 @@ def methods_of(kind: str) -> tuple[str, ...]:
     """Names of the methods for a kind of labels.
 
     Args:
-        kind: "classification", "regression" or "sequence".
+        kind: of labels, "classification", "regression" or "sequence".
 
     Raises:
         ConfigError: another one.
@@ -77,19 +77,19 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
 
     Args:
         method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
-        kind: "classification", "regression" or "sequence".
+        kind: of labels, "classification", "regression" or "sequence".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
 
     Raises:
-        ConfigError: an unknown method, with the nearest known one; or one that is not for the kind.
+        ConfigError: an unknown method, with the nearest known one; or one that is not for this kind.
     """
     known = methods_of(kind)
     if not isinstance(method, str) or method not in known:
         if isinstance(method, str) and any(method in layers for layers in _LAYERS_OF.values()):
             raise ConfigError(f"method {method!r} is not for task {kind}; choose one of {', '.join(known)}.")
-        raise ConfigError(f"unknown method {method!r}; choose one of {', '.join(known)}.{did_you_mean(method, known)}")
+        raise ConfigError(unknown("method", method, known))
     if method == AGGREGATED:
         return None
     from crowdzoo import layers
@@ -115,7 +115,7 @@ def create_crowd_layer(
         num_classes: K; ratings have none.
         arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
             connection is "B" unless they say otherwise.
-        kind: "classification", "regression" or "sequence".
+        kind: of labels, "classification", "regression" or "sequence".
         center: mean of the ratings, for a regression; see `rating_unit`.
         unit: their standard deviation.
 
@@ -127,25 +127,24 @@ def create_crowd_layer(
     """
     layer, arguments = crowd_layer_class(method, kind), {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
-        raise ConfigError(f"method {method}: its settings are names and values. Received: {short_repr(arguments)}.")
+        raise ConfigError(f"method {method}: its settings must be names and values, got {short_repr(arguments)}.")
     known = [] if layer is None else _hyperparameters(layer)
-    is_rating = not label_kind(kind).has_classes
-    if is_rating:
+    facts = label_kind(kind)
+    if not facts.has_classes:
         known = [name for name in known if name not in _NOT_FOR_RATINGS]
     for name in arguments:
         if name not in known:
-            there_are = f"there are {', '.join(known)}" if known else "it has none"
-            raise ConfigError(f"method {method} has no setting {name!r}; {there_are}.{did_you_mean(name, known)}")
+            if not known:
+                raise ConfigError(f"method {method} has no settings, got {name!r}.")
+            raise ConfigError(unknown(f"setting of {method}", name, known))
     if layer is None:
         return None
-    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes}
-    if is_rating or label_kind(kind).has_positions:
-        sizes["kind"] = kind
-    if is_rating:
+    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes, "kind": kind}
+    if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters
     given = {name: value for name, value in sizes.items() if name in parameters}
-    if is_rating and "connection" in parameters:
+    if not facts.has_classes and "connection" in parameters:
         arguments = {"connection": "B", **arguments}
     try:
         return layer(**given, **arguments, name="crowd")

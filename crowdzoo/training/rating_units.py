@@ -26,8 +26,8 @@ def rating_unit(ratings: Any) -> tuple[float, float]:
         DataError: another kind, or no rating at all, or one that is infinite.
     """
     if isinstance(ratings, Annotations):
-        if ratings.kind != "regression":
-            raise DataError(f"only ratings have a unit. Received: annotations of kind {ratings.kind!r}.")
+        if ratings.label_kind.has_classes:
+            raise DataError(f"only ratings have a unit, got annotations of kind {ratings.kind!r}.")
         ratings = ratings.labels
     values = np.asarray(ratings, dtype="float64")
     values = values[~np.isnan(values)]

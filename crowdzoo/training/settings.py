@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from crowdzoo.constraints import FLAG, Rule
 from crowdzoo.errors import ConfigError, did_you_mean
+from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.training.methods import check_method
@@ -101,7 +102,7 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden", HIDDEN.checked("training", "hidden", self.hidden))  # YAML gives a list
         self._check(self.task, self.low, self.high)
-        if self.task != "regression" and (self.low, self.high) != (None, None):
+        if label_kind(self.task).has_classes and (self.low, self.high) != (None, None):
             raise ConfigError("training: low and high belong to task regression")
 
     @property

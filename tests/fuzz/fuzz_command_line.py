@@ -217,9 +217,9 @@ def _check_training(words):
         raise ConfigError("stopped before training")
 
     with (
-        unittest.mock.patch("crowdzoo.training.features.train", stop),
-        unittest.mock.patch("crowdzoo.training.texts.train_text_regressor", stop),
-        unittest.mock.patch("crowdzoo.training.taggers.train_tagger", stop),
+        unittest.mock.patch("crowdzoo.models.feature_training.train", stop),
+        unittest.mock.patch("crowdzoo.models.text_training.train_text_regressor", stop),
+        unittest.mock.patch("crowdzoo.models.tagger_training.train_tagger", stop),
     ):
         _check(words)
 

@@ -9,7 +9,7 @@ import pytest
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS, ArrayData, TrainingSettings
-from crowdzoo.training.features import build_model, train
+from crowdzoo.models.feature_training import build_model, train
 from crowdzoo.training.methods import check_method, create_crowd_layer, crowd_layer_class
 
 N, D, K, R = 240, 4, 3, 5
@@ -107,8 +107,8 @@ def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
-        ("conall", {}, "unknown method 'conall'; choose one of "),
-        ("deep-em", {"num_annotators": 3}, "has no setting 'num_annotators'"),
+        ("conall", {}, "unknown method 'conall': choose one of "),
+        ("deep-em", {"num_annotators": 3}, "unknown setting of deep-em 'num_annotators'"),
         ("deep-em", {"prior": "much"}, "prior"),
         ("crowdsourced-layer", {"scale": float("nan")}, "scale must be a number from -10000 to 10000"),
     ],

@@ -163,7 +163,7 @@ BROKEN = {
     ),
     "unknown method": (
         "name: x\n" + DATA + "method: {name: crowdsourced_layer}\n",
-        f", method: unknown method 'crowdsourced_layer'; choose one of {', '.join(DEEP_METHODS)}. "
+        f", method: unknown method 'crowdsourced_layer': choose one of {', '.join(DEEP_METHODS)}. "
         "Did you mean 'crowdsourced-layer'?",
     ),
     "unknown connection": (
@@ -172,7 +172,7 @@ BROKEN = {
     ),
     "unknown setting of a method": (
         "name: x\n" + DATA + "method: {name: deep-em, priors: 1}\n",
-        ", method: method deep-em has no setting 'priors'; there are prior, diagonal, epochs_per_round. "
+        ", method: unknown setting of deep-em 'priors': choose one of prior, diagonal, epochs_per_round. "
         "Did you mean 'prior'?",
     ),
     "unknown aggregation": (
@@ -324,7 +324,7 @@ BROKEN_SENTENCES = {
     ),
     "unknown method": (
         SPANS + "method: {name: deep-me}\n",
-        f", method: unknown method 'deep-me'; choose one of {', '.join(SEQUENCE_METHODS)}. Did you mean 'deep-em'?",
+        f", method: unknown method 'deep-me': choose one of {', '.join(SEQUENCE_METHODS)}. Did you mean 'deep-em'?",
     ),
     "method for classes only": (
         SPANS + "method: {name: lia}\n",

@@ -66,12 +66,15 @@ def test_epochs_batches_and_callbacks_are_those_asked_for():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "crowdlayer"}, "unknown method 'crowdlayer'; choose one of crowdsourced-layer, .*"),
+        ({"method": "crowdlayer"}, "unknown method 'crowdlayer': choose one of crowdsourced-layer, .*"),
         ({"method": "deep_em"}, "Did you mean 'deep-em'?"),
-        ({"arguments": {"conection": "MW"}}, "has no setting 'conection'; .* Did you mean 'connection'?"),
+        (
+            {"arguments": {"conection": "MW"}},
+            "unknown setting of crowdsourced-layer 'conection': .* Did you mean 'connection'?",
+        ),
         ({"arguments": {"connection": "S+B"}}, r"unknown connection 'S\+B': choose one of MW, VW, VB, VW\+B, S"),
         ({"method": "deep-em", "arguments": {"prior": -1}}, "prior must be .*, got -1"),
-        ({"method": "aggregated", "arguments": {"prior": 1}}, "aggregated has no setting 'prior'; it has none"),
+        ({"method": "aggregated", "arguments": {"prior": 1}}, "aggregated has no settings, got 'prior'"),
         ({"epochs": 0}, "epochs must be .*, got 0"),
         ({"batch_size": -1}, "batch_size must be .*, got -1"),
         ({"learning_rate": 0.0}, "learning_rate must be .*, got 0.0"),

@@ -6,15 +6,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.text_ids import TextIds, build_vocabulary
 from crowdzoo.models.text_regressor import TextRegressor
+from crowdzoo.models.training_loop import compiled_model, fit_and_check, labels_of, paired
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_value
 from crowdzoo.training.length import num_labelled, with_length
-from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
-from crowdzoo.training.pair_rows import pair_rows
+from crowdzoo.training.methods import create_crowd_layer
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import TextSettings
 
@@ -50,19 +48,14 @@ def build_text_model(
         A model of word ids `[B, T]`; without a crowd layer for method "aggregated". Words of a bag have no weights yet:
         call `model.base.adapt(ids)`.
     """
-    crowd = None
-    if settings.method != AGGREGATED:
-        crowd = create_crowd_layer(
-            settings.method, num_annotators, 0, settings.arguments, kind="regression", center=center, unit=unit
-        )
+    crowd = create_crowd_layer(
+        settings.method, num_annotators, 0, settings.arguments, kind=settings.kind, center=center, unit=unit
+    )
     base = TextRegressor(
         num_words, settings.form, settings.embedding, settings.filters, settings.hidden, settings.dropout, center, unit,
         head=crowd is None or not crowd.stands_on_hidden_layer, name="base",
     )  # fmt: skip
-    model = CrowdModel(base, crowd, name="crowd_model")
-    loss = RatingSquaredError(unit) if crowd is None else None
-    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
-    return model
+    return compiled_model(settings, base, crowd, unit)
 
 
 def train_text_regressor(
@@ -97,14 +90,10 @@ def train_text_regressor(
         NotLearnedWarning: the trained model gives nearly one value to all texts, while their ratings differ.
     """
     texts = list(texts)
-    if annotations is None or settings.method == AGGREGATED:
-        tasks = None
-    else:
-        _, annotations = pair_rows(np.array(texts, dtype=object), annotations, tasks, line=TRAIN)
-        tasks = annotations.tasks
-    labels = rating_targets(settings, annotations, ratings)
-    center, unit = rating_unit(labels)
-    length = with_length(settings, num_labelled(annotations, labels))
+    _, annotations, tasks = paired(settings, np.array(texts, dtype=object), annotations, tasks, TRAIN)
+    targets = rating_targets(settings, annotations, ratings)
+    center, unit = rating_unit(targets)
+    settings = with_length(settings, num_labelled(annotations, targets))
     keras.utils.set_random_seed(settings.seed)
     encoder = text_ids(settings, texts)
     num_annotators = 0 if annotations is None else annotations.num_annotators
@@ -113,11 +102,8 @@ def train_text_regressor(
     )
     ids = encoder.to_numpy(texts)
     model.base.adapt(ids)
-    model.fit(
-        ids, labels, tasks=tasks, epochs=length.epochs, batch_size=length.batch_size, seed=settings.seed,
-        callbacks=[*callbacks, StopAtNaN()], verbose=verbose,
+    fit_and_check(
+        model, settings, ids, targets, tasks=tasks, looked_at=ids, labels=labels_of(targets), callbacks=callbacks,
+        verbose=verbose,
     )  # fmt: skip
-    check_weights(model)
-    predicted = model.predict(ids[:LOOKED_AT], verbose=0)
-    warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
     return model, encoder

@@ -10,10 +10,11 @@ from crowdzoo.errors import DataError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.sequence_tagger import SequenceTagger
 from crowdzoo.models.token_encoder import TokenEncoder
+from crowdzoo.models.training_loop import compiled_model, fit_and_check
 from crowdzoo.sequences.tags import TagSet
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.data import ArrayData
-from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class
+from crowdzoo.training.faults import LOOKED_AT, warn_if_one_class
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import pair_rows
@@ -63,18 +64,17 @@ def train_tagger(
         NotLearnedWarning: the trained model gives one tag to all tokens, while annotators gave others as well.
     """
     _, annotations = pair_rows(np.arange(len(tokens)), annotations, tasks, line=TRAIN)
-    if annotations.kind != "sequence" or annotations.classes is None:
+    if not annotations.label_kind.has_positions or annotations.classes is None:
         raise DataError(f"a tagger learns from annotations of kind 'sequence'. Received: kind {annotations.kind!r}.")
     if settings.method == AGGREGATED and tag_distribution is None:
         raise DataError("method aggregated needs tag_distribution, [T_i, K] for each sentence")
-    length = with_length(settings, num_labelled(annotations))
+    settings = with_length(settings, num_labelled(annotations))
     keras.utils.set_random_seed(settings.seed)
     encoder = TokenEncoder.fit(tokens, characters=settings.characters)
-    num_classes, crowd = annotations.num_classes, None
-    if settings.method != AGGREGATED:
-        crowd = create_crowd_layer(
-            settings.method, annotations.num_annotators, num_classes, settings.arguments, kind="sequence"
-        )
+    num_classes = annotations.num_classes
+    crowd = create_crowd_layer(
+        settings.method, annotations.num_annotators, num_classes, settings.arguments, kind=settings.kind
+    )
     allowed = None
     if settings.crf:
         first, after, _ = TagSet([str(name) for name in annotations.classes], scheme).follows()
@@ -91,17 +91,12 @@ def train_tagger(
         allowed=allowed,
         name="base",
     )
-    model = CrowdModel(base, crowd, name="crowd_model")
-    model.compile(keras.optimizers.Adam(settings.learning_rate))
-    data = ArrayData(encoder(tokens), annotations, annotations.tasks)
-    how: dict[str, Any] = {"epochs": length.epochs, "callbacks": [*callbacks, StopAtNaN()], "verbose": verbose}
+    model = compiled_model(settings, base, crowd)
+    data: Any = ArrayData(encoder(tokens), annotations, annotations.tasks)
     if crowd is None:
         targets = _padded(tag_distribution or (), tokens, num_classes, int(data.num_tokens or 1))
-        batches = data.batches(length.batch_size, settings.seed, inputs=(), targets=targets)
-        model.fit_batches(batches, **how)
-    else:
-        model.fit(data, batch_size=length.batch_size, seed=settings.seed, **how)
-    check_weights(model)
+        data = data.batches(settings.batch_size, settings.seed, inputs=(), targets=targets)
+    fit_and_check(model, settings, data, callbacks=callbacks, verbose=verbose)
     _warn_if_one_tag(model, encoder(tokens[:LOOKED_AT]), annotations)
     return model, encoder
 

@@ -7,15 +7,14 @@ import keras
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.layers.rating_squared_error import RatingSquaredError
+from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier
 from crowdzoo.models.feature_regressor import FeatureRegressor
+from crowdzoo.models.training_loop import compiled_model, fit_and_check, labels_of, paired
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
-from crowdzoo.training.pair_rows import instances_of, pair_rows
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import TrainingSettings
 
@@ -48,19 +47,12 @@ def build_model(
         A model of features `[B, D]`; without a crowd layer for method "aggregated". Its base's features are not
         standardised yet: call `model.base.adapt(x)`.
     """
-    crowd = None
-    if settings.method != AGGREGATED:
-        if num_annotators is None:
-            raise ConfigError(f"method {settings.method} needs the number of annotators")
-        crowd = create_crowd_layer(
-            settings.method,
-            num_annotators,
-            num_classes,
-            settings.arguments,
-            kind=settings.kind,
-            center=center,
-            unit=unit,
-        )
+    if num_annotators is None and settings.method != AGGREGATED:
+        raise ConfigError(f"method {settings.method} needs the number of annotators")
+    crowd = create_crowd_layer(
+        settings.method, num_annotators or 0, num_classes, settings.arguments, kind=settings.kind, center=center,
+        unit=unit,
+    )  # fmt: skip
     network: dict[str, Any] = {
         "hidden": settings.hidden,
         "dropout": settings.dropout,
@@ -70,14 +62,11 @@ def build_model(
     base: keras.Model
     if crowd is not None and crowd.stands_on_hidden_layer:
         base = FeatureClassifier(num_features, None, **network)
-    elif settings.task == "regression":
-        base = FeatureRegressor(num_features, center=center, unit=unit, **network)
-    else:
+    elif label_kind(settings.kind).has_classes:
         base = FeatureClassifier(num_features, num_classes, **network)
-    model = CrowdModel(base, crowd, features="standardize", name="crowd_model")
-    loss = RatingSquaredError(unit) if settings.task == "regression" and crowd is None else None
-    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
-    return model
+    else:
+        base = FeatureRegressor(num_features, center=center, unit=unit, **network)
+    return compiled_model(settings, base, crowd, unit, features="standardize")
 
 
 def train(
@@ -115,56 +104,42 @@ def train(
     Warns:
         NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
     """
-    if annotations is None or settings.method == AGGREGATED:
-        x, tasks = instances_of(x), None
-    else:
-        x, annotations = pair_rows(x, annotations, tasks, line=TRAIN)
-        tasks = annotations.tasks
+    x, annotations, tasks = paired(settings, x, annotations, tasks, TRAIN)
     x = np.asarray(x, dtype="float32")
-    labels: Any
-    rating = {}
-    if settings.task == "regression":
-        labels = rating_targets(settings, annotations, ratings)
-        num_classes = 0
-        num_annotators = None if annotations is None else annotations.num_annotators
-        rating = dict(zip(("center", "unit"), rating_unit(labels), strict=True))
-    elif settings.method == AGGREGATED:
+    targets, sizes = _targets(settings, annotations, label_distribution, ratings)
+    if x.ndim != 2:
+        raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+    settings = with_length(settings, num_labelled(annotations, targets))
+    keras.utils.set_random_seed(settings.seed)
+    model = build_model(settings, num_features=x.shape[1], **sizes)
+    model.base.adapt(x)
+    fit_and_check(
+        model, settings, x, targets, tasks=tasks, looked_at=x, labels=labels_of(targets),
+        classes=getattr(targets, "classes", None), callbacks=callbacks, verbose=verbose,
+    )  # fmt: skip
+    return model
+
+
+def _targets(
+    settings: TrainingSettings, annotations: Annotations | None, label_distribution: Any, ratings: Any
+) -> tuple[Any, dict[str, Any]]:
+    """What is learned from, checked, and the sizes that it gives the model."""
+    num_annotators = None if annotations is None else annotations.num_annotators
+    if not label_kind(settings.kind).has_classes:
+        targets = rating_targets(settings, annotations, ratings)
+        center, unit = rating_unit(targets)
+        return targets, {"num_annotators": num_annotators, "center": center, "unit": unit}
+    if settings.method == AGGREGATED:
         if label_distribution is None:
             raise DataError("method aggregated needs label_distribution [N, K]")
-        labels = np.asarray(label_distribution, dtype="float32")
-        if labels.ndim != 2:
-            raise DataError(f"label_distribution must have shape [tasks, classes], got {labels.shape}")
-        num_classes, num_annotators = labels.shape[1], None
+        targets = np.asarray(label_distribution, dtype="float32")
+        if targets.ndim != 2:
+            raise DataError(f"label_distribution must have shape [tasks, classes], got {targets.shape}")
+        num_classes = targets.shape[1]
     else:
         if annotations is None:
             raise DataError(f"method {settings.method} needs annotations")
-        labels = annotations
-        num_classes, num_annotators = annotations.num_classes, annotations.num_annotators
-    if num_classes < 2 and settings.task == "classification":
+        targets, num_classes = annotations, annotations.num_classes
+    if num_classes < 2:
         raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
-    if x.ndim != 2:
-        raise DataError(f"features must have shape [tasks, features], got {x.shape}")
-    length = with_length(settings, num_labelled(annotations, labels))
-    keras.utils.set_random_seed(settings.seed)
-    model = build_model(
-        settings, num_features=x.shape[1], num_classes=num_classes, num_annotators=num_annotators, **rating
-    )
-    model.base.adapt(x)
-    model.fit(
-        x,
-        labels,
-        tasks=tasks,
-        epochs=length.epochs,
-        batch_size=length.batch_size,
-        seed=settings.seed,
-        callbacks=[*callbacks, StopAtNaN()],
-        verbose=verbose,
-    )
-    check_weights(model)
-    predicted = model.predict(x[:LOOKED_AT], verbose=0)
-    if settings.task == "regression":
-        warn_if_one_value(predicted[:, 0], labels.labels if isinstance(labels, Annotations) else labels[:, 0])
-    else:
-        targets = labels.labels if isinstance(labels, Annotations) else labels.argmax(axis=1)
-        warn_if_one_class(predicted.argmax(axis=1), targets, getattr(labels, "classes", None))
-    return model
+    return targets, {"num_annotators": num_annotators, "num_classes": num_classes}
