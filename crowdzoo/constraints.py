@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ __all__ = [
     "PRIOR",
     "SEED",
     "TOL",
+    "Checked",
     "Choice",
     "Flag",
     "Number",
@@ -152,6 +153,15 @@ PRIOR = Number(0, 1e9)  # pseudo-counts: more than there are annotations
 END = Number(optional=True)  # of a scale
 SEED = Number(0, whole=True)
 FLAG = Flag()
+
+
+class Checked:
+    """Base of a frozen dataclass that checks its settings by its `rules` when it is made; see `check_settings`."""
+
+    rules: ClassVar[Mapping[str, Rule]]
+
+    def __post_init__(self) -> None:
+        check_settings(self, self.rules)
 
 
 def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") -> None:

@@ -59,7 +59,7 @@ class Result:
         return _frame(self._annotator_columns())
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes a folder that appears whole or not at all: two tables, and `summary.json` with everything else.
+        """Writes a folder in one step: two tables, and `summary.json` with everything else.
 
         Args:
             folder: is made, with its parents. An earlier result there is replaced.

@@ -15,7 +15,7 @@ __all__ = ["check_classification", "check_ratings"]
 
 
 def check_classification(annotations: Annotations, method: str) -> None:
-    """Refuses annotations that are no classes, or that have no class at all.
+    """Refuses annotations of another kind, or without any class.
 
     Raises:
         DataError: another kind, or no class.
@@ -26,7 +26,7 @@ def check_classification(annotations: Annotations, method: str) -> None:
 
 
 def check_ratings(annotations: Annotations, method: str, low: float | None, high: float | None) -> None:
-    """Refuses what is not ratings, no ratings at all, and ratings outside of a scale.
+    """Refuses annotations of another kind, without any rating, or with ratings outside of a scale.
 
     Args:
         annotations: to look at.

@@ -1,4 +1,4 @@
-"""Folders of results: two tables and a summary, which appear whole or not at all."""
+"""Folders of results: two tables and a summary, written as one step."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ReadResult:
     Args:
         folder: folder of the result.
         files: as there.
-        what: of whom the folder is, for the message.
+        what: what the folder holds, for the message.
 
     Raises:
         DataError: a file is missing or damaged; later, what is asked for is missing, or of another type or size.
@@ -177,7 +177,7 @@ class ReadResult:
         """A list of strings and integers of the summary, as an array."""
         value = self._listed(key)
         if not isinstance(value, list) or any(type(name) not in (str, int, float, bool) for name in value):
-            raise self._error(self.file, f"{key!r} is no list of names, but {short_repr(value)}")
+            raise self._error(self.file, f"{key!r} must be a list of names, got {short_repr(value)}")
         return _names(value)
 
     def optional_list(self, key: str, *shape: int) -> NDArray[Any] | None:

@@ -1,7 +1,7 @@
 """The aggregators on Apache Beam: the local engine's kernels over a PCollection of blocks, added up by Beam.
 
 Elements are `Block`s, never single annotations. What crosses workers is a value made of arrays, with a coder of its own
-(`crowdzoo.beam.values`); nothing relies on one process, a global or a local file.
+(`crowdzoo.beam.coding`); nothing relies on one process, a global or a local file.
 
 Where the annotators' parameters are small (`max_shard_bytes`), each worker gets all of them as a side input, and blocks
 stay where they are. Where they are not, annotators are cut in shards: every block asks the shards for those annotators

@@ -21,6 +21,7 @@ from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.beam.checkpoints import read_posteriors, read_shard, stored_item, with_state, write_posteriors
+from crowdzoo.beam.coding import encode
 from crowdzoo.beam.engine import AT_LEAST_ONE, Engine, Flow, Shards
 from crowdzoo.beam.files import Folder, read_value, write_bytes, write_value
 from crowdzoo.beam.items import key_of
@@ -28,7 +29,7 @@ from crowdzoo.beam.methods.base import Method
 from crowdzoo.beam.methods.forms import method_of
 from crowdzoo.beam.runs import best_start, finished_run
 from crowdzoo.beam.shards import Sharded
-from crowdzoo.beam.values import Item, Parcel, State, encode
+from crowdzoo.beam.values import Item, Parcel, State
 from crowdzoo.beam.whole import Whole
 from crowdzoo.errors import ConfigError
 

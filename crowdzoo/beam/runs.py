@@ -1,4 +1,4 @@
-"""Runs of all starts: how they begin, go on and end, whoever holds the annotators' parameters."""
+"""Runs of all starts: how they begin, go on and end, wherever the annotators' parameters are."""
 
 from __future__ import annotations
 

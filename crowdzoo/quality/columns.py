@@ -22,7 +22,7 @@ def name_column(names: NDArray[Any], codes: NDArray[np.int64] | None = None) -> 
     """
     import pyarrow as pa
 
-    if names.dtype.kind in "iu":
+    if np.issubdtype(names.dtype, np.integer):
         column = pa.array(names)
     else:
         texts = [name if isinstance(name, str) else str(name) for name in names.tolist()]

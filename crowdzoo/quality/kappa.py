@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.constraints import Choice, checked
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.ratings import Ratings, ratings_of
 
@@ -41,7 +41,7 @@ def raw_agreement(annotations: Annotations, per: str = "task") -> float:
     """
     ratings = ratings_of(annotations, "Agreement").pairable
     if not len(ratings.codes):
-        raise DataError("There is no agreement to measure: no task has two annotations.")
+        raise DataError("Agreement is not defined: no task has two annotations.")
     agreeing = ratings.task_sums(ratings.same - 1.0)  # ordered pairs
     pairs = ratings.sizes * (ratings.sizes - 1)
     return float((agreeing / pairs).mean() if per == "task" else agreeing.sum() / pairs.sum())
@@ -176,7 +176,7 @@ def _annotator_code(annotations: Annotations, who: Any) -> int:
     for code, name in enumerate(annotations.annotators.tolist()):
         if name == who:
             return code
-    raise DataError(f"there is no annotator {who!r}.")
+    raise DataError(unknown("annotator", who, annotations.annotators.tolist()))
 
 
 def _shared_tasks(ratings: Ratings, num_annotators: int) -> Iterator[tuple[NDArray[Any], ...]]:

@@ -77,7 +77,7 @@ def krippendorff_alpha(
     seed: int = 0,
     on_sample: Callable[[], None] | None = None,
 ) -> Alpha:
-    """Agreement of annotations beyond chance, whoever made them.
+    """Agreement of annotations beyond chance, for any number of annotators.
 
     With n_t annotations of task t, those of tasks with n_t >= 2 being n in all, and a squared distance d(c, k):
     D_o = 1/n sum_t 1/(n_t - 1) sum of d over ordered pairs of the task's annotations, D_e = 1/(n (n - 1)) sum of d over
@@ -109,7 +109,7 @@ def krippendorff_alpha(
     Source:
         K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
     """
-    chosen = metric if metric is not None else "interval" if annotations.kind == "regression" else "nominal"
+    chosen = metric if metric is not None else "nominal" if annotations.label_kind.has_classes else "interval"
     ratings = ratings_of(annotations, "Krippendorff's alpha", regression=True).pairable
     if not len(ratings.codes):
         raise DataError("Krippendorff's alpha is not defined: no task has two annotations.")
@@ -208,7 +208,7 @@ class _Measure:
 
 def _with_values(ratings: Ratings, annotations: Annotations, metric: str, given: ArrayLike | None) -> Ratings:
     """Ratings with ascending numbers behind their codes; classes of equal number become one."""
-    if annotations.kind == "regression":
+    if not annotations.label_kind.has_classes:
         if given is not None:
             raise ConfigError("values belong to classes; annotations of kind 'regression' are numbers already.")
         values = ratings.values
@@ -241,7 +241,7 @@ def _class_values(annotations: Annotations, metric: str, given: ArrayLike | None
     if metric == "ordinal":
         return np.arange(number, dtype=np.float64)
     classes: NDArray[Any] = np.asarray(annotations.classes)
-    if classes.dtype.kind not in "iu":
+    if not np.issubdtype(classes.dtype, np.integer):
         raise DataError(
             f"Distances of metric {metric!r} need numbers, and the classes are names such as {short_repr(classes[0])}: "
             f"give values=[...], one number a class, or take metric='nominal' or 'ordinal'."

@@ -45,6 +45,6 @@ def spammer_scores(aggregation: Aggregation | ArrayLike) -> NDArray[np.float64]:
         raise DataError(f"Confusions have shape [R, K, K], got {list(confusions.shape)}.")
     num_classes = confusions.shape[1]
     if num_classes < 2:
-        raise DataError("With one class there is nothing to tell apart, so there are no spammer scores.")
+        raise DataError("Spammer scores need two classes or more, got one.")
     centred = confusions - confusions.mean(axis=1, keepdims=True)
     return np.minimum(np.einsum("rkl,rkl->r", centred, centred) / (num_classes - 1), 1.0)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["annotations", "names"]
@@ -55,19 +56,20 @@ def annotations(
     Returns:
         A strategy for `Annotations`.
     """
+    shape = label_kind(kind)
     num_tasks, num_annotators = draw(st.integers(1, max_tasks)), draw(st.integers(1, max_annotators))
     num_classes = draw(st.integers(1, max_classes))
     cells = st.tuples(st.integers(0, num_tasks - 1), st.integers(0, num_annotators - 1))
     pairs = draw(st.lists(cells, min_size=1, max_size=num_tasks * num_annotators, unique=True))
     position = None
-    if kind == "sequence":
+    if shape.has_positions:
         tokens = draw(st.lists(st.integers(1, 3), min_size=num_tasks, max_size=num_tasks))
         rows = draw(st.permutations([(*pair, place) for pair in pairs for place in range(tokens[pair[0]])]))
         task, annotator, position = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
     else:
         task, annotator = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     size = len(task)
-    if kind == "regression":
+    if not shape.has_classes:
         finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
         labels = np.array(draw(st.lists(finite, min_size=size, max_size=size)), dtype=np.float64)
     else:
@@ -86,7 +88,7 @@ def annotations(
         labels,
         vocabulary["tasks"],
         vocabulary["annotators"],
-        None if kind == "regression" else vocabulary["classes"],
+        vocabulary["classes"] if shape.has_classes else None,
         positions=position,
         confidence=extra["confidence"],
         timestamp=extra["timestamp"],

@@ -405,7 +405,7 @@ def test_settings_are_checked(name, value):
 
 
 def test_dependencies_name_annotators():
-    with pytest.raises(DataError, match="no annotator 'nobody'"):
+    with pytest.raises(DataError, match="unknown annotator 'nobody'"):
         LabelModel(dependencies=((0, "nobody"),)).fit(simulated_crowd()[0])
 
 

@@ -170,9 +170,9 @@ def test_unknown_names_are_answered_with_the_nearest(method, settings, message):
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("classes", "abcdefgh", "'classes' is no list of names, but 'abcdefgh'"),
+        ("classes", "abcdefgh", "'classes' must be a list of names, got 'abcdefgh'"),
         ("classes", ["cat"], "'posteriors' holds no lists of 1 numbers|holds a code outside of 0 to 0"),
-        ("classes", [["cat"], "dog"], "'classes' is no list of names"),
+        ("classes", [["cat"], "dog"], "'classes' must be a list of names"),
         ("class_prior", [0.5, "x"], "'class_prior' does not hold the numbers that belong there"),
         ("class_prior", [1.0], "'class_prior' does not hold the numbers that belong there"),
         ("history", 7, "'history' does not hold the numbers that belong there"),

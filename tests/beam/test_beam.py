@@ -24,7 +24,7 @@ from apache_beam.pipeline import PipelineVisitor  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.beam as on_beam  # noqa: E402
-from crowdzoo.beam import checkpoints, whole  # noqa: E402
+from crowdzoo.beam import checkpoints, coding, whole  # noqa: E402
 from crowdzoo.beam import files as beam_files  # noqa: E402
 from crowdzoo.beam import values as beam_values  # noqa: E402
 from crowdzoo.beam.engine import Shards  # noqa: E402
@@ -355,7 +355,7 @@ def test_threads_are_for_runners_with_one_worker_in_this_process(monkeypatch):
 
 # === What crosses ===
 
-OURS = (beam_values.ValueCoder, coders.VarIntCoder, coders.StrUtf8Coder, coders.BytesCoder)
+OURS = (coding.ValueCoder, coders.VarIntCoder, coders.StrUtf8Coder, coders.BytesCoder)
 AROUND = (coders.TupleCoder, coders.IterableCoder)
 
 
@@ -831,7 +831,7 @@ def test_fit_takes_blocks_from_anywhere_and_gives_the_run(tmp_path, aggregator):
 
 def test_a_block_that_is_cut_short_is_an_error(tmp_path):
     path = tmp_path / "block.bin"
-    size = len(beam_values.encode(beam_values.Item(blocks_of(crowd()[0])[0])))
+    size = len(coding.encode(beam_values.Item(blocks_of(crowd()[0])[0])))
     beam_files.write_value(str(path), beam_values.Item(blocks_of(crowd()[0])[0]))
     reader = beam_files.Reader()
     first = reader.read(str(path), size).block

@@ -19,9 +19,9 @@ pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 from apache_beam import coders
 from apache_beam.internal import pickler
 
-from crowdzoo.beam import values as beam_values
+from crowdzoo.beam import coding
+from crowdzoo.beam.coding import KINDS, ValueCoder, decode, encode
 from crowdzoo.beam.values import (
-    KINDS,
     BlockPosteriors,
     Item,
     Parcel,
@@ -33,9 +33,6 @@ from crowdzoo.beam.values import (
     StoredBlock,
     Sums,
     Tally,
-    ValueCoder,
-    decode,
-    encode,
 )
 
 RNG = np.random.default_rng(5)
@@ -227,7 +224,7 @@ ARRAYS = {
     "back at the end": np.array([0, 2, 1, 3]),
     "counting up in 32 bits": np.arange(5, dtype=np.int32),
     "counting up in a square": np.arange(4).reshape(2, 2),
-    **{f"of {code}": np.array([0, 1, 100]).astype(code) for code in beam_values.DTYPES},
+    **{f"of {code}": np.array([0, 1, 100]).astype(code) for code in coding.DTYPES},
 }
 
 

@@ -153,7 +153,7 @@ PAIR = dense([[0, 1, -1], [1, 1, -1], [-1, -1, 1]])
     [
         (lambda: cohen_kappa(PAIR, 0, 2), DataError, "0 and 2 have no task in common"),
         (lambda: cohen_kappa(PAIR, 0, 3), DataError, "annotator code 3 is not one of 0 to 2"),
-        (lambda: cohen_kappa(PAIR, 0, "bo"), DataError, "no annotator 'bo'"),
+        (lambda: cohen_kappa(PAIR, 0, "bo"), DataError, "unknown annotator 'bo'"),
         (lambda: cohen_kappa(PAIR, 1, 1), ConfigError, "1 twice"),
         (
             lambda: cohen_kappa(PAIR, 0, 1, "square"),

@@ -15,7 +15,7 @@ from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -26,7 +26,7 @@ LEAST_VARIANCE = 1e-6  # of the prior: keeps precisions finite where all votes a
 
 
 @dataclass(frozen=True)
-class BWA:
+class BWA(Checked):
     """Bayesian weighted average of the votes, class by class.
 
     Li, Rubinstein and Cohn, "Truth inference at scale: a Bayesian model for adjudicating highly redundant crowd
@@ -81,9 +81,6 @@ class BWA:
         "tol": TOL,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

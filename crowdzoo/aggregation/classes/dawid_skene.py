@@ -20,7 +20,7 @@ from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Rule, check_settings
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Checked, Rule
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ PART = 2**14  # annotations: vote shares of so many stay in the cache, and in me
 
 
 @dataclass(frozen=True)
-class DawidSkene:
+class DawidSkene(Checked):
     """Annotators with confusion matrices (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says l with probability pi[r, k, l].
@@ -139,9 +139,6 @@ class DawidSkene:
         "num_starts": COUNT,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

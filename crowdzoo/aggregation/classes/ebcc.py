@@ -24,7 +24,7 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Checked, Number, Rule
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ U = np.uint64  # signed indices cost a wrap-around check each
 
 
 @dataclass(frozen=True)
-class EBCC:
+class EBCC(Checked):
     """Enhanced Bayesian classifier combination, by variational Bayes.
 
     (Li, Rubinstein and Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing", ICML 2019.) Where
@@ -96,9 +96,6 @@ class EBCC:
         "num_starts": COUNT,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

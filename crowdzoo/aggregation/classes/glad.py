@@ -22,7 +22,7 @@ from crowdzoo.aggregation.engine.right_wrong import share_out
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Choice, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -348,7 +348,7 @@ def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class GLAD:
+class GLAD(Checked):
     """Annotators of different ability and tasks of different difficulty, fitted by EM.
 
     Whitehill, Ruvolo, Wu, Bergsma and Movellan, "Whose vote should count more", NIPS 2009. The truth of task i is any
@@ -396,9 +396,6 @@ class GLAD:
         "class_prior": Choice(CLASS_PRIORS),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     @property
     def priors(self) -> Priors:

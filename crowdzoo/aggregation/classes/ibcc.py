@@ -21,7 +21,7 @@ from crowdzoo.aggregation.engine.dirichlet import expected_logs
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -110,7 +110,7 @@ def bound(counts: Counts, beliefs: Beliefs, num_idle: int = 0) -> float:
 
 
 @dataclass(frozen=True)
-class IBCC:
+class IBCC(Checked):
     """Independent Bayesian classifier combination, by variational Bayes.
 
     The model of Dawid and Skene, with class probabilities rho ~ Dirichlet(`class_prior`) and rows of the annotators'
@@ -153,9 +153,6 @@ class IBCC:
         "class_prior": Number(LEAST_PRIOR, 1e9),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def priors(self, num_classes: int) -> Priors:
         """The settings that `update` takes."""

@@ -24,7 +24,7 @@ def initial_posteriors(initial: ArrayLike | Aggregation | None, annotations: Ann
         annotations: N tasks, K classes.
 
     Raises:
-        DataError: another shape, rows that are no probabilities, or an `Aggregation` of other tasks or classes.
+        DataError: another shape, rows that are not probabilities, or an `Aggregation` of other tasks or classes.
     """
     if initial is None:
         return None
@@ -40,7 +40,7 @@ def checked_initial(initial: ArrayLike, *shapes: tuple[int, ...]) -> NDArray[np.
     """`initial` as float64 of one of `shapes`, with rows (last axis) that are probabilities.
 
     Raises:
-        DataError: another shape, or rows that are no probabilities.
+        DataError: another shape, or rows that are not probabilities.
     """
     start = np.asarray(initial, np.float64)
     if start.shape not in shapes:

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.labels import choose_labels, uniform_draws
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Flag, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Choice, Flag, Rule
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MESSAGES = ("mean", "sum")
 
 
 @dataclass(frozen=True)
-class KOS:
+class KOS(Checked):
     """Message passing between tasks and annotators, two classes only.
 
     Karger, Oh and Shah, "Iterative learning for reliable crowdsourcing systems", NIPS 2011.
@@ -102,9 +102,6 @@ class KOS:
         "seed": SEED,
     }
 
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
-
     @property
     def draws_by_code(self) -> bool:
         """Whether the result depends on numbers drawn for the codes (see `crowdzoo.testing.check_aggregator`)."""
@@ -121,7 +118,7 @@ class KOS:
         Returns:
             Posteriors, labels and `reliability`. Where no message says anything (annotators of one task each) the
             votes decide. Tasks without annotations, and ties, have probability one half. `converged`: whether the
-            messages stood still; more rounds than the data bear do harm, so there is no warning. `history` is empty.
+            messages stood still; more rounds than the data bear do harm, so it does not warn. `history` is empty.
 
         Raises:
             DataError: annotations are not of kind classification or have more than two classes, or `gold` does not fit.

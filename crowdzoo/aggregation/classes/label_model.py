@@ -22,8 +22,8 @@ from crowdzoo.aggregation.engine.pairs import LabelPairs, Pairs, with_signs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Rule, check_settings
-from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Choice, Rule
+from crowdzoo.errors import ConfigError, DataError, short_repr, unknown
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -38,7 +38,7 @@ UNKNOWN_SKILL = 0.5  # where there is no triplet at all
 
 
 @dataclass(frozen=True)
-class LabelModel:
+class LabelModel(Checked):
     """Label model for weak supervision, in the way of Snorkel and its successors: annotators are labelling functions.
 
     A labelling function says a class or abstains (it has no annotation of that task). Given the truth, functions are
@@ -111,7 +111,7 @@ class LabelModel:
     }
 
     def __post_init__(self) -> None:
-        check_settings(self, self.rules)
+        super().__post_init__()
         self._check_class_balance()
         self._check_dependencies()
 
@@ -132,7 +132,7 @@ class LabelModel:
         object.__setattr__(self, "class_balance", tuple(shares.tolist()))
 
     def _check_dependencies(self) -> None:
-        """Refuses what is no pairs of different names."""
+        """Refuses anything but pairs of different names."""
         pairs: Any = self.dependencies
         if isinstance(pairs, (list, tuple)) and all(
             isinstance(pair, (list, tuple)) and len(pair) == 2 and pair[0] != pair[1] for pair in pairs
@@ -220,7 +220,7 @@ class LabelModel:
         code = {name: code for code, name in enumerate(annotations.annotators.tolist())} if self.dependencies else {}
         for name in (name for pair in self.dependencies for name in pair):
             if name not in code:
-                raise DataError(f"dependencies: there is no annotator {name!r}.")
+                raise DataError(f"dependencies: {unknown('annotator', name, code)}")
         pairs = [sorted((code[one], code[other])) for one, other in self.dependencies]
         return np.asarray(pairs, np.int64).reshape(-1, 2)
 

@@ -23,7 +23,7 @@ from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, 
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block, best_of
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Checked, Choice, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -193,7 +193,7 @@ def random_start(num_annotators: int, num_classes: int, place: int, seed: int) -
 
 
 @dataclass(frozen=True)
-class MACE:
+class MACE(Checked):
     """Annotators who either know the truth or spam; "Multi-Annotator Competence Estimation".
 
     Hovy, Berg-Kirkpatrick, Vaswani and Hovy, "Learning whom to trust with MACE", NAACL 2013. The truth of task i is
@@ -251,9 +251,6 @@ class MACE:
         "num_starts": COUNT,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     @property
     def draws_by_code(self) -> bool:

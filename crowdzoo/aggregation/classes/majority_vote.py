@@ -16,7 +16,7 @@ from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import SEED, Choice, Rule, check_settings
+from crowdzoo.constraints import SEED, Checked, Choice, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -76,7 +76,7 @@ def posteriors(block: Block, params: Params, voting: str, ties: str, seed: int) 
 
 
 @dataclass(frozen=True)
-class MajorityVote:
+class MajorityVote(Checked):
     """The class that most annotators said; the baseline that every other method has to beat.
 
     A tie is a choice, and it moves accuracies by up to five points (13 % of LabelMe's tasks are tied), so its rule is
@@ -102,9 +102,6 @@ class MajorityVote:
         "ties": Choice(TIES),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
         """Counts the votes.

@@ -19,7 +19,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Choice, Number, Rule
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ NEWTON_TOL = 1e-3  # largest move of a table's cell at which a row counts as sol
 
 
 @dataclass(frozen=True)
-class MMCE:
+class MMCE(Checked):
     """Regularised minimax conditional entropy (Zhou, Liu, Platt, Meek and Shah, arXiv:1503.07240, 2015).
 
     Annotator r has a table B_r and task i a table A_i, both K x K; where the truth is k the annotator says l with
@@ -99,7 +99,7 @@ class MMCE:
     }
 
     def __post_init__(self) -> None:
-        check_settings(self, self.rules)
+        super().__post_init__()
         gammas = tuple(GAMMA.checked("MMCE", "gamma", gamma) for gamma in self._gammas())
         if not 1 <= len(gammas) <= MOST_GAMMAS:
             raise ConfigError(f"MMCE: gamma is a number, or 1 to {MOST_GAMMAS} of them, got {len(gammas)}.")

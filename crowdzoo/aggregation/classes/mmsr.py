@@ -17,7 +17,7 @@ from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.pairs import Pairs, with_signs
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -28,7 +28,7 @@ UNKNOWN_SKILL = 0.5  # where no two annotators share a task
 
 
 @dataclass(frozen=True)
-class MMSR:
+class MMSR(Checked):
     """Matrix mean-subsequence-reduced (Ma and Olshevsky, NeurIPS 2020; arXiv 2010.12181): skills from pairs.
 
     One-coin model: annotator r is right with probability p[r], and otherwise says each other class equally often. With
@@ -79,9 +79,6 @@ class MMSR:
         "tol": TOL,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
         """Finds skills by pairs of annotators, and then the answers.

@@ -21,7 +21,7 @@ from crowdzoo.aggregation.engine.right_wrong import Answers, Cells, answers_of, 
 from crowdzoo.aggregation.engine.run import Run, advance, answers_by_block
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Choice, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -135,7 +135,7 @@ def objective(counts: Answers, params: Cells, priors: Priors) -> float:
 
 
 @dataclass(frozen=True)
-class OneCoinDawidSkene:
+class OneCoinDawidSkene(Checked):
     """Annotators who are right with one probability whatever the class, fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says k with probability s[r], and each
@@ -179,9 +179,6 @@ class OneCoinDawidSkene:
         "class_count": PRIOR,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     @property
     def priors(self) -> Priors:

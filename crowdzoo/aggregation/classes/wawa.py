@@ -13,7 +13,7 @@ from crowdzoo.aggregation.classes.initial import initial_posteriors
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, Choice, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, Checked, Choice, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -69,7 +69,7 @@ def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int
 
 
 @dataclass(frozen=True)
-class Wawa:
+class Wawa(Checked):
     """Worker agreement with aggregate: a vote, and a second vote weighted by agreement with the first.
 
     With more rounds, iterative weighted majority voting (IWMV; Li and Yu, "Error rate bounds and iterative weighted
@@ -102,9 +102,6 @@ class Wawa:
         "weights": Choice(WEIGHTS),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

@@ -21,7 +21,7 @@ from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Rule, check_settings
+from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, Checked, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -122,7 +122,7 @@ def bound(counts: Counts, params: ClusterParams, prior: float = 0.01, diagonal: 
 
 
 @dataclass(frozen=True)
-class WorkerClustering:
+class WorkerClustering(Checked):
     """Annotators in C clusters, one confusion matrix a cluster (Imamura, Sato and Sugiyama, ICML 2018).
 
     The truth of task i is class k with probability rho[k]; annotator r belongs to cluster c with probability tau[c];
@@ -171,9 +171,6 @@ class WorkerClustering:
         "diagonal": PRIOR,
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

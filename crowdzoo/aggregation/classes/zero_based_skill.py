@@ -15,7 +15,7 @@ from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -24,7 +24,7 @@ __all__ = ["ZeroBasedSkill"]
 
 
 @dataclass(frozen=True)
-class ZeroBasedSkill:
+class ZeroBasedSkill(Checked):
     """Weighted majority vote whose weights learn (the algorithm of that name in crowd-kit).
 
     All skills start at 1 / K. Each iteration votes with the skills as weights and moves every skill towards the share
@@ -65,9 +65,6 @@ class ZeroBasedSkill:
         "step_factor": Number(0, 1, above=True),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(
         self,

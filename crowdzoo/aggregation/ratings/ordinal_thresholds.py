@@ -13,7 +13,7 @@ from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import END, MAX_ITER, TOL, Number, Rule, check_settings
+from crowdzoo.constraints import END, MAX_ITER, TOL, Checked, Number, Rule
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Model(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OrdinalThresholds:
+class OrdinalThresholds(Checked):
     """Labels with an order, such as stars: saying 4 for 5 is a smaller slip than saying 1.
 
     | what | its distribution |
@@ -91,9 +91,6 @@ class OrdinalThresholds:
         "max_iter": MAX_ITER,
         "tol": TOL,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> Aggregation | RatingAggregation:
         """Runs the EM.
@@ -244,7 +241,7 @@ class OrdinalThresholds:
             objective(model.bias + size * step[:, 0], model.log_sharpness + size * step[:, 1]) < before, 0, size
         )
         bias, sharpness = model.bias + size * step[:, 0], model.log_sharpness + size * step[:, 1]
-        # who labelled nothing is as the crowd is
+        # annotators without labels are like the crowd
         sharpness = np.where(rating, sharpness, sharpness[rating].mean())
         return model._replace(bias=np.where(rating, bias, 0.0), log_sharpness=sharpness)
 

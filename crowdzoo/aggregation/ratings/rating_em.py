@@ -13,7 +13,7 @@ from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.constraints import END, MAX_ITER, TOL, Flag, Number, Rule, check_settings
+from crowdzoo.constraints import END, MAX_ITER, TOL, Checked, Flag, Number, Rule
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class RatingEM:
+class RatingEM(Checked):
     """Annotators with a bias and a precision each, found together with the true ratings.
 
     | what | its distribution |
@@ -121,9 +121,6 @@ class RatingEM:
         "tol": TOL,
     }
 
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
-
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Runs the EM.
 
@@ -144,7 +141,7 @@ class RatingEM:
         centre = float(annotations.labels.mean())
         unit = float(annotations.labels.std())
         if not np.isfinite(unit):
-            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is no number.")
+            raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
         if np.ptp(annotations.labels) == 0:
             return self._unanimous(annotations)
         columns = _Columns(
@@ -252,7 +249,7 @@ class RatingEM:
         return columns.by_annotator(of_task) + columns.per_annotator * state.bias_variance
 
     def _bound(self, state: _State, columns: _Columns) -> float:
-        """The bound on the log-probability of the ratings, in nats; whoever has no rating adds nothing to it."""
+        """The bound on the log-probability of the ratings, in nats; who has no ratings adds nothing."""
         rated, rating = columns.per_task > 0, columns.per_annotator > 0
         squares, number = self._squares(state, columns), columns.per_annotator
         bound = (number * (state.log_precision - np.log(2 * np.pi)) - state.precision * squares).sum() / 2
@@ -286,6 +283,6 @@ def _gamma_shape(gap: float) -> float:
 
 @cache
 def _gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`log a - digamma(a)`, ascending, and `log a`: so close to one another that a line between them will do."""
+    """`log a - digamma(a)`, ascending, and `log a`: close enough for linear interpolation."""
     logs = np.linspace(np.log(SHAPES[1]), np.log(SHAPES[0]), 8192)
     return logs - digamma(np.exp(logs)), logs

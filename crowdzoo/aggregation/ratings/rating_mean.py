@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, agreement
-from crowdzoo.constraints import END, Number, Rule, check_settings
+from crowdzoo.constraints import END, Checked, Number, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -19,7 +19,7 @@ __all__ = ["RatingMean", "by_rank", "pooled_deviation"]
 
 
 @dataclass(frozen=True)
-class RatingMean:
+class RatingMean(Checked):
     """The mean of a task's ratings; the baseline that every other method has to beat.
 
     Args:
@@ -41,9 +41,6 @@ class RatingMean:
         "low": END,
         "high": END,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Takes the means.

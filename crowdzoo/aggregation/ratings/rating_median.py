@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.ratings.rating_mean import by_rank, finished
-from crowdzoo.constraints import END, Rule, check_settings
+from crowdzoo.constraints import END, Checked, Rule
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -19,7 +19,7 @@ __all__ = ["RatingMedian"]
 
 
 @dataclass(frozen=True)
-class RatingMedian:
+class RatingMedian(Checked):
     """The median of a task's ratings; of an even number the mean of the two in the middle.
 
     Args:
@@ -34,9 +34,6 @@ class RatingMedian:
         "low": END,
         "high": END,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, annotations: Annotations) -> RatingAggregation:
         """Takes the medians.

@@ -12,7 +12,7 @@ from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
 from crowdzoo.aggregation.sentences.hmm_crowd import LEAST_PRIOR
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Choice, Number, Rule
 from crowdzoo.sequences.tags import OUTSIDE, SCHEMES, TagSet
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ RARE = 1e-3  # of a cell's pseudo-count, for what the scheme forbids an annotato
 
 
 @dataclass(frozen=True)
-class BayesianSequenceCombination:
+class BayesianSequenceCombination(Checked):
     """BSC-seq of Simpson and Gurevych ("A Bayesian approach for sequence tagging with crowds", EMNLP 2019).
 
     The model of `HMMCrowd`, but for the annotators: r says l of a token with tag k with probability
@@ -74,9 +74,6 @@ class BayesianSequenceCombination:
         "scheme": Choice(tuple(SCHEMES)),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together; see `HMMCrowd.fit`.

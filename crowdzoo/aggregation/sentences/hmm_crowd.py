@@ -10,7 +10,7 @@ import numpy as np
 from crowdzoo.aggregation.sentences.chain_model import ChainPriors, fit_chain
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Choice, Number, Rule, check_settings
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Choice, Number, Rule
 from crowdzoo.sequences.tags import SCHEMES
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 
 
 @dataclass(frozen=True)
-class HMMCrowd:
+class HMMCrowd(Checked):
     """A hidden Markov model of the true tags, of which annotators tell token by token.
 
     HMM-crowd of Nguyen, Wallace, Li, Nenkova and Lease ("Aggregating and predicting sequence labels from crowd
@@ -79,9 +79,6 @@ class HMMCrowd:
         "scheme": Choice(tuple(SCHEMES)),
         "seed": SEED,
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together.

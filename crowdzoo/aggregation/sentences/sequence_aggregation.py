@@ -161,7 +161,7 @@ class SequenceAggregation(Result):
         return write_tags(sequences, self.tags(), path)
 
     def to_parquet(self, folder: str | os.PathLike[str], sequences: CrowdSequences | None = None) -> Path:
-        """Writes a folder that appears whole or not at all; see `Result.to_parquet`.
+        """Writes a folder in one step; see `Result.to_parquet`.
 
         Args:
             folder: is made, with its parents. An earlier result there is replaced.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Choice, Number, Rule, check_settings
+from crowdzoo.constraints import Checked, Choice, Number, Rule
 from crowdzoo.sequences.tags import SCHEMES, SpanTable
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["SpanMajorityVote"]
 
 
 @dataclass(frozen=True)
-class SpanMajorityVote:
+class SpanMajorityVote(Checked):
     """Votes on whole spans: same type, same first and last token.
 
     A span stands if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
@@ -45,9 +45,6 @@ class SpanMajorityVote:
         "share": Number(0, 1, below=True),
         "scheme": Choice(tuple(SCHEMES)),
     }
-
-    def __post_init__(self) -> None:
-        check_settings(self, self.rules)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Counts the votes.

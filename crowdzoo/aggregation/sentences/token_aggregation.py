@@ -16,7 +16,7 @@ from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.named import aggregator_named
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Choice, Rule, check_settings
+from crowdzoo.constraints import Checked, Choice, Rule
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.sequences.tags import SCHEMES, TagSet
 
@@ -31,7 +31,7 @@ TIE = 1e-9  # lifts the class that the method drew among equals
 
 
 @dataclass(frozen=True)
-class TokenAggregation:
+class TokenAggregation(Checked):
     """A method for classes, applied to tokens as if they had nothing to do with each other.
 
     Args:
@@ -54,7 +54,7 @@ class TokenAggregation:
     rules: ClassVar[dict[str, Rule]] = {"decoding": Choice(DECODING), "scheme": Choice(tuple(SCHEMES))}
 
     def __post_init__(self) -> None:
-        check_settings(self, self.rules)
+        super().__post_init__()
         if not isinstance(self.settings, dict) or not all(isinstance(name, str) for name in self.settings):
             raise ConfigError(
                 "TokenAggregation: settings must be a dictionary of the method's settings, "
