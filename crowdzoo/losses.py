@@ -11,16 +11,17 @@ from keras import ops
 
 from crowdzoo.backend import over_all_replicas
 
-__all__ = ["MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError"]
+__all__ = ["MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError", "MaskedMean"]
 
 
-class _MaskedMean(keras.losses.Loss):
+class MaskedMean(keras.losses.Loss):
     """Mean over the observed labels; 0 with gradient 0 where a batch has none."""
 
     def __init__(self, name: str | None = None, dtype: Any = None):
         super().__init__(name=name, reduction="sum_over_batch_size", dtype=dtype)
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """The mean; see the class."""
         # Keras' own reduction divides by the number of cells, hence this one. A mask on y_pred is not read.
         with keras.name_scope(self.name):
             y_pred = ops.convert_to_tensor(y_pred)
@@ -44,10 +45,10 @@ class _MaskedMean(keras.losses.Loss):
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class MaskedCrowdCrossentropy(_MaskedMean):
+class MaskedCrowdCrossentropy(MaskedMean):
     """Softmax cross-entropy of the annotators' labels, averaged over the observed ones.
 
-    Serves classification and sequences, and the dense and the sparse form: labels are a whole number for every
+    Serves classification and sequences, and the dense and the sparse form: labels are an integer for every
     distribution that the crowd layer gives. With S the observed (task, annotator) pairs,
     `loss = -1/|S| sum_(i,r in S) log softmax(a_ir)[y_ir]`.
 
@@ -70,7 +71,7 @@ class MaskedCrowdCrossentropy(_MaskedMean):
     """
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """See `_MaskedMean.costs`."""
+        """See `MaskedMean.costs`."""
         if not _same_shape(y_true.shape, y_pred.shape[:-1]):
             raise ValueError(
                 "MaskedCrowdCrossentropy: labels must have the logits' shape without the last axis (classes), "
@@ -87,7 +88,7 @@ class MaskedCrowdCrossentropy(_MaskedMean):
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class MaskedCrossentropy(_MaskedMean):
+class MaskedCrossentropy(MaskedMean):
     """Cross-entropy between given distributions of tags and the base's, averaged over the tokens that have one.
 
     Args:
@@ -104,7 +105,7 @@ class MaskedCrossentropy(_MaskedMean):
     """
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """See `_MaskedMean.costs`."""
+        """See `MaskedMean.costs`."""
         if not _same_shape(y_true.shape, y_pred.shape):
             raise ValueError(
                 "MaskedCrossentropy: distributions and probabilities must have the same shape, "
@@ -116,7 +117,7 @@ class MaskedCrossentropy(_MaskedMean):
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class MaskedCrowdMeanSquaredError(_MaskedMean):
+class MaskedCrowdMeanSquaredError(MaskedMean):
     """Squared error of the annotators' numbers, averaged over the observed ones.
 
     Args:
@@ -137,7 +138,7 @@ class MaskedCrowdMeanSquaredError(_MaskedMean):
     """
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """See `_MaskedMean.costs`."""
+        """See `MaskedMean.costs`."""
         if not _same_shape(y_true.shape, y_pred.shape):
             raise ValueError(
                 "MaskedCrowdMeanSquaredError: labels and answers must have the same shape, "

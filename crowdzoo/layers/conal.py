@@ -10,7 +10,7 @@ from keras import ops
 
 from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS
+from crowdzoo.layers.ranges import SCALE, STRENGTH, UNITS, feature_table
 
 __all__ = ["CoNAL"]
 
@@ -109,21 +109,9 @@ class CoNAL(CrowdLayer):
         self.scale = scale
         self.normalize_instances = normalize_instances
         self.instance_hidden = instance_hidden
-        self.annotator_features = self._checked(annotator_features)
-
-    def _checked(self, rows: Any) -> list[list[float]] | None:
-        """Annotator features as the config holds them."""
-        if rows is None:
-            return None
-        table = np.asarray(rows, dtype="float64")
-        if table.ndim != 2 or len(table) != self.num_annotators or table.shape[1] < 1:
-            raise ValueError(
-                f"CoNAL: annotator_features must have {self.num_annotators} rows of numbers, one row an annotator, "
-                f"got shape {table.shape}"
-            )
-        if not np.isfinite(table).all():
-            raise ValueError(f"CoNAL: annotator_features must be finite, got {table[~np.isfinite(table)][0]}")
-        return table.tolist()
+        self.annotator_features: list[list[float]] | None = None
+        if annotator_features is not None:
+            self.annotator_features = feature_table("CoNAL", annotator_features, (self.num_annotators, None))
 
     # === Weights ===
 

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 import keras
 from keras import ops
 
-from crowdzoo.constraints import checked
-from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.ranges import STRENGTH
 
@@ -63,7 +62,7 @@ class GeoCrowdNet(ConfusionMatrices):
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    @checked(strength=STRENGTH)
+    @checked(regularization=Choice(("F", "W"), optional=True), strength=STRENGTH)
     def __init__(
         self,
         num_annotators: int,
@@ -73,9 +72,6 @@ class GeoCrowdNet(ConfusionMatrices):
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, **kwargs)
-        if regularization is not None and not (isinstance(regularization, str) and regularization in ("F", "W")):
-            received = short_repr(regularization)
-            raise ConfigError(f"GeoCrowdNet: regularization is 'F', 'W' or None. Received: regularization={received}.")
         self.regularization = regularization
         self.strength = strength
 

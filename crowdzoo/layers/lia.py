@@ -11,7 +11,7 @@ from keras import ops
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
-from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS
+from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
 
 __all__ = ["LIA"]
 
@@ -124,7 +124,7 @@ class LIA(CrowdLayer):
         self.marginal_epochs = marginal_epochs
         self.ridge = ridge
         if annotator_features is not None:
-            annotator_features = _matrix(annotator_features, (self.num_annotators, None))
+            annotator_features = feature_table("LIA", annotator_features, (self.num_annotators, None))
         self.annotator_features = annotator_features
         self._tensor: tuple[int, int, int] = (0, 0, 0)  # K, K, L
         # the networks: one table or network of embeddings, and one network each for the two tensors
@@ -292,7 +292,8 @@ class LIA(CrowdLayer):
         self._check_built()
         if self.annotator_features is None:
             raise ValueError("LIA: made without annotator_features, so it knows only annotators who labelled")
-        rows = np.array(_matrix(annotator_features, (None, len(self.annotator_features[0]))), self._computing_dtype())
+        table = feature_table("LIA", annotator_features, (None, len(self.annotator_features[0])))
+        rows = np.array(table, self._computing_dtype())
         return self._typical_confusions(lambda start, stop: _through(self._embedding, rows[start:stop]), len(rows))
 
     def _typical_confusions(self, embeddings: Callable[[int, int], Any], number: int) -> np.ndarray:
@@ -339,7 +340,7 @@ def _activation(activation: Any) -> Any:
         keras.activations.get(activation)
     except (ValueError, TypeError) as error:
         raise ConfigError(
-            f"LIA: activation is one that Keras knows, such as 'selu'. Received: activation={short_repr(activation)}."
+            f"LIA: activation must be one that Keras knows, such as 'selu', got {short_repr(activation)}"
         ) from error
     return activation
 
@@ -348,18 +349,3 @@ def _through(layers: list[keras.layers.Dense], x: Any) -> Any:
     for layer in layers:
         x = layer(x)
     return x
-
-
-def _matrix(numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
-    """Annotators' features, checked, as lists, which a configuration can hold."""
-    try:
-        array = np.asarray(numbers, dtype="float64")
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"LIA: annotator_features is a table of finite numbers. {error}") from error
-    fits = (
-        array.ndim == 2 and array.shape[1] > 0 and all(w in (None, n) for w, n in zip(shape, array.shape, strict=True))
-    )
-    if not fits or not np.isfinite(array).all():
-        written = f"[{shape[0] or 'annotators'}, {shape[1] or 'features'}]"
-        raise ValueError(f"LIA: annotator_features must be finite numbers {written}, got shape {array.shape}")
-    return array.tolist()

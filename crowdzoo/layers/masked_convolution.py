@@ -5,6 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from crowdzoo.constraints import checked
+from crowdzoo.layers.ranges import UNITS
+
 __all__ = ["MaskedConvolution"]
 
 
@@ -32,14 +35,12 @@ class MaskedConvolution(keras.layers.Layer):
         ValueError: sizes below 1, or an even width.
     """
 
+    @checked(filters=UNITS, width=UNITS, pool=UNITS)
     def __init__(self, filters: int, width: int, pool: int = 1, **kwargs: Any):
         super().__init__(**kwargs)
-        for name, value in (("filters", filters), ("width", width), ("pool", pool)):
-            if isinstance(value, bool) or int(value) != value or value < 1:
-                raise ValueError(f"MaskedConvolution: {name} must be a whole number >= 1, got {value!r}")
         if width % 2 == 0:
             raise ValueError(f"MaskedConvolution: width must be odd, got {width!r}")
-        self.filters, self.width, self.pool = int(filters), int(width), int(pool)
+        self.filters, self.width, self.pool = filters, width, pool
         self.convolution = keras.layers.Conv1D(self.filters, self.width, padding="same", activation="relu")
 
     def build(self, inputs_shape: tuple[int | None, ...], places_shape: tuple[int | None, ...] | None = None) -> None:

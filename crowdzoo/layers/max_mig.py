@@ -10,13 +10,13 @@ from crowdzoo.constraints import checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.ranges import DIAGONAL, PSEUDO_COUNT
-from crowdzoo.losses import MaskedCrowdCrossentropy, _MaskedMean
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedMean
 
 __all__ = ["MaxMIG", "MutualInformationGain"]
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class MutualInformationGain(_MaskedMean):
+class MutualInformationGain(MaskedMean):
     """What `MaxMIG` minimises: minus a lower bound of the mutual information of instances and labels.
 
     With `h(x)` the base's probabilities, `g(y)` those of the annotators' labels together and `prior` the classes',
@@ -46,7 +46,7 @@ class MutualInformationGain(_MaskedMean):
     """
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """See `_MaskedMean.costs`; a cost is a task's."""
+        """See `MaskedMean.costs`; a cost is a task's."""
         if len(y_pred.shape) == 3:
             return MaskedCrowdCrossentropy().costs(y_true, y_pred)
         log_h, log_ratio = ops.split(y_pred, 2, axis=-1)

@@ -1,5 +1,9 @@
 """What the settings of the layers and of their training may be."""
 
+from typing import Any
+
+import numpy as np
+
 from crowdzoo.constraints import Choice, Number
 from crowdzoo.errors import ConfigError, short_repr
 
@@ -23,6 +27,7 @@ __all__ = [
     "STRENGTH",
     "UNIT",
     "UNITS",
+    "feature_table",
 ]
 
 CODES = 2**31 - 1  # codes are int32
@@ -57,3 +62,27 @@ class _Hidden:
 
 
 HIDDEN = _Hidden()
+
+
+def feature_table(where: str, numbers: Any, shape: tuple[int | None, int | None]) -> list[list[float]]:
+    """Annotators' features, checked, as lists, which a configuration can hold.
+
+    Args:
+        where: class that has them, for messages.
+        numbers: a row for each annotator.
+        shape: annotators and features; None is any number.
+
+    Raises:
+        ConfigError: another shape, or a number that is not finite.
+    """
+    try:
+        array = np.asarray(numbers, dtype="float64")
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: annotator_features must be a table of finite numbers. {error}") from error
+    fits = array.ndim == 2 and array.shape[1] > 0
+    fits = fits and all(wanted in (None, size) for wanted, size in zip(shape, array.shape, strict=True))
+    if not fits or not np.isfinite(array).all():
+        written = f"[{shape[0] or 'annotators'}, {shape[1] or 'features'}]"
+        raise ConfigError(f"{where}: annotator_features must be finite numbers {written}, got shape {array.shape}")
+    rows: list[list[float]] = array.tolist()
+    return rows

@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from crowdzoo.constraints import checked
+from crowdzoo.layers.ranges import UNIT
 from crowdzoo.losses import MaskedCrowdMeanSquaredError
 
 __all__ = ["RatingSquaredError"]
@@ -33,10 +35,9 @@ class RatingSquaredError(MaskedCrowdMeanSquaredError):
         ValueError: unit is not above 0 and finite.
     """
 
+    @checked(unit=UNIT)
     def __init__(self, unit: float = 1.0, name: str | None = None, dtype: Any = None):
         super().__init__(name=name, dtype=dtype)
-        if not 0 < unit < float("inf"):
-            raise ValueError(f"RatingSquaredError: unit must be above 0 and finite, got {unit!r}")
         self.unit = float(unit)
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:

@@ -6,7 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.layers.ranges import CODES
 
 __all__ = ["TfIdf"]
 
@@ -30,18 +32,17 @@ class TfIdf(keras.layers.Layer):
         `[B, V]`, rows of length one; zeros for a text without known words.
 
     Raises:
-        ValueError: num_words is no whole number >= 3.
+        ValueError: num_words is not an integer of at least 3.
 
     Source:
         G. Salton, C. Buckley: Term-weighting approaches in automatic text retrieval. IP&M 1988; smoothed as in
         scikit-learn.
     """
 
+    @checked(num_words=Number(3, CODES, whole=True))
     def __init__(self, num_words: int, **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
-        if isinstance(num_words, bool) or int(num_words) != num_words or num_words < 3:
-            raise ValueError(f"TfIdf: num_words must be a whole number >= 3, got {num_words!r}")
-        self.num_words = int(num_words)
+        self.num_words = num_words
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Makes the weights `[V]`."""
@@ -61,7 +62,7 @@ class TfIdf(keras.layers.Layer):
         """
         ids = np.asarray(ids)
         if ids.ndim != 2 or len(ids) == 0 or ids.dtype.kind not in "iu":
-            raise DataError(f"word ids are whole numbers of shape [texts, words], got {ids.dtype} {ids.shape}")
+            raise DataError(f"word ids must be integers of shape [texts, words], got {ids.dtype} {ids.shape}")
         if ids.size and not 0 <= ids.min() <= ids.max() < self.num_words:
             raise DataError(f"word ids must be 0 to {self.num_words - 1}, got {ids.min()} to {ids.max()}")
         rows = np.repeat(np.arange(len(ids)), ids.shape[1])

@@ -7,13 +7,13 @@ from keras import ops
 
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.layers.crowd_layer import SMALLEST
-from crowdzoo.losses import _MaskedMean
+from crowdzoo.losses import MaskedMean
 
 __all__ = ["MaskedNegativeLogLikelihood", "UnionNet"]
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class MaskedNegativeLogLikelihood(_MaskedMean):
+class MaskedNegativeLogLikelihood(MaskedMean):
     """Minus the log-probabilities of the labels as they are given, averaged over the observed ones.
 
     Unlike `crowdzoo.losses.MaskedCrowdCrossentropy` it does not make them sum to one over the labels: those of
@@ -33,7 +33,7 @@ class MaskedNegativeLogLikelihood(_MaskedMean):
     """
 
     def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """See `_MaskedMean.costs`."""
+        """See `MaskedMean.costs`."""
         if len(y_true.shape) != len(y_pred.shape) - 1:
             raise ValueError(
                 "MaskedNegativeLogLikelihood: labels must have the log-probabilities' shape without the last axis "

@@ -13,7 +13,7 @@ class CrowdAccuracy(keras.metrics.Mean):
     """Share of the labels that are the most probable ones; what is not labelled does not count.
 
     `CrowdModel.compile(metrics=["accuracy"])` makes it. Of annotators' labels it says how many of them the crowd layer
-    foresees; of gold, how often the model's estimate is right.
+    predicts; of gold, how often the model's estimate is right.
 
     Args:
         name: the metric's name.

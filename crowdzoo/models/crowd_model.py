@@ -156,7 +156,7 @@ class CrowdModel(keras.Model):
                 `MaskedCrowdMeanSquaredError`); without a crowd layer cross-entropy to the given distributions, or
                 squared error for one output.
             **kwargs: as for `keras.Model.compile`. Of Keras' own metrics a model with a crowd layer takes "accuracy"
-                alone: the share of annotators' labels that the crowd layer foresees, and on gold (`evaluate`,
+                alone: the share of annotators' labels that the crowd layer predicts, and on gold (`evaluate`,
                 `validation_data`) the share of tasks that the model's estimate gets right.
 
         Raises:

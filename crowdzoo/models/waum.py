@@ -92,7 +92,7 @@ def waum(
         model(keras.tree.map_structure(lambda array: np.asarray(array)[:1], x))
     if crowd.num_classes != annotations.num_classes:
         raise DataError(
-            f"The base tells {crowd.num_classes} classes apart, the annotations have {annotations.num_classes}."
+            f"the base has {crowd.num_classes} outputs, the annotations have {annotations.num_classes} classes"
         )
     model.compile(optimizer)
     start = TrainingStart(model)

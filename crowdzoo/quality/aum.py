@@ -57,12 +57,10 @@ def label_margins(
     """
     scores, labels = np.asarray(scores), np.asarray(labels)
     if scores.ndim != 2 or scores.shape[1] < 2:
-        raise DataError(f"Margins need scores of shape [N, K] with K at least 2. Received: {list(scores.shape)}.")
+        raise DataError(f"Margins need scores of shape [N, K] with K at least 2, got {list(scores.shape)}")
     rows = np.arange(len(scores)) if tasks is None else np.asarray(tasks)
     if labels.ndim != 1 or labels.shape != rows.shape:
-        raise DataError(
-            f"Margins need one label for every row. Received: labels {list(labels.shape)} for {list(rows.shape)}."
-        )
+        raise DataError(f"Margins need one label for every row, got labels {list(labels.shape)} for {list(rows.shape)}")
     own = scores[rows, labels].astype(np.float64)
     second, first = np.partition(scores, -2, axis=1)[:, -2:].T
     if margin == "top-2":
@@ -87,9 +85,7 @@ def area_under_margin(scores: ArrayLike, labels: ArrayLike, margin: str = "pleis
     """
     scores = np.asarray(scores)
     if scores.ndim != 3 or len(scores) == 0:
-        raise DataError(
-            f"area_under_margin: scores have shape [epochs, tasks, classes]. Received: {list(scores.shape)}."
-        )
+        raise DataError(f"area_under_margin: scores must have shape [epochs, tasks, classes], got {list(scores.shape)}")
     total = np.zeros(scores.shape[1])
     for epoch in scores:
         total += label_margins(epoch, labels, margin=margin)

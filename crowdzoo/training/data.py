@@ -27,9 +27,7 @@ def split_row(rows: int, fraction: float) -> int:
     """
     place = math.floor(rows * (1 - fraction)) if 0 < fraction < 1 else 0
     if not 0 < place < rows:
-        raise DataError(
-            f"validation_split must be above 0 and below 1 and leave rows to both parts. Received: {fraction!r}"
-        )
+        raise DataError(f"validation_split must be above 0 and below 1 and leave rows to both parts, got {fraction!r}")
     return place
 
 

@@ -102,7 +102,7 @@ def num_rows(x: Any) -> int:
     counts = {len(part) if np.ndim(part) else 0 for part in parts}
     if len(counts) != 1 or 0 in counts:
         shapes = ", ".join(str(np.shape(part)) for part in parts[:SHOWN])
-        raise DataError(f"x must hold arrays with one row a task, as many rows in each. Received shapes: {shapes}.")
+        raise DataError(f"x must hold arrays with one row a task, as many rows in each, got shapes {shapes}")
     return counts.pop()
 
 

@@ -457,7 +457,10 @@ def test_a_million_annotators_are_asked_because_only_those_who_labelled_are_read
         ({"mixing": "both"}, "CoNAL: unknown mixing 'both': choose one of logits, probabilities"),
         ({"scale": float("inf")}, "CoNAL: scale must be a number from -10000 to 10000"),
         ({"instance_hidden": 0}, "CoNAL: instance_hidden must be .*, got 0"),
-        ({"annotator_features": [[1.0]]}, r"annotator_features must have 5 rows .* got shape \(1, 1\)"),
+        (
+            {"annotator_features": [[1.0]]},
+            r"annotator_features must be .* \[5, features\], got shape \(1, 1\)",
+        ),
         ({"annotator_features": [[1.0]] * 4 + [[float("nan")]]}, "annotator_features must be finite"),
     ],
 )

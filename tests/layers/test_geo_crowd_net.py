@@ -279,6 +279,6 @@ def test_an_impossible_strength_is_named(strength):
 
 def test_an_unknown_regularization_is_named():
     with pytest.raises(
-        ValueError, match=r"GeoCrowdNet: regularization is 'F', 'W' or None. Received: regularization='f'"
+        ValueError, match=r"GeoCrowdNet: unknown regularization 'f': choose one of F, W\. Did you mean 'F'\?"
     ):
         GeoCrowdNet(R, "f")

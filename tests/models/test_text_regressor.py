@@ -104,9 +104,9 @@ def test_impossible_arguments_are_refused(arguments, message):
 def test_ids_that_there_are_not_and_impossible_layers_are_refused():
     with pytest.raises(DataError, match="word ids must be 0 to 4, got 0 to 9"):
         TfIdf(5).adapt(IDS)
-    with pytest.raises(DataError, match="whole numbers of shape"):
+    with pytest.raises(DataError, match="integers of shape"):
         TfIdf(5).adapt(IDS / 2)
     with pytest.raises(ValueError, match="width must be odd, got 2"):
         MaskedConvolution(2, 2)
-    with pytest.raises(ValueError, match="pool must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="pool must be an integer from 1 to 65,536, got 0"):
         MaskedConvolution(2, 3, pool=0)

@@ -295,7 +295,7 @@ def test_tasks_that_annotators_are_wrong_about_rank_lowest_which_vote_entropy_do
         (lambda: waum(a_base, points(), crowd(), denominator="votes"), ConfigError, "denominator"),
         (lambda: waum(a_base, points(), crowd(), margin="yang"), ConfigError, "margin"),
         (lambda: waum(a_base, points(), crowd(), epochs=0), ConfigError, "epochs"),
-        (lambda: waum(lambda: FeatureClassifier(2, 5), points(), crowd()), DataError, "5 classes apart"),
+        (lambda: waum(lambda: FeatureClassifier(2, 5), points(), crowd()), DataError, "the base has 5 outputs"),
         (lambda: waum(a_base, points()[:3], crowd()), DataError, "x has 3 rows, the annotations are of 6 tasks"),
     ],
 )

@@ -84,8 +84,8 @@ def test_the_annotations_get_a_task_for_each_row_and_the_instances_stay():
         (X[:9], STRINGS, NAMES[:9], "3 of the 9 labelled tasks have no row in x, such as 'img10', 'img11', 'img9'; "),
         (X, STRINGS, range(12), r"9 of the 9 labelled tasks have no row .* ids of the rows are such as 0, 1, 2"),
         ({"instances": X, "tasks": NAMES}, STRINGS, NAMES, "leave out either these or the argument tasks="),
-        ([X, X[1:]], NUMBERS, None, r"as many rows in each\. Received shapes: \(12, 1\), \(11, 1\)"),
-        (3.0, NUMBERS, None, r"Received shapes: \(\)"),
+        ([X, X[1:]], NUMBERS, None, r"as many rows in each, got shapes \(12, 1\), \(11, 1\)"),
+        (3.0, NUMBERS, None, r"got shapes \(\)"),
     ],
 )
 def test_what_does_not_say_which_row_is_which_task_is_refused_with_the_line_to_write(x, annotations, tasks, message):
