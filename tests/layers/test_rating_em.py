@@ -254,7 +254,7 @@ def test_the_loss_counts_in_units_of_the_ratings():
     np.testing.assert_allclose(ops.convert_to_numpy(RatingSquaredError(2.0)(y, p)), ops.convert_to_numpy(plain) / 4)
     revived = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(RatingSquaredError(2.0)))
     assert revived.unit == 2.0
-    with pytest.raises(ValueError, match="unit must be above 0"):
+    with pytest.raises(ValueError, match="unit must be a number above 0"):
         RatingSquaredError(0.0)
 
 
