@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from crowdzoo.errors import DataError
 from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
-from crowdzoo.tables.scale import check_scale
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -41,4 +40,4 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
     require_kind(annotations.label_kind, method, REGRESSION)
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one rating: there are no annotations.")
-    check_scale(annotations, low, high)
+    annotations.check_scale(low, high)

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.files.arrow import one_array, read_parquet
 from crowdzoo.files.regular import check_regular
+from crowdzoo.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.tables.numbers import parse_numbers
 from crowdzoo.tables.sources import plain_array
-from crowdzoo.tables.text_files import LONGEST_VALUE, CsvSource, column_names
+from crowdzoo.tables.suffixes import column_names
 from crowdzoo.tables.vocabulary import text_as_integers
 
 __all__ = ["NAMED", "Table", "check_ending", "check_has", "read_table", "shown_names", "task_names"]

@@ -10,7 +10,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.regular import check_regular, open_regular
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import NAMED, Table, check_ending, check_has, read_table, task_names
-from crowdzoo.tables.text_files import column_names
+from crowdzoo.tables.suffixes import column_names
 
 __all__ = ["TEXTS", "holds_texts", "read_text_columns", "read_texts"]
 

@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdzoo.errors import BadRow, ConfigError, DataError, short_repr
-from crowdzoo.label_kinds import LABEL_KINDS, LabelKind
-from crowdzoo.tables.collecting import Rules, collect
+from crowdzoo.constraints import Number
+from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
+from crowdzoo.label_kinds import LABEL_KINDS, LabelKind, label_kind
+from crowdzoo.tables.collecting import collect
+from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.frames import array_source, frame_source
-from crowdzoo.tables.parquet import read_metadata, write_parquet
-from crowdzoo.tables.scale import check_ends
-from crowdzoo.tables.sources import KINDS, ParquetSource, Source, did_you_mean
-from crowdzoo.tables.text_files import CsvSource, JsonlSource
-from crowdzoo.tables.vocabulary import names_array
+from crowdzoo.tables.jsonl import JsonlSource
+from crowdzoo.tables.options import VOCABULARIES, ReadingOptions, Rules
+from crowdzoo.tables.parquet import ParquetSource, write_parquet
+from crowdzoo.tables.scale import check_ends, outside_scale, scale_reason
+from crowdzoo.tables.sources import Source
+from crowdzoo.tables.suffixes import source_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
-__all__ = ["KINDS", "Annotations"]
+__all__ = ["Annotations"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,20 +68,18 @@ class Annotations:
     num_rejected: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={self.kind!r}")
-        label_type = np.float64 if self.kind == "regression" else np.int64
+        facts = label_kind(self.kind)
         for name, dtype in _ROW_TYPES.items():
-            self._freeze(name, label_type if name == "labels" else dtype)
+            self._freeze(name, facts.dtype if name == "labels" else dtype)
         for name in ("tasks", "annotators", "classes"):
             self._freeze(name, None)
-        if (self.positions is None) != (self.kind != "sequence"):
+        if (self.positions is not None) != facts.has_positions:
             raise ValueError("positions belong to kind='sequence', and only there")
-        if (self.classes is None) != (self.kind == "regression"):
+        if (self.classes is not None) != facts.has_classes:
             raise ValueError("classes belong to every kind but regression")
         lengths = {name: len(array) for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"all columns must have the same length. Received: {lengths}")
+            raise ValueError(f"all columns must have the same length, got {lengths}")
 
     def _freeze(self, name: str, dtype: Any) -> None:
         array = getattr(self, name)
@@ -85,7 +87,7 @@ class Annotations:
             return
         view = np.asarray(array, dtype=dtype).view()
         if view.ndim != 1:
-            raise ValueError(f"{name} must have one axis. Received shape: {view.shape}")
+            raise ValueError(f"{name} must have one axis, got shape {view.shape}")
         view.flags.writeable = False
         object.__setattr__(self, name, view)
 
@@ -117,7 +119,7 @@ class Annotations:
     @property
     def redundancy(self) -> np.ndarray:
         """Annotations per task, int64 [N]; for sequences annotators per task."""
-        if self.kind == "sequence":
+        if self.label_kind.has_positions:
             tasks, _ = self._pairs
             return np.bincount(tasks, minlength=self.num_tasks)
         return np.diff(self._by_task[1])
@@ -151,10 +153,7 @@ class Annotations:
         position: Any = None,
         confidence: Any = None,
         timestamp: Any = None,
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        on_duplicate: str = "error",
+        **options: Unpack[ReadingOptions],
     ) -> Annotations:
         """Makes annotations from columns of equal length A.
 
@@ -166,11 +165,7 @@ class Annotations:
             position: [A], integers from 0; required for sequences.
             confidence: [A] numbers or None.
             timestamp: [A] numbers (seconds) or None.
-            tasks: names in code order, or None for the sorted names that occur.
-            annotators: the same for annotators.
-            classes: the same for classes.
-            on_duplicate: what a second label of one annotator for one task does: "error", or keep
-                the "first" or "last".
+            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
             Annotations with the rows in the given order.
@@ -178,7 +173,6 @@ class Annotations:
         Raises:
             DataError: for bad rows, with the row (from 0), the column and the value.
         """
-        given = _given(kind, tasks, annotators, classes)
         columns = {
             "task": task,
             "annotator": annotator,
@@ -187,8 +181,7 @@ class Annotations:
             "confidence": confidence,
             "timestamp": timestamp,
         }
-        source = array_source(columns, kind, given)
-        return cls._collected(source, _rules(kind, given, on_duplicate))
+        return cls._read(array_source(columns, kind, _given(options)), options)
 
     @classmethod
     def from_dense(
@@ -218,65 +211,52 @@ class Annotations:
         Raises:
             DataError: for a code outside the classes or a number that is not finite.
         """
-        given = _given(kind, tasks, annotators, classes)
+        facts = label_kind(kind)
+        names = Rules.of(facts, {}, tasks=tasks, annotators=annotators, classes=classes).names
         matrix = np.asarray(matrix)
-        axes = 3 if kind == "sequence" else 2
+        axes = facts.axes + 1
         if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
             raise DataError(
                 f"a dense matrix of kind '{kind}' has {axes} axes and holds "
-                f"{'numbers' if kind == 'regression' else 'class codes'}. "
-                f"Received: shape {matrix.shape}, type {matrix.dtype}"
+                f"{'class codes' if facts.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}"
             )
-        if kind == "sequence":
+        if facts.has_positions:
             matrix = np.moveaxis(matrix, 2, 1)
         if missing is None:
-            missing = np.nan if kind == "regression" else -1
+            missing = facts.missing
         present = ~np.isnan(matrix) if np.isnan(missing) else matrix != missing
         where = np.nonzero(present)
         values = matrix[where]
         whole = np.isfinite(values)
         class_names = None
-        if kind == "regression":
+        if not facts.has_classes:
             labels, good = values.astype(np.float64), whole
             reason = "is not a finite number."
         else:
             whole &= np.floor(values) == values
             labels = np.where(whole, values, -1).astype(np.int64)
-            class_names = _names(given["label"], int(labels.max(initial=-1)) + 1)
+            class_names = _names(names["label"], int(labels.max(initial=-1)) + 1)
             good = (labels >= 0) & (labels < len(class_names))
             reason = f"is not a class code, 0 to {len(class_names) - 1}, and not the missing value {missing:g}."
         if not good.all():
             bad = np.flatnonzero(~good)
             rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:10]]
             raise DataError("The matrix holds bad labels.", rows, len(bad))
-        if kind == "sequence":
+        if facts.has_positions:
             _check_dense_sequences(present)
         return cls(
             kind,
             where[0],
             where[1],
             labels,
-            _names(given["task"], matrix.shape[0]),
-            _names(given["annotator"], matrix.shape[1]),
+            _names(names["task"], matrix.shape[0]),
+            _names(names["annotator"], matrix.shape[1]),
             class_names,
-            positions=where[2] if kind == "sequence" else None,
+            positions=where[2] if facts.has_positions else None,
         )
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        kind: str = "classification",
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        rejects: str | os.PathLike[str] | None = None,
-    ) -> Annotations:
+    def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[ReadingOptions]) -> Annotations:
         """Makes annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
 
         Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp.
@@ -284,14 +264,7 @@ class Annotations:
         Args:
             frame: one row an annotation (for sequences: one row a token).
             kind: "classification", "regression" or "sequence".
-            tasks: names in code order, or None for the sorted names that occur.
-            annotators: the same for annotators.
-            classes: the same for classes.
-            low: as in `from_csv`.
-            high: as in `from_csv`.
-            on_duplicate: as in `from_csv`.
-            on_bad_rows: as in `from_csv`.
-            rejects: as in `from_csv`.
+            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
             Annotations with the rows in their order.
@@ -299,21 +272,21 @@ class Annotations:
         Raises:
             DataError: as in `from_csv`; rows count from 0.
         """
-        given = _given(kind, tasks, annotators, classes)
-        source = frame_source(frame, kind, given)
-        return cls._collected(source, _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high)))
+        return cls._read(frame_source(frame, kind, _given(options)), options)
 
     # === From files ===
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Any) -> Annotations:
+    def read(
+        cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[ReadingOptions]
+    ) -> Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
 
         Args:
             path: path of the file.
-            kind: as in the other methods; None is what a Parquet file of `to_parquet` says, and otherwise
-                "classification".
-            **options: as in `from_csv`.
+            kind: "classification", "regression" or "sequence"; None is what a Parquet file of `to_parquet` says, and
+                otherwise "classification".
+            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
             Annotations with the rows in the file's order.
@@ -321,33 +294,11 @@ class Annotations:
         Raises:
             DataError: for another suffix, and as in `from_csv`.
         """
-        name = Path(path).name
-        suffix = Path(name.removesuffix(".gz")).suffix
-        if suffix == ".parquet" and not name.endswith(".gz"):
-            return cls.from_parquet(path, kind=kind, **options)
-        reader = {".csv": cls.from_csv, ".tsv": cls.from_tsv, ".jsonl": cls.from_jsonl}.get(suffix)
-        if reader is None:
-            hint = did_you_mean(suffix, [".csv", ".tsv", ".jsonl", ".parquet"])
-            raise DataError(
-                f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
-                f"not in '{suffix}'.{hint}"
-            )
-        return reader(path, kind=kind or "classification", **options)
+        return cls._read(source_of(path, kind), options)
 
     @classmethod
     def from_csv(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        kind: str = "classification",
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        rejects: str | os.PathLike[str] | None = None,
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
     ) -> Annotations:
         """Reads comma-separated values with a header; gzip where the name ends in .gz.
 
@@ -362,18 +313,7 @@ class Annotations:
         Args:
             path: path of the file.
             kind: "classification", "regression" or "sequence".
-            tasks: names in code order, or None for the sorted names that occur. Given names are matched by
-                their text, and rows with another name are bad.
-            annotators: the same for annotators.
-            classes: the same for classes.
-            low: lowest rating that annotators may give, in the labels' unit; one below is a bad row. None is any.
-            high: the highest one.
-            on_duplicate: what a second label of one annotator for one task (for sequences: and position) does:
-                "error" makes it a bad row, "first" and "last" say which label stays.
-            on_bad_rows: "error" stops, "reject" leaves bad rows out. Rows left out, for this or for
-                `on_duplicate`, are counted in `num_rejected` and, unless they go to `rejects`, in a warning.
-            rejects: a CSV file for rows left out: file, row, column, value, reason, original. One row each;
-                only the header where none was.
+            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
             Annotations with the rows in the file's order.
@@ -383,97 +323,41 @@ class Annotations:
                 bad row (ten shown, the rest counted): wrong number of values, not UTF-8, empty id, label outside
                 the classes or the scale, no number or not a finite one, repeated (task, annotator), annotators of one
                 task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
-            ConfigError: low or high is no finite number, low is not below high, or labels are no ratings.
+            ConfigError: an option out of its range, or one that does not belong to the kind.
         """
-        given = _given(kind, tasks, annotators, classes)
-        return cls._collected(
-            CsvSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
-        )
+        return cls._read(CsvSource(path, kind), options)
 
     @classmethod
     def from_tsv(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        kind: str = "classification",
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        rejects: str | os.PathLike[str] | None = None,
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
     ) -> Annotations:
         """Reads tab-separated values with a header; otherwise as `from_csv`."""
-        given = _given(kind, tasks, annotators, classes)
-        return cls._collected(
-            CsvSource(path, kind, "\t"), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
-        )
+        return cls._read(CsvSource(path, kind, "\t"), options)
 
     @classmethod
     def from_jsonl(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        kind: str = "classification",
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        rejects: str | os.PathLike[str] | None = None,
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
     ) -> Annotations:
         """Reads one JSON object a line, with the keys that `from_csv` has as columns; otherwise as `from_csv`.
 
         Ids and classes are strings or integers and compared as text, so 7 and "7" are one.
         """
-        given = _given(kind, tasks, annotators, classes)
-        return cls._collected(
-            JsonlSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
-        )
+        return cls._read(JsonlSource(path, kind), options)
 
     @classmethod
     def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        kind: str | None = None,
-        tasks: Any = None,
-        annotators: Any = None,
-        classes: Any = None,
-        low: float | None = None,
-        high: float | None = None,
-        on_duplicate: str = "error",
-        on_bad_rows: str = "error",
-        rejects: str | os.PathLike[str] | None = None,
+        cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[ReadingOptions]
     ) -> Annotations:
         """Reads a Parquet file with the columns of `from_csv`, otherwise as `from_csv`; rows count from 0.
 
         Ids keep their type, string or integer. A file of `to_parquet` comes back exactly as it was: kind,
         vocabularies and codes; names passed here take the place of the file's own.
         """
-        source = ParquetSource(path, kind or "classification")
-        own_kind, own_names = read_metadata(source)
-        if kind == "regression":
-            own_names.pop("label", None)
-        if kind is not None and own_kind is not None and kind != own_kind:
-            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}'. Received: kind='{kind}'")
-        kind = kind or own_kind or "classification"
-        given = _given(kind, tasks, annotators, classes)
-        given.update({column: names for column, names in own_names.items() if given.get(column) is None})
-        return cls._collected(
-            ParquetSource(path, kind), _rules(kind, given, on_duplicate, on_bad_rows, rejects, (low, high))
-        )
+        return cls._read(ParquetSource(path, kind), options)
 
     @classmethod
-    def _collected(cls, source: Source, rules: Rules) -> Annotations:
-        result = collect(source, rules)
-        for column, names in getattr(source, "objects", {}).items():
-            result[_VOCABULARIES[column]] = names[result[_VOCABULARIES[column]]]
-        return cls(**result)
+    def _read(cls, source: Source, options: ReadingOptions) -> Annotations:
+        return cls(**collect(source, Rules.of(source.label_kind, source.names, **options)))
 
     # === To other forms ===
 
@@ -484,15 +368,14 @@ class Annotations:
             int64 [N, R] of class codes with -1 where missing; float64 [N, R] with NaN for regression;
             int64 [N, T, R] for sequences, T the longest.
         """
-        if self.kind == "regression":
-            dense = np.full((self.num_tasks, self.num_annotators), np.nan)
-        elif self.positions is None:
-            dense = np.full((self.num_tasks, self.num_annotators), -1, dtype=np.int64)
-        else:
-            dense = np.full((self.num_tasks, self._longest, self.num_annotators), -1, dtype=np.int64)
-            dense[self.task_ids, self.positions, self.annotator_ids] = self.labels
-            return dense
-        dense[self.task_ids, self.annotator_ids] = self.labels
+        tokens: tuple[int, ...] = ()
+        token: tuple[np.ndarray, ...] = ()
+        if self.positions is not None:
+            tokens, token = (int(self.positions.max(initial=-1)) + 1,), (self.positions,)
+        shape = (self.num_tasks, *tokens, self.num_annotators)
+        cells = (self.task_ids, *token, self.annotator_ids)
+        dense = np.full(shape, self.label_kind.missing, dtype=self.label_kind.dtype)
+        dense[cells] = self.labels
         return dense
 
     def to_frame(self) -> pd.DataFrame:
@@ -527,7 +410,16 @@ class Annotations:
         Raises:
             DataError: for names that are neither strings nor integers.
         """
-        return write_parquet(self, path)
+        names = self.classes
+        columns = {
+            "task": (self.task_ids, self.tasks),
+            "annotator": (self.annotator_ids, self.annotators),
+            "label": self.labels if names is None else (self.labels, names),
+            "position": self.positions,
+            "confidence": self.confidence,
+            "timestamp": self.timestamp,
+        }
+        return write_parquet(path, self.kind, {name: values for name, values in columns.items() if values is not None})
 
     def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Each task's annotations side by side, for batches.
@@ -566,7 +458,7 @@ class Annotations:
             ids[pair_row, rank] = pair % max(self.num_annotators, 1)
             shape = (len(codes), int(positions.max(initial=-1)) + 1, ids.shape[1])
             cell = (row, positions, rank[column])
-        padded = np.full(shape, np.nan if self.kind == "regression" else -1, dtype=self.labels.dtype)
+        padded = np.full(shape, self.label_kind.missing, dtype=self.labels.dtype)
         padded[cell] = labels
         return ids, padded
 
@@ -580,8 +472,7 @@ class Annotations:
             (task_ids, annotator_ids, labels), arrays of one length, sorted by task; for sequences
             (task_ids, annotator_ids, labels, positions), sorted by task, annotator, position.
         """
-        if max_annotations < 1:
-            raise ValueError(f"max_annotations must be at least 1. Received: max_annotations={max_annotations}")
+        Number(1, whole=True).checked("blocks", "max_annotations", max_annotations)
         order, starts = self._by_task
         columns = [self.task_ids, self.annotator_ids, self.labels]
         if self.positions is not None:
@@ -595,6 +486,36 @@ class Annotations:
             rows: Any = slice(begin, end) if order is None else order[begin:end]
             yield tuple(column[rows] for column in columns)
             begin = end
+
+    # === Checks ===
+
+    def check_scale(self, low: float | None = None, high: float | None = None) -> None:
+        """Refuses ratings outside of their scale; readers of files do so themselves and name the row.
+
+        Args:
+            low: lowest rating that there is, in the labels' unit; None asks for nothing.
+            high: highest rating; None asks for nothing.
+
+        Raises:
+            ConfigError: low or high is not a finite number, or low is not below high.
+            DataError: annotations of another kind, or ratings outside; it names row (from 0, as the annotations stand
+                in the table), task, annotator and value of the first ten, and what to do.
+        """
+        check_ends(low, high)
+        if self.label_kind.has_classes:
+            raise DataError(f"a scale belongs to annotations of kind 'regression', got kind {self.kind!r}")
+        bad = np.flatnonzero(outside_scale(self.labels, low, high))
+        if not len(bad):
+            return
+        rows = []
+        for row in bad[:SHOWN].tolist():
+            task, annotator = (
+                names[ids[row : row + 1]].tolist()[0]
+                for names, ids in ((self.tasks, self.task_ids), (self.annotators, self.annotator_ids))
+            )
+            reason = f"(task {task!r}, annotator {annotator!r}) {scale_reason(low, high)}"
+            rows.append(BadRow("annotations", row, "label", self.labels[row].item(), reason))
+        raise DataError("Some ratings are outside of their scale.", rows, len(bad))
 
     # === Selection ===
 
@@ -620,7 +541,7 @@ class Annotations:
         given = np.asarray(tasks)
         if given.dtype == bool:
             if given.shape != (self.num_tasks,):
-                raise DataError(f"a mask of tasks has shape [{self.num_tasks}]. Received shape: {given.shape}")
+                raise DataError(f"a mask of tasks has shape [{self.num_tasks}], got {given.shape}")
             return np.flatnonzero(given)
         if given.size == 0:
             return np.empty(0, dtype=np.int64)
@@ -652,10 +573,9 @@ class Annotations:
         Returns:
             Annotations with the same vocabularies; rows stay in their order.
         """
-        if redundancy < 0:
-            raise ValueError(f"redundancy must not be negative. Received: redundancy={redundancy}")
+        Number(0, whole=True).checked("restrict", "redundancy", redundancy)
         generator = np.random.default_rng(seed)
-        if self.kind == "sequence":
+        if self.label_kind.has_positions:
             tasks, pair_of_row = self._pairs
         else:
             tasks, pair_of_row = self.task_ids, np.arange(len(self))
@@ -679,7 +599,7 @@ class Annotations:
         """
         shares = np.asarray(list(fractions), dtype=np.float64)
         if shares.size == 0 or (shares < 0).any() or not np.isclose(shares.sum(), 1):
-            raise ValueError(f"fractions must be positive and add up to 1. Received: fractions={shares.tolist()}")
+            raise ValueError(f"fractions must be positive and add up to 1, got {shares.tolist()}")
         ends = np.rint(np.cumsum(shares)[:-1] * self.num_tasks).astype(np.int64)
         shuffled = np.random.default_rng(seed).permutation(self.num_tasks)
         return tuple(self.select_tasks(np.sort(part)) for part in np.split(shuffled, ends))
@@ -704,10 +624,6 @@ class Annotations:
         keys, pair_of_row = np.unique(self.task_ids * self.num_annotators + self.annotator_ids, return_inverse=True)
         return keys // max(self.num_annotators, 1), pair_of_row
 
-    @property
-    def _longest(self) -> int:
-        return 0 if self.positions is None else int(self.positions.max(initial=-1)) + 1
-
 
 _ROW_TYPES = {
     "task_ids": np.int64,
@@ -717,9 +633,6 @@ _ROW_TYPES = {
     "confidence": np.float64,
     "timestamp": np.float64,
 }
-
-
-_VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}
 
 
 def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
@@ -746,40 +659,6 @@ def _check_dense_sequences(present: np.ndarray) -> None:
         raise DataError("The matrix holds ragged sequences.", rows, len(bad))
 
 
-def _given(kind: str, tasks: Any, annotators: Any, classes: Any) -> dict[str, np.ndarray | None]:
-    """Vocabularies that the user gave, by column."""
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}. Received: kind={kind!r}")
-    if kind == "regression" and classes is not None:
-        raise ValueError("classes belong to every kind but regression")
-    names = {"task": tasks, "annotator": annotators, "label": classes}
-    return {
-        column: None if values is None else names_array(values, _VOCABULARIES[column])
-        for column, values in names.items()
-    }
-
-
-def _rules(
-    kind: str,
-    given: dict[str, np.ndarray | None],
-    on_duplicate: str,
-    on_bad_rows: str | None = None,
-    rejects: str | os.PathLike[str] | None = None,
-    scale: tuple[float | None, float | None] = (None, None),
-) -> Rules:
-    check_ends(*scale)
-    if kind != "regression" and scale != (None, None):
-        raise ConfigError(f"low and high belong to kind 'regression'. Received: kind {kind!r}.")
-    # on_bad_rows is None where the caller has no such argument to recommend
-    way_out = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
-    return Rules(
-        kind,
-        tasks=given["task"],
-        annotators=given["annotator"],
-        classes=given["label"],
-        on_duplicate=on_duplicate,
-        on_bad_rows=on_bad_rows or "error",
-        rejects=None if rejects is None else Path(rejects),
-        scale=scale,
-        way_out=way_out if on_bad_rows else "",
-    )
+def _given(options: ReadingOptions) -> set[str]:
+    """Columns whose names are given."""
+    return {column for column, names in VOCABULARIES.items() if options.get(names) is not None}

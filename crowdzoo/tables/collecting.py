@@ -5,55 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.errors import SHOWN, BadRow, DataError
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.tables.numbers import Problem, numbers_of
+from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import Rejects
 from crowdzoo.tables.scale import outside_scale, scale_reason
-from crowdzoo.tables.sources import Batch, Source, did_you_mean
+from crowdzoo.tables.sources import Batch, Source
 from crowdzoo.tables.vocabulary import Vocabulary, text_as_integers
 
-__all__ = ["Rules", "collect"]
+__all__ = ["collect"]
 
+_ATTRIBUTES = {"task": "task_ids", "annotator": "annotator_ids", "label": "labels", "position": "positions"}
 
-@dataclass(frozen=True)
-class Rules:
-    """What the caller wants of a table.
-
-    Attributes:
-        kind: "classification", "regression" or "sequence".
-        tasks: names in code order, or None; the same for `annotators` and `classes`.
-        annotators: see `tasks`.
-        classes: see `tasks`; None for regression.
-        on_duplicate: "error", "first" or "last".
-        on_bad_rows: "error" or "reject".
-        rejects: CSV file for rejected rows, or None.
-        scale: lowest and highest rating, each or None; of regression.
-        way_out: the sentence that an error ends with.
-    """
-
-    kind: str
-    tasks: np.ndarray | None = None
-    annotators: np.ndarray | None = None
-    classes: np.ndarray | None = None
-    on_duplicate: str = "error"
-    on_bad_rows: str = "error"
-    rejects: Path | None = None
-    scale: tuple[float | None, float | None] = (None, None)
-    way_out: str = ""
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("on_duplicate", ("error", "first", "last")), ("on_bad_rows", ("error", "reject"))):
-            if getattr(self, name) not in allowed:
-                expected = " or ".join(f"'{word}'" for word in allowed)
-                raise ValueError(f"{name} must be {expected}. Received: {name}={getattr(self, name)!r}")
+_WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
 
 
 def collect(source: Source, rules: Rules) -> dict[str, Any]:
@@ -70,9 +41,8 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
         DataError: for bad rows, unless they are to be rejected; or where no row is left.
         ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
     """
-    path = getattr(source, "path", None)
     if rules.rejects is not None:
-        check_output_file(rules.rejects, "rejects", inputs=[] if path is None else [path])
+        check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
     with Rejects(rules.rejects) as rejects:
         return _Collector(source, rules, rejects).run()
 
@@ -91,9 +61,8 @@ class _Collector:
         self.source = source
         self.rules = rules
         self.rejects = rejects
-        self.vocabularies = {"task": Vocabulary(rules.tasks), "annotator": Vocabulary(rules.annotators)}
-        if rules.kind != "regression":
-            self.vocabularies["label"] = Vocabulary(rules.classes)
+        named = [column for column in VOCABULARIES if column != "label" or source.label_kind.has_classes]
+        self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}
         self.lines: list[int | np.ndarray] = []
         self.counts: list[int] = []
@@ -114,12 +83,13 @@ class _Collector:
                 for name, values in numbers.items()
                 if name not in ("confidence", "timestamp") or not np.isnan(values).all()
             }
-        if not sum(self.counts) and not self.num_bad and (self.rules.tasks is None or self.rules.annotators is None):
+        given = self.rules.names["task"] is not None and self.rules.names["annotator"] is not None
+        if not (sum(self.counts) or self.num_bad or given):
             raise DataError(f"{self.source.name} has no rows.")
         late: list[_Late] = []
         keep = self._check_given(codes, late)
         keep = self._check_repeats(codes, numbers, keep, late)
-        if self.rules.kind == "sequence":
+        if self.source.label_kind.has_positions:
             keep = self._check_lengths(codes, numbers, keep, late)
         self._stop_if_bad(late)
         self._write_late(late)
@@ -134,16 +104,15 @@ class _Collector:
             example = self.shown[0] if self.shown else self.repeat
             text = f"{self.num_left_out:,} row{'s were' if self.num_left_out > 1 else ' was'} left out, e.g. {example}"
             warnings.warn(text, UserWarning, stacklevel=5)
-        result: dict[str, Any] = {"kind": self.rules.kind, "num_rejected": self.num_left_out, "classes": None}
-        for name, ids, names in (
-            ("task", "task_ids", "tasks"),
-            ("annotator", "annotator_ids", "annotators"),
-            ("label", "labels", "classes"),
-        ):
-            if name in codes:
-                result[ids], result[names] = self.vocabularies[name].finish(codes.pop(name), self.source.text)
-        for name, values in numbers.items():
-            result[{"label": "labels", "position": "positions"}.get(name, name)] = values
+        result: dict[str, Any] = {"kind": self.source.label_kind.name, "num_rejected": self.num_left_out}
+        for column in list(codes):
+            values, names = self.vocabularies[column].finish(codes.pop(column), self.source.text)
+            result[_ATTRIBUTES[column]] = values
+            if column in self.source.objects:
+                names = self.source.objects[column][names]
+            result[VOCABULARIES[column]] = names
+        for column, values in numbers.items():
+            result[_ATTRIBUTES.get(column, column)] = values
         return result
 
     # === Row by row, while reading ===
@@ -227,7 +196,7 @@ class _Collector:
         return self.source.display(column, self.vocabularies[column].name(code))
 
     def _column(self, column: str) -> str:
-        return getattr(self.source, "found", {}).get(column, column)
+        return self.source.found.get(column, column)
 
     def _integers(self, column: str, values: pa.Array) -> np.ndarray | None:
         """The short way for ids that are integers, all of them so far and without a bad one; None on the long way."""
@@ -262,14 +231,16 @@ class _Collector:
             empty |= blank[codes]
         if empty.any():
             problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
-        if column == "label" and self.rules.classes is not None:
-            outside = _outside(dictionary, self.rules.classes) & ~blank
+        if column == "label" and (classes := self.rules.names["label"]) is not None:
+            outside = _outside(dictionary, classes) & ~blank
             if outside.any():
-                problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("classes")))
+                problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))
         return dictionary, codes, problems
 
-    def _not_one_of(self, what: str) -> Callable[[Any], str]:
-        names = getattr(self.rules, what).tolist()
+    def _not_one_of(self, column: str) -> Callable[[Any], str]:
+        given = self.rules.names[column]
+        assert given is not None
+        names, what = given.tolist(), VOCABULARIES[column]
         shown = ", ".join(repr(name) for name in names[:10])
         listed = f"[{shown}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{shown}]"
         hints: dict[Any, str] = {}
@@ -286,7 +257,7 @@ class _Collector:
     def _check_given(self, codes: dict[str, np.ndarray], late: list[_Late]) -> np.ndarray | None:
         """Rows whose task or annotator is none of the given ones."""
         keep: np.ndarray | None = None
-        for column, what in (("task", "tasks"), ("annotator", "annotators")):
+        for column in ("task", "annotator"):
             vocabulary = self.vocabularies[column]
             if vocabulary.given is None or len(vocabulary) <= vocabulary.num_given:
                 continue
@@ -296,7 +267,8 @@ class _Collector:
             rows = np.flatnonzero(outside)
             if len(rows):
                 keep = ~outside if keep is None else keep & ~outside
-                late.append(self._late(rows, self._describe_given(rows, column, codes[column], self._not_one_of(what))))
+                describe = self._describe_given(rows, column, codes[column], self._not_one_of(column))
+                late.append(_Late(self._line_numbers(rows), describe, np.arange(len(rows))))
         return keep
 
     def _describe_given(
@@ -412,9 +384,6 @@ class _Collector:
         late.append(_Late(self._line_numbers(wrong), describe, np.sort(firsts)))
         return keep
 
-    def _late(self, rows: np.ndarray, describe: Callable[[int], tuple[str, Any, str]]) -> _Late:
-        return _Late(self._line_numbers(rows), describe, np.arange(len(rows)))
-
     def _line_numbers(self, rows: np.ndarray) -> np.ndarray:
         """Line numbers of rows that passed the first checks."""
         starts = np.cumsum([0, *self.counts])
@@ -436,7 +405,7 @@ class _Collector:
         if self.num_bad and self.rules.on_bad_rows == "error":
             self.shown.sort(key=lambda problem: problem.row or 0)
             rows = f"{self.num_bad:,} bad row{'s' * (self.num_bad != 1)}"
-            raise DataError(f"{self.source.name}: {rows}. {self.rules.way_out}".strip(), self.shown, self.num_bad)
+            raise DataError(f"{self.source.name}: {rows}. {_WAY_OUT}", self.shown, self.num_bad)
 
     def _bad_row(self, problem: _Late, number: int) -> BadRow:
         column, value, reason = problem.describe(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,41 @@ import pyarrow as pa
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.text import is_utf8
-from crowdzoo.tables.sources import TableSource, plain_array
+from crowdzoo.label_kinds import label_kind
+from crowdzoo.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 
 __all__ = ["array_source", "frame_source"]
 
 NAMES = ("task", "annotator", "label")
 
 
-def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any], name: str = "arrays") -> TableSource:
+class TableSource(Source):
+    """Arrow columns of equal length. Rows count from 0."""
+
+    def __init__(
+        self, columns: dict[str, pa.Array], kind: str, name: str, objects: dict[str, np.ndarray] | None = None
+    ):
+        super().__init__(kind)
+        self.columns = columns
+        self.name = name
+        self.objects = objects or {}
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the table."""
+        total = len(next(iter(self.columns.values())))
+        for start in range(0, total, 8 * BATCH_ROWS):
+            part = {name: column.slice(start, 8 * BATCH_ROWS) for name, column in self.columns.items()}
+            yield Batch(part, start, json_originals(part))
+
+
+def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], name: str = "arrays") -> TableSource:
     """A source of columns of equal length.
 
     Args:
         columns: our name -> lists, NumPy, pandas or Arrow arrays [A]; None if the column is missing.
         kind: "classification", "regression" or "sequence".
-        given: column -> names in code order, or None; decides how names that are neither strings nor
-            integers are compared (as text with given names, as they are otherwise).
+        given: columns whose names are given. Names that are neither strings nor integers are compared as text there,
+            and as they are otherwise.
         name: name of the source in error messages.
 
     Raises:
@@ -38,8 +58,8 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any]
             continue
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             arrays[column] = plain_array(values, column, column, name)
-        elif column in NAMES and not (column == "label" and kind == "regression"):
-            ids, names = _ids(values, column, given.get(column) is not None)
+        elif column in NAMES and (column != "label" or label_kind(kind).has_classes):
+            ids, names = _ids(values, column, column in given)
             arrays[column] = _checked_text(ids, column, name)
             if names is not None:
                 objects[column] = names
@@ -48,12 +68,12 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Mapping[str, Any]
     lengths = {column: len(values) for column, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
-    if kind == "sequence" and "position" not in arrays:
+    if label_kind(kind).has_positions and "position" not in arrays:
         raise DataError(f"{name}: a sequence needs 'position', each token's place from 0.")
     return TableSource(arrays, kind, name, objects)
 
 
-def frame_source(frame: Any, kind: str, given: Mapping[str, Any]) -> TableSource:
+def frame_source(frame: Any, kind: str, given: Container[str]) -> TableSource:
     """A source of a frame's columns.
 
     Args:
@@ -73,7 +93,7 @@ def frame_source(frame: Any, kind: str, given: Mapping[str, Any]) -> TableSource
         table = _table(frame)
         header, column = table.column_names, table.column
     found = TableSource({}, kind, "frame").match(header)
-    columns = {ours: column(theirs) for ours, theirs in found.items() if kind == "sequence" or ours != "position"}
+    columns = {ours: column(theirs) for ours, theirs in found.items()}
     return array_source(columns, kind, given, "frame")
 
 

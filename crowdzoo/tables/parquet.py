@@ -4,38 +4,102 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from crowdzoo.errors import DataError, short_repr
-from crowdzoo.files.arrow import open_parquet
+from crowdzoo.errors import BadRow, DataError, short_repr
+from crowdzoo.files.arrow import open_parquet, parquet_batches, parquet_errors
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.tables.sources import KINDS, ParquetSource
+from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.tables.options import VOCABULARIES
+from crowdzoo.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 from crowdzoo.tables.vocabulary import sort_names
 
-if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
-
-__all__ = ["read_metadata", "write_parquet"]
+__all__ = ["ParquetSource", "read_metadata", "write_parquet"]
 
 KEY = b"crowdzoo.annotations"
 ROWS = 1 << 20
 
 
-def write_parquet(annotations: Annotations, path: str | os.PathLike[str]) -> Path:
+class ParquetSource(Source):
+    """A Parquet file. Rows count from 0.
+
+    Args:
+        path: path of the file.
+        kind: of the labels; None: what `write_parquet` wrote down, else "classification".
+
+    Raises:
+        DataError: not a regular file, damaged, or written with another kind.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: str | None = None):
+        self.path = Path(path)
+        self.name = os.fspath(path)
+        own_kind, names = read_metadata(path)
+        if None not in (kind, own_kind) and kind != own_kind:
+            raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
+        super().__init__(kind or own_kind or "classification")
+        self.names = names
+
+    def read_header(self) -> list[str]:
+        """Names of the columns."""
+        with open_parquet(self.name) as file:
+            return list(file.schema_arrow.names)
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the file from its start."""
+        with open_parquet(self.name) as file, parquet_errors(self.name):
+            found = self.match(file.schema_arrow.names)
+            for column, name in found.items():  # a type that is refused is not read
+                plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
+        start = 0
+        for part in parquet_batches(self.name, list(found.values()), BATCH_ROWS):
+            with parquet_errors(self.name, f" after row {start}"):
+                columns = {
+                    column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
+                    for column, name in found.items()
+                }
+            yield self._batch(columns, found, start)
+            start += part.num_rows
+
+    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int) -> Batch:
+        """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
+        bad: dict[int, tuple[BadRow, str]] = {}
+        for column, array in columns.items():
+            try:
+                array.validate(full=True)
+            except pa.ArrowInvalid:
+                for place, value in enumerate(array.cast(pa.large_binary()).to_pylist()):
+                    text = "" if value is None else value.decode("utf-8", "backslashreplace")
+                    if value is not None and text.encode() != value and place not in bad:
+                        reason = "is not UTF-8. Write the file again."
+                        bad[place] = BadRow(self.name, start + place, found[column], text, reason), text
+        if not bad:
+            return Batch(columns, start, json_originals(columns))
+        good = np.ones(len(next(iter(columns.values()))), dtype=bool)
+        good[list(bad)] = False
+        columns = {column: array.filter(pa.array(good)) for column, array in columns.items()}
+        return Batch(columns, start + np.flatnonzero(good), json_originals(columns), list(bad.values()))
+
+
+def write_parquet(
+    path: str | os.PathLike[str], kind: str, columns: Mapping[str, np.ndarray | tuple[np.ndarray, np.ndarray]]
+) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 
     The metadata holds the kind, and each vocabulary that is not simply the sorted names of its column.
 
     Args:
-        annotations: annotations to write.
         path: path of the file; it appears only when it is complete.
+        kind: of the labels.
+        columns: name -> values [A], or codes [A] and the names behind them, in the order of the file.
 
     Returns:
         The path.
@@ -44,65 +108,57 @@ def write_parquet(annotations: Annotations, path: str | os.PathLike[str]) -> Pat
         DataError: for names that are neither strings nor integers.
     """
     path = Path(path)
-    names = {
-        "task": (annotations.task_ids, _arrow_names(annotations.tasks, "tasks")),
-        "annotator": (annotations.annotator_ids, _arrow_names(annotations.annotators, "annotators")),
+    named = {
+        column: (values[0], _arrow_names(values[1], VOCABULARIES[column]))
+        for column, values in columns.items()
+        if isinstance(values, tuple)
     }
-    if annotations.classes is not None:
-        names["label"] = (annotations.labels, _arrow_names(annotations.classes, "classes"))
-    plain = {
-        "label": annotations.labels if annotations.classes is None else None,
-        "position": annotations.positions,
-        "confidence": annotations.confidence,
-        "timestamp": annotations.timestamp,
-    }
-    columns: dict[str, np.ndarray] = {name: values for name, values in plain.items() if values is not None}
-    about = {"version": 1, "kind": annotations.kind, "names": {name: _listed(*pair) for name, pair in names.items()}}
-    order = [name for name in ("task", "annotator", "label", *plain) if name in names or name in columns]
-    order = list(dict.fromkeys(order))
-    fields = [(name, names[name][1].type if name in names else pa.array(columns[name][:0]).type) for name in order]
+    plain = {column: values for column, values in columns.items() if not isinstance(values, tuple)}
+    about = {"version": 1, "kind": kind, "names": {column: _listed(*pair) for column, pair in named.items()}}
+    fields = [
+        (column, named[column][1].type if column in named else pa.from_numpy_dtype(plain[column].dtype))
+        for column in columns
+    ]
     schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
+    total = max(len(codes) for codes, _ in named.values())
     with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
-        for start in range(0, max(len(annotations), 1), ROWS):
+        for start in range(0, max(total, 1), ROWS):
             rows = slice(start, start + ROWS)
             arrays = [
-                names[name][1].take(pa.array(names[name][0][rows])) if name in names else pa.array(columns[name][rows])
-                for name in order
+                named[column][1].take(pa.array(named[column][0][rows]))
+                if column in named
+                else pa.array(plain[column][rows])
+                for column in columns
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
     return path
 
 
-def read_metadata(source: ParquetSource) -> tuple[str | None, dict[str, np.ndarray]]:
+def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray]]:
     """What `write_parquet` wrote beside the rows.
-
-    Args:
-        source: the file.
 
     Returns:
         The kind, or None for a file that something else wrote; and column -> names in code order, for the
         columns whose names are not simply sorted.
     """
-    with open_parquet(source.path) as file:
+    name = os.fspath(path)
+    with open_parquet(path) as file:
         metadata = file.schema_arrow.metadata or {}
     if KEY not in metadata:
         return None, {}
     try:
         about = parse_json(metadata[KEY])
         if isinstance(about, dict) and isinstance(about.get("version"), int) and about["version"] > 1:
-            version = about["version"]
-            raise DataError(f"{source.name}: written by a later crowdzoo (format {version}). Update crowdzoo.")
+            raise DataError(f"{name}: written by a later crowdzoo (format {about['version']}). Update crowdzoo.")
         return _checked_kind(about), _checked_names(about)
     except DataError:
         raise
     except (JsonError, ValueError, OverflowError) as error:
-        raise DataError(
-            f"{source.name}: the footer is damaged: {KEY.decode()} {error}. Write the file again."
-        ) from None
+        raise DataError(f"{name}: the footer is damaged: {KEY.decode()} {error}. Write the file again.") from None
 
 
 def _checked_kind(about: Any) -> str:
-    if not isinstance(about, dict) or about.get("version") != 1 or about.get("kind") not in KINDS:
+    if not isinstance(about, dict) or about.get("version") != 1 or str(about.get("kind")) not in LABEL_KINDS:
         raise ValueError(f"holds no kind of annotations, but {short_repr(about)}")
     return about["kind"]
 
@@ -110,7 +166,7 @@ def _checked_kind(about: Any) -> str:
 def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
     """Column -> its vocabulary, for those that are listed."""
     listed = about.get("names")
-    if not isinstance(listed, dict) or not set(listed) <= {"task", "annotator", "label"}:
+    if not isinstance(listed, dict) or not set(listed) <= set(VOCABULARIES):
         raise ValueError(f"holds no names by column, but {short_repr(listed)}")
     found = {}
     for column, entry in listed.items():
@@ -126,7 +182,7 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
         array = np.empty(len(names), dtype=np.int64 if kind is int else object)
         array[:] = names
         found[column] = array
-    if about["kind"] == "regression" and "label" in found:
+    if not LABEL_KINDS[about["kind"]].has_classes and "label" in found:
         raise ValueError("holds names of ratings, which have none")
     return found
 
@@ -134,13 +190,12 @@ def _checked_names(about: dict[str, Any]) -> dict[str, np.ndarray]:
 def _arrow_names(names: np.ndarray, what: str) -> pa.Array:
     if names.dtype.kind == "i":
         return pa.array(names)
-    half = next((name for name in names.tolist() if isinstance(name, str) and not is_utf8(name)), None)
-    if half is not None:
-        raise DataError(f"{what} holds {half!r}, which is half a character; a file holds UTF-8.")
-    other = next((name for name in names.tolist() if not isinstance(name, str)), None)
-    if other is not None:
-        kind = type(other).__name__
-        raise DataError(f"{what} holds {other!r}, of type {kind}; a file holds names that are strings or integers.")
+    for name in names.tolist():
+        if not isinstance(name, str):
+            kind = type(name).__name__
+            raise DataError(f"{what} holds {name!r}, of type {kind}; a file holds names that are strings or integers.")
+        if not is_utf8(name):
+            raise DataError(f"{what} holds {name!r}, which is half a character; a file holds UTF-8.")
     return pa.array(names, type=pa.large_string())
 
 

@@ -1,11 +1,15 @@
-"""Where annotations come from, as a stream of batches: the base of all sources, Parquet files and Arrow tables."""
+"""Where annotations come from, as a stream of batches: the base of all sources, and of those that are text files.
+
+Text files are read in chunks of whole lines. A chunk that is in order goes through Arrow's C++ parser; only a chunk
+with trouble in it (or with line breaks inside quotes, or blank lines) is read again by Python, line by line, which is
+slower and knows every line's number. So good data costs no Python object a row, and bad data gets an exact place.
+"""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,25 +17,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import BadRow, DataError
-from crowdzoo.files.arrow import one_array, open_parquet, parquet_batches, parquet_errors
-from crowdzoo.files.regular import check_regular
+from crowdzoo.errors import BadRow, DataError, did_you_mean
+from crowdzoo.files.arrow import one_array
+from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import LONGEST_LINE, readable
+from crowdzoo.label_kinds import label_kind
 
-__all__ = [
-    "KINDS",
-    "OPTIONAL",
-    "Batch",
-    "ParquetSource",
-    "Source",
-    "TableSource",
-    "did_you_mean",
-    "plain_array",
-]
+__all__ = ["NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
 BATCH_ROWS = 1 << 17
-KINDS = ("classification", "regression", "sequence")
+CHUNK_BYTES = 8 << 20
+SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
+NUL = "holds a NUL byte. Save the file as UTF-8 text."
 
 
 @dataclass
@@ -70,6 +69,11 @@ class Source:
         text: ids are text, so that ids that are all integers become integers.
         trim: white space around a value does not count.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
+        label_kind: what labels look like.
+        path: of the file, or None.
+        found: our name of each column -> the source's, once it is open.
+        names: column -> names in code order that the source brings itself.
+        objects: column -> what its integers stand for, where names are neither strings nor integers.
     """
 
     name: str
@@ -78,8 +82,12 @@ class Source:
     sparse = False
 
     def __init__(self, kind: str):
-        self.required = (*REQUIRED, "position") if kind == "sequence" else REQUIRED
-        self.label_is_number = kind == "regression"
+        self.label_kind = label_kind(kind)
+        self.required = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
+        self.path: Path | None = None
+        self.found: dict[str, str] = {}
+        self.names: dict[str, np.ndarray] = {}
+        self.objects: dict[str, np.ndarray] = {}
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
@@ -87,7 +95,7 @@ class Source:
 
     def display(self, column: str, value: Any) -> Any:
         """A value as the user knows it."""
-        return value
+        return self.objects[column][value] if column in self.objects and value is not None else value
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """Finds the columns that matter.
@@ -117,10 +125,9 @@ class Source:
         message = f"{self.name}: column '{column}' is missing."
         if column == "annotator":
             message = f"{self.name}: column 'annotator' (or 'worker') is missing."
-        free = {name.casefold(): name for name in header if name not in taken}
-        close = difflib.get_close_matches(column, list(free), n=1)
-        if close:
-            return f"{message} Did you mean '{free[close[0]]}'? Rename that column to '{column}'."
+        free = [name for name in header if name not in taken]
+        if hint := did_you_mean(column, free):
+            return f"{message}{hint} Rename that column to '{column}'."
         if len(header) == 1 and any(mark in header[0] for mark in ",;\t|"):
             mark = next(mark for mark in ",;\t|" if mark in header[0])
             return (
@@ -133,73 +140,134 @@ class Source:
         return f"{message} The columns are {shown}."
 
 
-class TableSource(Source):
-    """Arrow columns of equal length. Rows count from 0."""
+class TextSource(Source):
+    """A text file, read in chunks of whole lines. Line 1 is the first line."""
 
-    def __init__(
-        self, columns: dict[str, pa.Array], kind: str, name: str, objects: dict[str, np.ndarray] | None = None
-    ):
-        super().__init__(kind)
-        self.columns = columns
-        self.name = name
-        # columns that hold places in one of these arrays instead of names
-        self.objects = objects or {}
-
-    def display(self, column: str, value: Any) -> Any:
-        """A value as the user knows it."""
-        return self.objects[column][value] if column in self.objects and value is not None else value
-
-    def batches(self) -> Iterator[Batch]:
-        """Walks through the table."""
-        total = len(next(iter(self.columns.values())))
-        for start in range(0, total, 8 * BATCH_ROWS):
-            part = {name: column.slice(start, 8 * BATCH_ROWS) for name, column in self.columns.items()}
-            yield Batch(part, start, _json_originals(part))
-
-
-class ParquetSource(Source):
-    """A Parquet file. Rows count from 0."""
+    text = True
+    quotes_span_lines = False
+    header: list[str]
 
     def __init__(self, path: str | os.PathLike[str], kind: str):
         super().__init__(kind)
         self.path = Path(path)
         self.name = os.fspath(path)
-        check_regular(path)
 
-    def batches(self) -> Iterator[Batch]:
+    def read_header(self) -> list[str]:
+        """Names of the columns, from the head of the file alone."""
+        with open_regular(self.name) as stream:
+            self._read_header(*self._head(iter(lambda: stream.read(1 << 16), b"")))
+        return self.header
+
+    def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
         """Walks through the file from its start."""
-        with open_parquet(self.path) as file, parquet_errors(self.path):
-            found = self.match(file.schema_arrow.names)
-            for column, name in found.items():  # a type that is refused is not read
-                plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
-        start = 0
-        for part in parquet_batches(self.path, list(found.values()), BATCH_ROWS):
-            with parquet_errors(self.path, f" after row {start}"):
-                columns = {
-                    column: plain_array(part.column(part.schema.get_field_index(name)), column, name, self.name)
-                    for column, name in found.items()
-                }
-            yield self._batch(columns, found, start)
-            start += part.num_rows
+        with open_regular(self.name) as stream:
+            blocks = iter(lambda: stream.read(CHUNK_BYTES), b"")
+            head, line = self._head(blocks)
+            start, line = self._read_header(head, line)
+            self._choose_columns()
+            tail, final, any_rows = head[start:], False, False
+            while not final:
+                cut = tail.rfind(b"\n") + 1
+                if cut:
+                    chunk, tail = tail[:cut], tail[cut:]
+                    batches, left = self._parse(chunk, line, final=False)
+                    for batch in batches:
+                        any_rows = any_rows or batch.num_rows > 0 or bool(batch.bad)
+                        yield batch
+                    left_bytes = left()
+                    line += chunk.count(b"\n") - left_bytes.count(b"\n")
+                    tail = left_bytes + tail
+                if len(tail) > LONGEST_LINE:
+                    raise DataError(f"{self.name}, row {line}: the line is longer than {LONGEST_LINE >> 20} MiB.")
+                block = next(blocks, b"")
+                final = not block
+                tail += block
+            if tail:
+                for batch in self._parse(tail, line, final=True)[0]:
+                    any_rows = any_rows or batch.num_rows > 0 or bool(batch.bad)
+                    yield batch
+            if not any_rows and not may_be_empty:
+                raise DataError(f"{self.name} has a header but no rows.")
 
-    def _batch(self, columns: dict[str, pa.Array], found: dict[str, str], start: int) -> Batch:
-        """The rows, but for those with bytes that are not UTF-8, which Arrow reads without a look."""
-        bad: dict[int, tuple[BadRow, str]] = {}
-        for column, array in columns.items():
-            try:
-                array.validate(full=True)
-            except pa.ArrowInvalid:
-                for place, value in enumerate(array.cast(pa.large_binary()).to_pylist()):
-                    text = "" if value is None else value.decode("utf-8", "backslashreplace")
-                    if value is not None and text.encode() != value and place not in bad:
-                        reason = "is not UTF-8. Write the file again."
-                        bad[place] = BadRow(self.name, start + place, found[column], text, reason), text
-        if not bad:
-            return Batch(columns, start, _json_originals(columns))
-        good = np.ones(len(next(iter(columns.values()))), dtype=bool)
-        good[list(bad)] = False
-        columns = {column: array.filter(pa.array(good)) for column, array in columns.items()}
-        return Batch(columns, start + np.flatnonzero(good), _json_originals(columns), list(bad.values()))
+    def _head(self, blocks: Iterator[bytes]) -> tuple[bytes, int]:
+        """The beginning of the file from its first line that is not blank, all of that, and the line's number."""
+        head, line = self._check_encoding(next(blocks, b"")), 1
+        while True:
+            blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
+            line, head = line + head.count(b"\n", 0, blank), head[blank:]
+            if b"\n" in head or len(head) > LONGEST_LINE or not (block := next(blocks, b"")):
+                break
+            head += block
+        if not head.strip():
+            raise DataError(f"{self.name} is empty.")
+        return head, line
+
+    def _check_encoding(self, head: bytes) -> bytes:
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise DataError(f"{self.name}: the file is UTF-16; save it as UTF-8.")
+        if head.startswith(b"\x1f\x8b"):
+            raise DataError(f"{self.name}: the file is compressed with gzip; let its name end in .gz.")
+        if head.startswith(b"PAR1"):
+            raise DataError(f"{self.name}: the file is Parquet; let its name end in .parquet, or use from_parquet().")
+        if head.startswith(b"PK\x03\x04"):
+            raise DataError(f"{self.name}: the file is a zip archive or a spreadsheet; export it as CSV.")
+        return head[3:] if head.startswith(b"\xef\xbb\xbf") else head
+
+    def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
+        """Reads the names of the columns; returns where the rows start, and on which line."""
+        raise NotImplementedError
+
+    def _choose_columns(self) -> None:
+        """Finds the columns that matter in the header."""
+        raise NotImplementedError
+
+    def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
+        """Arrow's parser; None where it is not to be trusted with the chunk, whose lines end at `ends`."""
+        raise NotImplementedError
+
+    def _slow(self, chunk: bytes, line: int, final: bool, left: list[bytes]) -> Iterator[Batch]:
+        """Python's parser; puts an unfinished record at the end into `left`."""
+        raise NotImplementedError
+
+    def _parse(self, chunk: bytes, line: int, final: bool) -> tuple[Iterator[Batch], Callable[[], bytes]]:
+        """Batches of a chunk, and (once they are used up) the bytes that belong to the next one."""
+        if not chunk.strip():
+            return iter([]), lambda: b""
+        ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+        # an odd number of quotes: the cut is perhaps inside a quoted value
+        cut_inside = self.quotes_span_lines and chunk.count(b'"') % 2 == 1
+        columns = None if cut_inside else self._fast(chunk, ends)
+        if columns is not None:
+
+            def originals(rows: Sequence[int]) -> list[str]:
+                own = chunk.split(b"\n")
+                return [readable(own[row]) for row in rows]
+
+            return iter([Batch(columns, line, originals)]), lambda: b""
+        left: list[bytes] = []
+        return self._slow(chunk, line, final, left), lambda: b"".join(left)
+
+    def _batches(self, rows: Iterable[tuple[int, bytes, list[Any] | BadRow | None]]) -> Iterator[Batch]:
+        """Batches of what Python's parser found: line number, text, and the values, what is wrong, or nothing."""
+        found: list[tuple[int, bytes, list[Any]]] = []
+        bad: list[tuple[BadRow, str]] = []
+        for line, text, values in rows:
+            if isinstance(values, BadRow):
+                bad.append((values, readable(text)))
+            elif values is not None:
+                found.append((line, text, values))
+            if len(found) + len(bad) >= SLOW_ROWS:
+                yield self._batch(found, bad)
+                found, bad = [], []
+        yield self._batch(found, bad)
+
+    def _batch(self, rows: list[tuple[int, bytes, list[Any]]], bad: list[tuple[BadRow, str]]) -> Batch:
+        columns = {
+            name: pa.array([values[place] for _, _, values in rows], type=pa.large_string())
+            for place, name in enumerate(self.found)
+        }
+        lines = np.array([line for line, _, _ in rows], dtype=np.int64)
+        return Batch(columns, lines, lambda wanted: [readable(rows[row][1]) for row in wanted], bad)
 
 
 def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, source: str) -> pa.Array:
@@ -258,17 +326,9 @@ def _plain(array: pa.Array, column: str) -> pa.Array | None:
     return None
 
 
-def did_you_mean(value: object, names: Sequence[Any]) -> str:
-    """A hint for a name that is not there, "" where nothing is near."""
-    if len(names) > 2000:
-        return ""
-    texts = {str(name): name for name in names}
-    folded = {text.casefold(): text for text in texts}
-    close = difflib.get_close_matches(str(value).casefold(), list(folded), n=1)
-    return f" Did you mean {texts[folded[close[0]]]!r}?" if close else ""
+def json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
+    """The text of rows of typed columns, for `Batch.originals`: JSON objects."""
 
-
-def _json_originals(columns: dict[str, pa.Array]) -> Callable[[Sequence[int]], list[str]]:
     def originals(rows: Sequence[int]) -> list[str]:
         wanted = pa.array(rows, type=pa.int64())
         taken = {name: column.take(wanted).to_pylist() for name, column in columns.items()}

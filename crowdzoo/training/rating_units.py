@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdzoo.errors import DataError
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.scale import check_scale
 from crowdzoo.training.methods import AGGREGATED
 
 __all__ = ["rating_targets", "rating_unit"]
@@ -67,5 +66,5 @@ def rating_targets(settings: Any, annotations: Annotations | None, ratings: np.n
         return targets[:, None].astype("float32")
     if annotations is None:
         raise DataError(f"method {settings.method} needs annotations")
-    check_scale(annotations, settings.low, settings.high)
+    annotations.check_scale(settings.low, settings.high)
     return annotations

@@ -9,7 +9,7 @@ from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, un
 from crowdzoo.files.regular import check_regular
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import DataConfig
-from crowdzoo.tables.text_files import column_names
+from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
 
 __all__ = ["outside_problems"]

@@ -6,7 +6,6 @@ import pytest
 from crowdzoo.aggregation import RATING_METHODS, Aggregation, MajorityVote, RatingAggregation, create
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.tables.scale import check_scale
 
 NAN = np.nan
 DENSE = np.array([[1.0, 2.0, 9.0, NAN, NAN], [4.0, NAN, NAN, NAN, NAN], [NAN] * 5, [0.0, 1.0, 2.0, 3.0, 10.0]])
@@ -118,15 +117,15 @@ def test_methods_are_found_by_kind():
 
 
 def test_ratings_on_the_scale_pass_its_ends_included():
-    check_scale(ANNOTATIONS, 0, 10)
-    check_scale(ANNOTATIONS)
-    check_scale(ANNOTATIONS, low=-5.5)
+    ANNOTATIONS.check_scale(0, 10)
+    ANNOTATIONS.check_scale()
+    ANNOTATIONS.check_scale(low=-5.5)
 
 
 def test_all_ratings_outside_are_counted_and_ten_are_shown():
     many = Annotations.from_dense(np.full((4, 5), 11.0), kind="regression")
     with pytest.raises(DataError, match=r"and 10 more") as error:
-        check_scale(many, high=10)
+        many.check_scale(high=10)
     assert error.value.total == 20
     assert "the scale ... to 10. Fix the rating or remove it" in str(error.value)
 
@@ -138,6 +137,6 @@ def test_an_impossible_scale_is_refused():
         (0, np.inf, "high must be"),
     ):
         with pytest.raises(ConfigError, match=message):
-            check_scale(ANNOTATIONS, low, high)
+            ANNOTATIONS.check_scale(low, high)
     with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
-        check_scale(Annotations.from_dense(np.array([[0, 1]])), 0, 1)
+        Annotations.from_dense(np.array([[0, 1]])).check_scale(0, 1)

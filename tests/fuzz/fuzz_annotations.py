@@ -17,8 +17,9 @@ from target import Target
 
 from crowdzoo import Annotations
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.tables import text_files
-from crowdzoo.tables.annotations import KINDS
+from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.tables import csv as csv_files
+from crowdzoo.tables import jsonl
 
 COLUMNS = ("task", "annotator", "label", "position", "confidence", "timestamp", "other")
 # what means something to a parser, an id, a number or a date
@@ -131,7 +132,7 @@ def parquet(draw, names=COLUMNS):
         kinds = st.sampled_from(["string", "integer", 3])
         listed = st.none() | VALUES | st.fixed_dictionaries({"type": kinds, "names": VALUES})
         known = st.dictionaries(st.sampled_from(["task", "annotator", "label", "x"]), listed)
-        about = {"version": 1, "kind": draw(st.sampled_from([*KINDS, "x", 1])), "names": draw(known | VALUES)}
+        about = {"version": 1, "kind": draw(st.sampled_from([*LABEL_KINDS, "x", 1])), "names": draw(known | VALUES)}
         text = json.dumps(draw(st.just(about) | VALUES))
         metadata = {b"crowdzoo.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
     table = pa.Table.from_arrays(
@@ -147,7 +148,7 @@ def parquet(draw, names=COLUMNS):
 
 
 OPTIONS = st.fixed_dictionaries(
-    {"kind": st.sampled_from(KINDS)},
+    {"kind": st.sampled_from(list(LABEL_KINDS))},
     optional={
         "on_bad_rows": st.just("reject"),
         "on_duplicate": st.sampled_from(["first", "last"]),
@@ -198,8 +199,8 @@ def both_parsers_agree(name):
     def check(given):
         fast = read(name, *given)
         with (
-            mock.patch.object(text_files.CsvSource, "_fast", return_value=None),
-            mock.patch.object(text_files.JsonlSource, "_fast", return_value=None),
+            mock.patch.object(csv_files.CsvSource, "_fast", return_value=None),
+            mock.patch.object(jsonl.JsonlSource, "_fast", return_value=None),
         ):
             slow = read(name, *given)
         assert fast == slow, (fast, slow)

@@ -12,7 +12,7 @@ from target import Target
 from crowdzoo import instances
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
-from crowdzoo.tables import text_files as _text_files
+from crowdzoo.tables import csv as csv_files
 
 COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
 NUMBERS = st.sampled_from(
@@ -70,7 +70,7 @@ def everything(name, content):
 def both_parsers_agree(content):
     """Arrow's and Python's parsers give the same instances, or the same message."""
     fast = everything("i.csv", content)
-    with mock.patch.object(_text_files.CsvSource, "_fast", return_value=None):
+    with mock.patch.object(csv_files.CsvSource, "_fast", return_value=None):
         slow = everything("i.csv", content)
     assert fast == slow, (fast, slow)
 

@@ -21,10 +21,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.tables import csv as _csv
+from crowdzoo.tables import jsonl as _jsonl
 from crowdzoo.tables import sources as _sources
-from crowdzoo.tables import text_files as _text_files
 from crowdzoo.tables import vocabulary as _vocabulary
-from crowdzoo.tables.annotations import KINDS, Annotations
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing.strategies import annotations, names
 
 # the files of a property test may share a folder: each is written anew
@@ -42,8 +44,8 @@ def here(tmp_path, monkeypatch):
 def chunks(request, monkeypatch):
     """Chunks so small that lines, quotes and vocabularies fall across their edges."""
     if request.param is not None:
-        monkeypatch.setattr(_text_files, "CHUNK_BYTES", request.param)
-        monkeypatch.setattr(_text_files, "SLOW_ROWS", 2)
+        monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
+        monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
         monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
         monkeypatch.setattr(_vocabulary, "_MERGE_AT", 1)
 
@@ -189,7 +191,7 @@ def test_ratings_and_sequences_are_read():
     assert tags.to_dense().tolist() == [[[0], [1], [2]]]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LABEL_KINDS)
 @pytest.mark.usefixtures("chunks")
 @in_one_folder
 @given(data=st.data())
@@ -217,8 +219,8 @@ def test_a_clean_file_costs_no_python_per_row(name, monkeypatch):
     def slow(*_):
         raise AssertionError("a clean file was read line by line")
 
-    monkeypatch.setattr(_text_files.CsvSource, "_slow", slow)
-    monkeypatch.setattr(_text_files.JsonlSource, "_slow", slow)
+    monkeypatch.setattr(_csv.CsvSource, "_slow", slow)
+    monkeypatch.setattr(_jsonl.JsonlSource, "_slow", slow)
     num_rows = 120_000
     line = "{},w{},{}\n" if name == "a.csv" else '{{"task":{},"worker":"w{}","label":{}}}\n'
     rows = "".join(line.format(number // 3, number % 3, number % 2) for number in range(num_rows))
@@ -686,7 +688,7 @@ def test_a_clean_file_empties_old_rejects():
 # === To Parquet and back ===
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", LABEL_KINDS)
 @pytest.mark.usefixtures("chunks")
 @in_one_folder
 @given(data=st.data())
@@ -723,7 +725,7 @@ def test_a_written_file_knows_its_kind():
     Annotations.from_arrays([1], [1], [1], kind="regression").to_parquet("a.parquet")
     assert Annotations.read("a.parquet").kind == "regression"
     message = message_of("a.parquet", kind="classification")
-    assert message == "a.parquet was written with kind='regression'. Received: kind='classification'"
+    assert message == "a.parquet was written with kind='regression', got kind='classification'"
 
 
 def test_a_file_of_a_later_version_is_refused():
@@ -785,8 +787,8 @@ def test_half_a_character_in_given_names_is_refused():
 def parser(request, monkeypatch):
     """Arrow's parser, or Python's alone."""
     if request.param == "slow":
-        monkeypatch.setattr(_text_files.CsvSource, "_fast", lambda *_: None)
-        monkeypatch.setattr(_text_files.JsonlSource, "_fast", lambda *_: None)
+        monkeypatch.setattr(_csv.CsvSource, "_fast", lambda *_: None)
+        monkeypatch.setattr(_jsonl.JsonlSource, "_fast", lambda *_: None)
 
 
 def test_an_empty_rating_is_shown_as_it_is_written(parser):
@@ -856,7 +858,7 @@ def test_keys_that_are_passed_over_are_not_judged(tmp_path):
 
 def test_every_row_keeps_a_byte_order_mark_in_it(monkeypatch, tmp_path):
     """Arrow drops one at the start of what it is given; here each chunk begins with one."""
-    monkeypatch.setattr(_text_files, "CHUNK_BYTES", 16)
+    monkeypatch.setattr(_sources, "CHUNK_BYTES", 16)
     path = tmp_path / "a.csv"
     path.write_text(HEADER + "".join(f"\ufeff{row},a,x\n" for row in range(20)))
     assert sorted(Annotations.read(path).tasks) == sorted(f"\ufeff{row}" for row in range(20))

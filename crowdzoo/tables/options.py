@@ -1,0 +1,115 @@
+"""How annotations are read: the options that every reader takes, and the rules that they become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from crowdzoo.constraints import Choice
+from crowdzoo.errors import ConfigError
+from crowdzoo.label_kinds import LabelKind
+from crowdzoo.tables.scale import check_ends
+from crowdzoo.tables.vocabulary import names_array
+
+__all__ = ["VOCABULARIES", "ReadingOptions", "Rules"]
+
+VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}  # column -> where its names are kept
+
+
+class ReadingOptions(TypedDict, total=False):
+    """Keyword arguments of `Annotations.read`, `from_csv`, `from_frame` and all other readers; each may be left out.
+
+    Attributes:
+        tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
+            their text, and rows with another name are bad.
+        annotators: the same for annotators.
+        classes: the same for classes; not for regression.
+        low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
+        high: the highest one.
+        on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
+            (default) makes it a bad row, "first" and "last" say which label is kept.
+        on_bad_rows: "error" (default) stops, "reject" skips bad rows. Skipped rows, for this or for `on_duplicate`, are
+            counted in `num_rejected` and, unless they go to `rejects`, in a warning.
+        rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the
+            header where none was skipped.
+    """
+
+    tasks: Any
+    annotators: Any
+    classes: Any
+    low: float | None
+    high: float | None
+    on_duplicate: str
+    on_bad_rows: str
+    rejects: str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Reading options, checked.
+
+    Attributes:
+        names: column (task, annotator, label) -> names in code order, or None.
+        on_duplicate: "error", "first" or "last".
+        on_bad_rows: "error" or "reject".
+        rejects: where skipped rows go, or None.
+        scale: lowest and highest rating, each or None.
+    """
+
+    names: Mapping[str, np.ndarray | None]
+    on_duplicate: str
+    on_bad_rows: str
+    rejects: Path | None
+    scale: tuple[float | None, float | None]
+
+    @classmethod
+    def of(
+        cls,
+        label_kind: LabelKind,
+        own_names: Mapping[str, np.ndarray],
+        *,
+        tasks: Any = None,
+        annotators: Any = None,
+        classes: Any = None,
+        low: float | None = None,
+        high: float | None = None,
+        on_duplicate: str = "error",
+        on_bad_rows: str = "error",
+        rejects: str | os.PathLike[str] | None = None,
+    ) -> Rules:
+        """The rules that options make.
+
+        Args:
+            label_kind: of the labels.
+            own_names: column -> names that the source brings; given ones take their place.
+            tasks: see `ReadingOptions`, as for all that follow.
+            annotators: see there.
+            classes: see there.
+            low: see there.
+            high: see there.
+            on_duplicate: see there.
+            on_bad_rows: see there.
+            rejects: see there.
+
+        Raises:
+            ConfigError: an option that has no such value, or does not belong to the kind.
+            ValueError: names that are no list, or one of them empty or there twice.
+        """
+        Choice(("error", "first", "last")).checked("", "on_duplicate", on_duplicate)
+        Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
+        check_ends(low, high)
+        if label_kind.has_classes and (low, high) != (None, None):
+            raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
+        if not label_kind.has_classes and classes is not None:
+            raise ConfigError(f"classes do not belong to kind '{label_kind.name}'")
+        given = {"task": tasks, "annotator": annotators, "label": classes}
+        names = {
+            column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
+            for column, values in given.items()
+        }
+        return cls(names, on_duplicate, on_bad_rows, None if rejects is None else Path(rejects), (low, high))

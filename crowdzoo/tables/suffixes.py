@@ -1,0 +1,50 @@
+"""Which reader a file of annotations or instances takes, by its suffix."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crowdzoo.errors import DataError, did_you_mean
+from crowdzoo.tables.csv import CsvSource
+from crowdzoo.tables.jsonl import JsonlSource
+from crowdzoo.tables.parquet import ParquetSource
+from crowdzoo.tables.sources import TextSource
+
+__all__ = ["column_names", "source_of"]
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+def source_of(path: str | os.PathLike[str], kind: str | None = None) -> TextSource | ParquetSource:
+    """The source of a file: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
+
+    Args:
+        path: path of the file.
+        kind: of the labels; None: "classification", and of a Parquet file what it says.
+
+    Raises:
+        DataError: another suffix.
+    """
+    name = Path(path).name
+    suffix = Path(name.removesuffix(".gz")).suffix
+    if suffix == ".parquet" and not name.endswith(".gz"):
+        return ParquetSource(path, kind)
+    kind = kind or "classification"
+    if suffix in (".csv", ".tsv"):
+        return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",")
+    if suffix == ".jsonl":
+        return JsonlSource(path, kind)
+    raise DataError(
+        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
+        f"not in '{suffix}'.{did_you_mean(suffix, SUFFIXES)}"
+    )
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Names of a table's columns, from its head alone: a CSV, TSV, JSON lines (the first one's keys) or Parquet file.
+
+    Raises:
+        DataError: another suffix, not a regular file, empty, damaged, of another encoding.
+    """
+    return source_of(path).read_header()
