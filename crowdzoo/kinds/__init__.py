@@ -9,7 +9,7 @@ from crowdzoo.kinds.sentences import Sentences
 __all__ = ["KINDS", "Kind", "TrainingSet", "kind_of"]
 
 # By name; the first is the default of the command line
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Classification(), Sentences(), Ratings())}
+KINDS: dict[str, Kind] = {each.name: each for each in (Classification(), Sentences(), Ratings())}
 
 
 def kind_of(name: object) -> Kind:

@@ -1,0 +1,87 @@
+"""`--task sequence` on the command line: from annotators' spans to predicted ones."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from crowdzoo.commands import main as cli
+
+TEXTS = ["Ann met Bob", "Bob saw a dog", "the dog saw Ann", "Eve and Bob slept", "a dog met Eve", "Ann slept"]
+NAMES = {"Ann", "Bob", "Eve"}
+
+
+def run(*words) -> int:
+    return cli.main([str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def spans(tmp_path_factory):
+    """Sentences in which two annotators and the gold mark the names; one of the annotators forgets Eve."""
+    path = tmp_path_factory.mktemp("data") / "spans.jsonl"
+    lines = []
+    for task, text in enumerate(TEXTS * 4):
+        for who in ("x", "y", None):
+            found = [
+                {"start": text.index(word), "end": text.index(word) + len(word), "label": "PER"}
+                for word in text.split()
+                if word in NAMES - ({"Eve"} if who == "y" else set())
+            ]
+            line = {"task": f"s{task}", "text": text, "spans": found}
+            lines.append(json.dumps({**line, "gold": True} if who is None else {**line, "annotator": who}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_aggregate_prints_f1_and_writes_tags(spans, tmp_path, capsys):
+    words = ("aggregate", spans, "--task", "sequence", "--method", "majority-vote", "--out", tmp_path / "out")
+    assert run(*words) == 0
+    shown = capsys.readouterr().out
+    assert "F1 of spans" in shown
+    assert "sentences tagged by one annotator" in shown
+    assert (tmp_path / "out" / "tags.txt").read_text().startswith("Ann")
+
+
+def test_from_spans_to_predicted_spans(spans, tmp_path, capsys):
+    pytest.importorskip("tensorflow_text")
+    model = tmp_path / "model.keras"
+    assert run("train", spans, "--task", "sequence", "--method", "bsc-seq", "--epochs", 20, "--out", model) == 0
+    assert "F1 of spans in the sentences trained on" in capsys.readouterr().out
+    assert json.loads((tmp_path / "model.names.json").read_text())["classes"] == ["O", "B-PER", "I-PER"]
+    words = ("export", model, tmp_path / "served")
+    done = subprocess.run([sys.executable, "-m", "crowdzoo", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "new.txt").write_text("Bob met a dog\nthe dog slept\n")
+    assert run("predict", tmp_path / "served", tmp_path / "new.txt", "--out", tmp_path / "found.csv") == 0
+    with open(tmp_path / "found.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["task"], row["start"], row["end"], row["type"], row["text"]) for row in rows] == [
+        ("1", "0", "3", "PER", "Bob")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        ("aggregate", ("--gold", "{spans}"), "--gold: spans have their gold in the same file"),
+        ("aggregate", ("--gold", "{spans}", "--use-gold"), "--use-gold: no method for sentences takes known tags"),
+        ("aggregate", ("--low", 0), "--low 0: an end of a scale of ratings belongs to --task regression"),
+        ("aggregate", ("--method", "bsc"), "Did you mean 'bsc-seq'?"),
+        ("train", ("--hidden", "3"), "--hidden 3: a tagger has no such layers"),
+        ("train", ("--form", "bag-of-words"), "--form bag-of-words: the form of a regressor of texts belongs to"),
+        ("train", ("--method", "rating-em"), "unknown method 'rating-em'"),
+    ],
+)
+def test_what_is_not_for_sentences_is_said(spans, tmp_path, capsys, command, words, message):
+    out = tmp_path / ("out" if command == "aggregate" else "model.keras")
+    words = [str(word).format(spans=spans) for word in words]
+    assert run(command, spans, "--task", "sequence", *words, "--out", out) == 4
+    assert message in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+def test_sentences_have_no_file_of_instances(spans, tmp_path, capsys):
+    assert run("train", spans, spans, "--task", "sequence", "--out", tmp_path / "model.keras") == 4
+    assert "sentences are in the file of annotations; leave this file out" in capsys.readouterr().err
