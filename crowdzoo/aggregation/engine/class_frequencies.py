@@ -10,12 +10,12 @@ __all__ = ["CLASS_PRIORS", "class_prior_of", "log_class_density"]
 CLASS_PRIORS = ("smoothed", "estimated", "uniform")
 
 
-def _pseudo_counts(counts: NDArray[np.float64], kind: str, pseudo_count: float) -> float:
+def _pseudo_counts(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> float:
     """What is added to each class: as many as there are tasks, shared by the classes, or a fixed number."""
-    return float(counts.sum()) / len(counts) if kind == "smoothed" else pseudo_count
+    return float(counts.sum()) / len(counts) if class_prior == "smoothed" else pseudo_count
 
 
-def class_prior_of(counts: NDArray[np.float64], kind: str, pseudo_count: float) -> NDArray[np.float64]:
+def class_prior_of(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> NDArray[np.float64]:
     """The most probable class probabilities.
 
     With "smoothed" the prior is Dirichlet, with as many pseudo-counts as there are tasks, shared equally: the result
@@ -24,25 +24,25 @@ def class_prior_of(counts: NDArray[np.float64], kind: str, pseudo_count: float) 
 
     Args:
         counts: expected number of tasks of each class, [K].
-        kind: one of `CLASS_PRIORS`.
+        class_prior: one of `CLASS_PRIORS`.
         pseudo_count: of each class, with "estimated".
     """
-    classes = counts + _pseudo_counts(counts, kind, pseudo_count)
-    if kind == "uniform" or classes.sum() <= 0:
+    classes = counts + _pseudo_counts(counts, class_prior, pseudo_count)
+    if class_prior == "uniform" or classes.sum() <= 0:
         classes = np.ones(len(counts))
     return classes / classes.sum()
 
 
 def log_class_density(
-    counts: NDArray[np.float64], log_prior: NDArray[np.float64], kind: str, pseudo_count: float
+    counts: NDArray[np.float64], log_prior: NDArray[np.float64], class_prior: str, pseudo_count: float
 ) -> float:
     """Log density of the prior that `class_prior_of` goes with, up to a constant, nats.
 
     Args:
         counts: counts of this iteration, [K]; only their sum matters, which no iteration changes.
         log_prior: log class probabilities, [K].
-        kind: as there.
+        class_prior: as there.
         pseudo_count: as there.
     """
-    pseudo_counts = 0.0 if kind == "uniform" else _pseudo_counts(counts, kind, pseudo_count)
+    pseudo_counts = 0.0 if class_prior == "uniform" else _pseudo_counts(counts, class_prior, pseudo_count)
     return pseudo_counts * float(log_prior.sum()) if pseudo_counts else 0.0
