@@ -360,3 +360,14 @@ def test_a_result_is_written_in_columns(tmp_path):
     assert back.gold_tags() == result.tags()
     with pytest.raises(DataError, match="not the sentences that were aggregated"):
         result.to_conll(tmp_path / "tags.txt", crowd.select([0]))
+
+
+def test_frames_hold_a_row_for_each_token_and_for_each_annotator():
+    result = SpanMajorityVote().fit(crowd_of([["B-X I-X O", "B-X I-X O"], ["O", "B-Y"]]))
+    tokens = result.to_frame()
+    assert tokens.columns.tolist() == ["task", "position", "label", "label_code", "probability"]
+    assert tokens["position"].tolist() == [0, 1, 2, 0]
+    assert tokens["label"].tolist() == ["B-X", "I-X", "O", "O"]
+    annotators = result.annotator_frame()
+    assert annotators.columns.tolist() == ["annotator", "tasks", "reliability"]
+    assert annotators["tasks"].tolist() == [2, 2]
