@@ -155,7 +155,7 @@ MODELS = [
         "train a.csv i.csv --out model.keras", 3, ("of one class",),
     ),
     Case("results would overwrite", {**GOOD, "out/x": ""}, "aggregate a.csv --out out", 4, ("not empty",)),
-    Case("no model to export", {}, "export model.keras served", 3, ("model.keras", "no such file")),
+    Case("no model to export", {}, "export model.keras served", 3, ("model.keras", "does not exist")),
     Case("no served folder", {"i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
     Case("a folder without a version", {"served/x": "", "i.csv": INSTANCES}, "predict served i.csv", 6, ("served",)),
     Case("a server that is not there", {"i.csv": INSTANCES}, "predict http://127.0.0.1:9 i.csv", 6, ("127.0.0.1:9",)),
