@@ -182,7 +182,7 @@ BROKEN = {
     ),
     "aggregation argument out of range": (
         "name: x\n" + DATA + "aggregation: {max_iter: -3}\n",
-        ", aggregation: DawidSkene: max_iter must be an integer from 1 to 1,000,000, got -3.",
+        ", aggregation: DawidSkene: max_iter must be an integer from 1 to 1,000,000, got -3",
     ),
     "name with a space": (
         "name: my run\n" + DATA,
