@@ -33,8 +33,8 @@ test: setup ## every test but the slow ones, on TensorFlow (ARGS="tests/layers -
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "not slow and not learning" $(ARGS)
 
 test-all: setup ## every test there is, also the slow ones, on TensorFlow, JAX and PyTorch; and strange inputs
-	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(ARGS)
-	@$(MAKE) --no-print-directory test-backends fuzz
+	@failed=0; $(BIN)/python -m pytest -q $(IN_PARALLEL) $(ARGS) || failed=1; \
+	for more in test-backends fuzz; do $(MAKE) --no-print-directory $$more || failed=1; done; exit $$failed
 
 # JAX spends most of the tests' time compiling small programs, many of them equal: no optimizing, and each only once
 test-backends: export JAX_DISABLE_MOST_OPTIMIZATIONS = 1
