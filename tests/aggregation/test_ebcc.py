@@ -200,7 +200,7 @@ def test_initial_posteriors_decide_which_camp_is_believed():
 def test_too_many_annotators_are_refused(monkeypatch):
     monkeypatch.setattr(ebcc, "MAX_CELLS", 8 * 10 * 9 - 1)
     annotations, _ = simulated_crowd()
-    with pytest.raises(DataError, match=r"8 annotators and 3 classes. Use fewer subtypes, or IBCC"):
+    with pytest.raises(DataError, match=r"8 annotators and 3 classes: use fewer subtypes, or IBCC"):
         EBCC().fit(annotations)
     EBCC(subtypes=9, num_starts=1).fit(annotations)
 

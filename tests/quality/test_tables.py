@@ -183,7 +183,7 @@ def test_without_confusions_there_is_no_spammer_score():
         spammer_scores(result)
     with pytest.raises(DataError, match=r"\[R, K, K\], got \[2, 2\]"):
         spammer_scores(np.eye(2))
-    with pytest.raises(DataError, match="one class"):
+    with pytest.raises(DataError, match="two classes or more, got one"):
         spammer_scores(np.ones((3, 1, 1)))
 
 

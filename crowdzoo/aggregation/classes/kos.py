@@ -126,7 +126,7 @@ class KOS(Checked):
         check_classification(annotations, "KOS")
         num_classes = annotations.num_classes
         if num_classes > self.max_classes:
-            raise DataError(f"KOS is for two classes, got {num_classes}: use dawid-skene or mmsr.")
+            raise DataError(f"KOS is for two classes, got {num_classes} classes: use dawid-skene or mmsr.")
         block = whole_block(annotations, gold)
         table = _Table(block, annotations.num_annotators)
         plain = 1.0 - 2.0 * block.labels.astype(np.float64)
