@@ -7,7 +7,7 @@
 
 Faster on JAX: KERAS_BACKEND=jax PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python benchmarks/reproduce/lia.py
 
-Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository). Evaluation is transductive, as in
+Reads the raw data below CROWDZOO_DATA. Evaluation is transductive, as in
 the paper: the share of the annotated tasks whose inferred label is right. A draw keeps r random annotations a task;
 all rows see the same draws. For the rows with a network h there are two figures: "posterior" is the label given the
 task and its annotations, "h" is the network's own. At a redundancy that keeps all annotations only the start differs

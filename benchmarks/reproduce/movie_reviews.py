@@ -8,7 +8,7 @@
 
 Faster on JAX: KERAS_BACKEND=jax PYTHONPATH=. OMP_NUM_THREADS=1 .venv-backends/bin/python <this file>
 
-Reads the raw data below CROWDZOO_DATA (default: shared/data beside the repository).
+Reads the raw data below CROWDZOO_DATA.
 
 Four parts. "aggregation": one rating per task from the crowd's, against the authors' own, on the 1,500 reviews and on
 the seven affects of Snow et al. (2008). "bag of words": networks on TF-IDF of the bags of words (7,600 terms, of three

@@ -1,6 +1,5 @@
 """MovieReviews: reviews rated by workers of Mechanical Turk, with the rating that the review's author gave."""
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from crowdzoo.datasets.folder import data_folder
 from crowdzoo.errors import DataError
+from crowdzoo.files.regular import open_regular
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MovieReviews", "load_movie_reviews"]
@@ -83,6 +83,8 @@ def load_movie_reviews(folder: str | Path | None = None) -> MovieReviews:
         2017. Reviews: B. Pang, L. Lee: Seeing Stars. ACL 2005.
     """
     folder = data_folder() / "movie-reviews-amt" if folder is None else Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder} does not exist. Set CROWDZOO_DATA to the folder of the raw data sets.")
     one, two = folder / "MovieReviews", folder / "clasda"
     return MovieReviews(
         annotations=_answers(one / "answers.txt.gz", 999999999),
@@ -97,10 +99,8 @@ def load_movie_reviews(folder: str | Path | None = None) -> MovieReviews:
 
 
 def _lines(path: Path) -> list[str]:
-    if not path.is_file():
-        raise DataError(f"{path}: the file does not exist. Set CROWDZOO_DATA to the folder of the raw data sets.")
-    data = path.read_bytes()
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8").splitlines()
+    with open_regular(path) as file:
+        return file.read().decode("utf-8").splitlines()
 
 
 def _numbers(path: Path) -> np.ndarray:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, did_you_mean
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, did_you_mean, shorten
+from crowdzoo.files.text import is_text
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import (
     OUTSIDE,
@@ -22,7 +23,7 @@ from crowdzoo.sequences.tags import (
     tag_problem,
     tag_problems,
 )
-from crowdzoo.sequences.text_lines import integers_if_all, is_text, name_array, read_lines, shorten, write_lines
+from crowdzoo.sequences.text_lines import integers_if_all, name_array, read_lines, write_lines
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import names_array
 

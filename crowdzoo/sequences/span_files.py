@@ -13,20 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
+from crowdzoo.files.text import is_text, readable, shown
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
-from crowdzoo.sequences.text_lines import (
-    integers_if_all,
-    is_text,
-    name_array,
-    read_lines,
-    readable,
-    shorten,
-    shown,
-    write_lines,
-)
+from crowdzoo.sequences.text_lines import integers_if_all, name_array, read_lines, write_lines
 from crowdzoo.sequences.tokens import split_tokens
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import names_array

@@ -14,13 +14,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import LONGEST_LINE
 from crowdzoo.files.writing import atomic_file
 
-__all__ = ["integers_if_all", "is_text", "name_array", "read_lines", "readable", "shorten", "shown", "write_lines"]
-
-LONGEST_LINE = 64 << 20
+__all__ = ["integers_if_all", "name_array", "read_lines", "write_lines"]
 
 
 def read_lines(name: str, note: Callable[[BadRow], None]) -> Iterator[tuple[int, str | None]]:
@@ -95,29 +94,3 @@ def name_array(names: Sequence[str]) -> NDArray[Any]:
     array = np.empty(len(names), object)
     array[:] = names
     return array
-
-
-def is_text(value: str) -> bool:
-    """Whether a string can be written as UTF-8 and holds no NUL."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value
-
-
-def readable(value: str) -> str:
-    """Text that can be printed, whatever it holds."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def shown(value: Any) -> Any:
-    """A value of a JSON line for a message: short ones as they are."""
-    if isinstance(value, str):
-        return shorten(readable(value))
-    return shorten(str(value)) if isinstance(value, (list, dict)) else value
-
-
-def shorten(text: str) -> str:
-    """Text for an error message, 80 characters at most."""
-    return text if len(text) <= 80 else text[:77] + "..."
