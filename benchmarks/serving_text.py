@@ -87,7 +87,7 @@ def summary(seconds: list[float]) -> dict[str, float]:
 def measure(requests: int) -> dict[str, Any]:
     import tensorflow as tf
 
-    from crowdzoo.export.saved_model import load_saved_model
+    from crowdzoo.files.served_model import load_saved_model
     from crowdzoo.serving.server import Server
 
     found: dict[str, Any] = {}

@@ -20,7 +20,7 @@ from crowdzoo.components.sequence_evaluation import tagger_summary
 from crowdzoo.components.serving_folder import baseline_of
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import SERVING_MODEL, mark_blessing
-from crowdzoo.export.saved_model import MODEL_CARD_FILE
+from crowdzoo.files.served_model import MODEL_CARD_FILE
 
 __all__ = ["Evaluator"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.export.saved_model import load_and_predict
+from crowdzoo.export.predict import load_and_predict
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 __all__ = ["regressor_summary"]

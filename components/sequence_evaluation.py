@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.components.sequence_examples import ReadSentences, read_examples
-from crowdzoo.export.saved_model import load_and_predict
+from crowdzoo.export.predict import load_and_predict
 from crowdzoo.sequences import span_scores
 
 __all__ = ["tagger_summary"]

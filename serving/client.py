@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from crowdzoo.errors import ServingError
-from crowdzoo.export.saved_model import stacked
+from crowdzoo.files.served_model import stacked
 from crowdzoo.serving.connection import Connection
 
 __all__ = ["Client"]
@@ -137,7 +137,7 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes beside each other
     except ValueError as error:
         raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
     if spec is None:
@@ -149,11 +149,11 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         return array
     if array.dtype.kind not in "biuf":
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
-    if np.dtype(spec["dtype"]).kind in "iu" and array.dtype.kind == "f":
+    if np.dtype(spec["dtype"]).kind in "iu" and np.issubdtype(array.dtype, np.floating):
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
     with np.errstate(over="ignore"):
         converted = array.astype(spec["dtype"])
-    if converted.dtype.kind == "f" and not np.isfinite(converted).all():
+    if np.issubdtype(converted.dtype, np.floating) and not np.isfinite(converted).all():
         raise ServingError(f"input {name!r}: holds a number too large for {spec['dtype']}")
     return converted
 

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
-from crowdzoo.export.saved_model import REQUEST_FILES
+from crowdzoo.files.served_model import REQUEST_FILES
 from crowdzoo.files.version_folders import newest_version
 
 __all__ = ["curl_example"]

@@ -17,9 +17,7 @@ from tensorflow_serving.apis.get_model_status_pb2 import (
 )
 
 from crowdzoo.errors import short_repr
-from crowdzoo.serving.gate import Gate, full
-from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.memory_budget import MemoryBudget
+from crowdzoo.serving.gate import full
 from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
 from crowdzoo.serving.request_error import RequestError
 
@@ -34,25 +32,23 @@ _RECEIVED = 16
 class GrpcService(grpc.GenericRpcHandler):
     """Both services. Messages come as bytes: what is no protobuf is refused, and a long one is read elsewhere.
 
-    A call is received only when there is a thread for it, so that calls that wait take no memory.
+    A call is received only when there is a thread for it, so that calls that wait take no memory. There are never more
+    calls than threads: the others are refused as soon as they come.
 
     Args:
         predictor: answers Predict.
-        limits: how many calls, how long, how large.
-        budget: memory of all requests.
     """
 
-    def __init__(self, predictor: Predictor, limits: Limits, budget: MemoryBudget):
+    def __init__(self, predictor: Predictor):
         self._predictor = predictor
         self._store = predictor.store
-        self._limits = limits
-        self._budget = budget
-        self.gate = Gate(limits, predictor.readers.size + 1)
+        self._limits = predictor.limits
+        self.gate = predictor.gate()
         self._receiving = threading.BoundedSemaphore(_RECEIVED)
         self._slow: dict[grpc.ServicerContext, float] = {}  # calls whose message is on its way, since when
         self._lock = threading.Lock()
         self._under_way = 0
-        self._most = limits.threads + limits.queue
+        self._most = self._limits.threads + self._limits.queue
         self.executor = ThreadPoolExecutor(self._most, thread_name_prefix="crowdzoo-grpc")
         self._refusing = ThreadPoolExecutor(1, thread_name_prefix="crowdzoo-grpc-full")
         self._stopping = threading.Event()
@@ -95,7 +91,13 @@ class GrpcService(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         """The handler of a call; where all threads are busy, one that refuses at once."""
         handler = self._methods.get(handler_call_details.method)
-        return self._full if handler is not None and self._under_way >= self._most else handler
+        if handler is None:
+            return None
+        with self._lock:  # counted here: a thread may start much later, and many calls may come before it does
+            if self._under_way >= self._most:
+                return self._full
+            self._under_way += 1
+        return handler
 
     def close(self) -> None:
         """Stops the threads that are idle."""
@@ -105,8 +107,6 @@ class GrpcService(grpc.GenericRpcHandler):
 
     def _handler(self, work: Callable[[bytes, grpc.ServicerContext], Any]) -> grpc.RpcMethodHandler:
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
-            with self._lock:
-                self._under_way += 1
             try:
                 return work(self._receive(messages, context), context)
             except RequestError as error:
@@ -145,7 +145,7 @@ class GrpcService(grpc.GenericRpcHandler):
                     context.cancel()
 
     def _predict(self, message: bytes, context: grpc.ServicerContext) -> Any:
-        with self._budget.share() as share:
+        with self._predictor.budget.share() as share:
             share.hold("body", len(message))
             long = is_long(len(message), json=False)
             is_gone = lambda: not context.is_active()  # noqa: E731

@@ -221,7 +221,7 @@ def _plain(name: str, array: np.ndarray) -> Any:
         nested = np.empty(array.size, dtype=object)
         nested[:] = plain
         return nested.reshape(array.shape).tolist()
-    if array.dtype.kind == "f" and array.dtype.itemsize == 4:
+    if array.dtype == np.float32:
         # the shortest digits that read back as the same float32, as TF Serving writes them
         return array.astype(str).astype(np.float64).tolist()
     return array.astype(np.float32).tolist() if array.dtype.kind not in "biuf" else array.tolist()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import logging
 import math
 import os
+import resource
 from collections.abc import Sequence
 from typing import Any
 
 from crowdzoo.errors import ServingError, did_you_mean
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "within_descriptors"]
 
+log = logging.getLogger("crowdzoo.serving")
+
+# Files that are open beside the connections: the model, the readers' pipes, logs
+_OTHER_FILES = 256
 MIB = 1 << 20
 
 
@@ -26,7 +33,8 @@ class Limits:
         memory: bytes of all requests under way together.
         threads: predictions at the same time, for each protocol; two for every processor, eight at most.
         queue: requests that wait for a thread, for each protocol.
-        connections: connections at the same time, for each protocol.
+        connections: connections at the same time, for each protocol; fewer where the process may open too few files
+            (`ulimit -n`).
         header_seconds: time for the head of a request, from the first byte of the connection or of the request.
         body_seconds: time for the body of a request.
         idle_seconds: time a connection may stay open without a request.
@@ -81,3 +89,26 @@ class Limits:
             except ValueError as error:
                 raise ServingError(f"limit {name}: {value[:80]!r} is not a number; write {name}=VALUE") from error
         return dataclasses.replace(self, **changes)
+
+
+def within_descriptors(limits: Limits) -> Limits:
+    """The limits with no more connections than this process may open files for, `ulimit -n`.
+
+    The soft limit of the process is raised first, where the hard one allows it.
+    """
+    needed = 2 * limits.connections + _OTHER_FILES  # two protocols
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return limits
+    with contextlib.suppress(OSError, ValueError):
+        more = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+        soft = more
+    connections = max(1, (soft - min(_OTHER_FILES, soft // 2)) // 2)
+    if connections >= limits.connections:
+        return limits
+    log.warning(
+        "crowdzoo serve: at most %s connections for each protocol, not %s: this process may open %s files (ulimit -n)",
+        connections, limits.connections, soft,
+    )  # fmt: skip
+    return dataclasses.replace(limits, connections=connections)

@@ -11,7 +11,7 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.errors import short_repr
-from crowdzoo.export.saved_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crowdzoo.errors import ServingError
+from crowdzoo.files.version_folders import version_folders
 from crowdzoo.serving.loaded_model import LoadedModel, read_signature_defs
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature_difference import signature_difference
@@ -16,7 +17,6 @@ from crowdzoo.serving.version_files import (
     Contents,
     check_readable,
     contents,
-    version_folders,
     what_is_missing,
     without_paths,
 )

@@ -10,10 +10,11 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
+from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.json_tensors import from_json, parse, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
-from crowdzoo.serving.memory_budget import Share
+from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.reader_pool import ReaderPool
@@ -39,12 +40,21 @@ class Predictor:
 
     Args:
         store: the model.
-        limits: a request's memory and time.
+        limits: a request's memory and time, and how many requests.
+
+    Attributes:
+        budget: the memory of all requests.
     """
 
     def __init__(self, store: ModelStore, limits: Limits):
         self.store = store
+        self.limits = limits
+        self.budget = MemoryBudget(limits)
         self.readers = ReaderPool(limits)
+
+    def gate(self) -> Gate:
+        """The turns of one protocol; long requests have as many as there are readers, and one that waits for them."""
+        return Gate(self.limits, self.readers.size + 1)
 
     def answer_json(self, body: bytes, share: Share, *, version: int | None = None, label: str | None = None) -> str:
         """The REST answer to a body.

@@ -15,14 +15,13 @@ from starlette.responses import Response
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
 from crowdzoo.errors import short_repr
-from crowdzoo.serving.gate import Gate, full
-from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.memory_budget import MemoryBudget, Share
+from crowdzoo.files.version_folders import MAX_VERSION
+from crowdzoo.serving.gate import full
+from crowdzoo.serving.memory_budget import Share
 from crowdzoo.serving.model_store import ModelStore, VersionStatus
 from crowdzoo.serving.predictor import Predictor, is_long
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.rest_protocol import GONE
-from crowdzoo.serving.version_files import MAX_VERSION
 
 __all__ = ["RestService"]
 
@@ -42,16 +41,12 @@ class RestService:
 
     Args:
         predictor: answers :predict.
-        limits: how many requests, how large.
-        budget: memory of all requests.
     """
 
-    def __init__(self, predictor: Predictor, limits: Limits, budget: MemoryBudget):
+    def __init__(self, predictor: Predictor):
         self._predictor = predictor
-        self._store = predictor.store
-        self._limits = limits
-        self._budget = budget
-        self.gate = Gate(limits, predictor.readers.size + 1)
+        self.gate = predictor.gate()
+        limits = predictor.limits
         # a thread for each that predicts, that waits for its turn, and for the rest, such as the status
         self._executor = ThreadPoolExecutor(2 * limits.threads + limits.queue, thread_name_prefix="crowdzoo-rest")
         self.draining = False
@@ -63,7 +58,7 @@ class RestService:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers one request."""
         request = Request(scope, receive)
-        with self._budget.share() as share:
+        with self._predictor.budget.share() as share:
             try:
                 response = _response(await self._answer(request, share))
             except RequestError as error:
@@ -81,7 +76,7 @@ class RestService:
     async def _answer(self, request: Request, share: Share) -> str:
         if self.gate.is_full and request.method == "POST":
             raise full()  # before anything of the body is read
-        body = await _read(request, self._limits.request_bytes, share)
+        body = await _read(request, self._predictor.limits.request_bytes, share)
         encoding = request.headers.get("content-encoding", "identity")
         scope = request.scope
         work = functools.partial(
@@ -97,7 +92,7 @@ class RestService:
         Raises:
             RequestError: the request is not valid; the message says why.
         """
-        store = self._store
+        store = self._predictor.store
         found = _PATH.fullmatch(path)
         if found is None:
             raise RequestError(

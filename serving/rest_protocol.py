@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from typing import Any
 
@@ -17,6 +18,12 @@ __all__ = ["GONE", "RestServer"]
 
 # Requests that are never refused for the number of others, such as a look at the status
 _READS = (b"GET ", b"HEAD")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?=\r\n|$)", re.IGNORECASE)
+# Heads of requests that end their connection, or whose body has another end than its length says
+_NOT_KEPT = re.compile(
+    rb"\A[^\r\n]*(?<! HTTP/1\.1)\r\n|\r\n(transfer-encoding|upgrade|expect|connection:[^\r\n]*close)|(?<!\r)\n",
+    re.IGNORECASE,
+)
 # Key of the ASGI scope that is set when the client is gone
 GONE = "crowdzoo.gone"
 # While the server stops, an idle connection gets so long to send a request, which is answered with `Connection: close`
@@ -94,7 +101,8 @@ class _Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._starts() and len(self.tasks) >= self._limits.threads + self._limits.queue and data[:4] not in _READS:
-            self._refuse(503, full().reason)  # before it is even parsed: a server with too much to do has no time
+            # before it is even parsed: a server with too much to do has no time
+            self._refuse(503, full().reason, keep=not self._draining and is_whole(data))
             return
         super().data_received(data)
         self._has_started = self.conn.their_state is h11.IDLE
@@ -153,14 +161,27 @@ class _Protocol(H11Protocol):
         else:
             self.transport.abort()  # a client that does not read gets no last words either
 
-    def _refuse(self, status: int, reason: str) -> None:
-        """Answers without the application, and closes."""
+    def _refuse(self, status: int, reason: str, *, keep: bool = False) -> None:
+        """Answers without the application, and closes unless the connection is kept."""
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             text = json.dumps({"error": reason}).encode() + b"\n"
             phrase = {400: "Bad Request", 408: "Request Timeout", 503: "Service Unavailable"}[status]
             head = [f"HTTP/1.1 {status} {phrase}", "content-type: application/json", f"content-length: {len(text)}"]
-            head += ["connection: close"] + ["retry-after: 1"] * (status == 503)
+            head += ["connection: close"] * (not keep) + ["retry-after: 1"] * (status == 503)
             self.transport.write("\r\n".join([*head, "", ""]).encode() + text)
-        self.transport.close()
+        if keep:
+            self._unset_keepalive_if_required()
+            self._since = time.monotonic()
+        else:
+            self.transport.close()
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether it is one HTTP/1.1 request to its last byte, whose connection may go on without reading more of it."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    if not end or length is None or int(length[1]) != len(body):
+        return False
+    return head.lower().count(b"\r\ncontent-length") == 1 and not _NOT_KEPT.search(head)

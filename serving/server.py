@@ -23,8 +23,7 @@ import grpc
 from crowdzoo.errors import ServingError
 from crowdzoo.serving.curl import curl_example
 from crowdzoo.serving.grpc_service import GrpcService
-from crowdzoo.serving.limits import Limits
-from crowdzoo.serving.memory_budget import MemoryBudget
+from crowdzoo.serving.limits import Limits, within_descriptors
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.predictor import Predictor
 from crowdzoo.serving.rest import RestService
@@ -57,7 +56,8 @@ class Server:
         threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
         new_signatures: let a version take over whose signatures differ from those of the version that is served.
-        limits: limits of requests; None for the defaults.
+        limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
+            more.
 
     Attributes:
         rest_port: the bound port.
@@ -88,9 +88,8 @@ class Server:
         if not poll_seconds > 0:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
         given = {"request_bytes": max_request_bytes, "threads": threads}
-        self.limits = dataclasses.replace(
-            limits or Limits(), **{key: value for key, value in given.items() if value is not None}
-        )
+        changed = {key: value for key, value in given.items() if value is not None}
+        self.limits = within_descriptors(dataclasses.replace(limits or Limits(), **changed))
         self.model_dir = Path(model_dir)
         self.name = name
         self.host = host
@@ -98,10 +97,9 @@ class Server:
         self._store = ModelStore(
             self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels, new_signatures=new_signatures
         )
-        self._budget = MemoryBudget(self.limits)
         self._predictor = Predictor(self._store, self.limits)
-        self._rest_service = RestService(self._predictor, self.limits, self._budget)
-        self._grpc_service = GrpcService(self._predictor, self.limits, self._budget)
+        self._rest_service = RestService(self._predictor)
+        self._grpc_service = GrpcService(self._predictor)
         self._ports = (rest_port, grpc_port)
         self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None

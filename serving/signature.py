@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from crowdzoo.export.saved_model import stacked
+from crowdzoo.files.served_model import stacked
 from crowdzoo.serving.graph_memory import graph_memory
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.memory_budget import Share
@@ -208,7 +208,7 @@ def _not_utf8(inputs: Mapping[str, np.ndarray]) -> str:
 
 def _check_answer(outputs: Mapping[str, np.ndarray]) -> None:
     for name, array in outputs.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
             row = np.argwhere(~np.isfinite(array))[0][:1]
             raise RequestError(
                 f"instances{[int(i) for i in row]}: the model's answer ({name!r}) is not a finite number; the values "
@@ -222,7 +222,7 @@ def _check_array(name: str, array: np.ndarray, spec: InputSpec) -> None:
         rank = "" if array.ndim == len(expected) else f" (rank {array.ndim} where {len(expected)} is due)"
         sizes = list(array.shape)
         raise RequestError(f"input {name!r}: shape {sizes} does not fit {expected}{rank}; -1 is any size")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         value = "NaN" if np.isnan(array[place]) else "Infinity" if array[place] > 0 else "-Infinity"
         raise RequestError(f"input {name!r}: {value} at {list(place)} is not a finite number")

@@ -10,19 +10,15 @@ import time
 from pathlib import Path
 
 __all__ = [
-    "MAX_VERSION",
     "Contents",
     "check_readable",
     "contents",
-    "version_folders",
     "what_is_missing",
     "without_paths",
 ]
 
 # (path in the folder, size, time of last change of the contents, of the file's state such as its permissions)
 Contents = tuple[tuple[str, int, int, int], ...]
-
-MAX_VERSION = 2**63 - 1  # TF Serving's versions are int64
 
 # Reads every file to its end and writes a line after each piece. A disk that does not answer blocks this process only.
 _READER = """
@@ -34,28 +30,6 @@ for path in sys.stdin.buffer.read().split(b"\\0")[:-1]:
     os.close(file)
     os.write(1, b".")
 """
-
-
-def version_folders(folder: Path) -> tuple[dict[int, Path], list[str]]:
-    """Subfolders named by a version number, and names that are numbers but no version.
-
-    Raises:
-        OSError: the folder cannot be read.
-    """
-    found: dict[int, Path] = {}
-    refused: list[str] = []
-    for child in sorted(folder.iterdir()):
-        if not (child.name.isdecimal() and child.is_dir()):
-            continue
-        version = int(child.name) if child.name.isascii() else -1  # other scripts' digits are decimal, too
-        if not 0 <= version <= MAX_VERSION:
-            refused.append(child.name)
-        elif version in found:  # "007" beside "7"
-            refused.append(max(child.name, found[version].name, key=len))
-            found[version] = min(child, found[version], key=lambda path: len(path.name))
-        else:
-            found[version] = child
-    return found, refused
 
 
 def contents(folder: Path) -> tuple[Contents, float]:
@@ -122,7 +96,9 @@ def check_readable(folder: Path, contents: Contents, stall_seconds: float) -> No
     try:
         reader.stdin.write(b"".join(os.fsencode(folder / name) + b"\0" for name, *_ in contents))
         reader.stdin.close()
-        while select.select([reader.stdout], [], [], stall_seconds)[0]:
+        progress = select.poll()  # `select` takes no descriptor above 1,023
+        progress.register(reader.stdout, select.POLLIN)
+        while progress.poll(1000 * stall_seconds):
             if not os.read(reader.stdout.fileno(), 1 << 16):
                 break
         else:

@@ -23,7 +23,8 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Writes the next version of a served folder and prints its path."""
     use_tensorflow()
-    from crowdzoo.export.saved_model import WARMUP_INSTANCES, export_model
+    from crowdzoo.export.saved_model import export_model
+    from crowdzoo.export.warmup import WARMUP_INSTANCES
     from crowdzoo.files.model_files import read_model_names
     from crowdzoo.files.version_folders import next_version
     from crowdzoo.instances import read_inputs

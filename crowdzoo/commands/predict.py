@@ -58,8 +58,10 @@ def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
             signature = _signature(client.metadata()["signatures"])
             batches = {} if signature == DEFAULT else {"batch_size": 256}
             return client.predict(instances, signature=signature, **batches)
-    from crowdzoo.export.saved_model import MODEL_CARD_FILE, load_and_predict, newest_version
+    from crowdzoo.export.predict import load_and_predict
     from crowdzoo.files.model_files import read_model_card
+    from crowdzoo.files.served_model import MODEL_CARD_FILE
+    from crowdzoo.files.version_folders import newest_version
 
     card = newest_version(arguments.model) / MODEL_CARD_FILE
     signatures = read_model_card(card).get("signatures") if card.is_file() else None

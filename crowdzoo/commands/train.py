@@ -120,7 +120,10 @@ def _each_epoch(step: Any) -> Any:
 
 
 def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> None:
-    """Saves beside the model's file the names that its codes stand for; both appear complete or not at all."""
+    """Saves beside the model's file the names that its codes stand for.
+
+    Each file appears complete or not at all, the names first: a kill in between leaves them beside the model before.
+    """
     from crowdzoo.kinds.encoders import encoder_config
 
     classes, annotators = data.annotations.classes, data.annotations.annotators

@@ -1,25 +1,18 @@
-"""Trained models as TensorFlow SavedModels."""
+"""Trained models as TensorFlow SavedModels. Names load when first used."""
 
-from crowdzoo.export.saved_model import (
-    MODEL_CARD_FILE,
-    REQUEST_FILES,
-    WARMUP_FILE,
-    WARMUP_INSTANCES,
-    export_model,
-    load_and_predict,
-    load_saved_model,
-    stacked,
+from crowdzoo.lazy_names import lazy_names
+
+__all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
+    __name__,
+    {
+        "MODEL_CARD_FILE": "crowdzoo.files.served_model",
+        "REQUEST_FILES": "crowdzoo.files.served_model",
+        "WARMUP_FILE": "crowdzoo.files.served_model",
+        "WARMUP_INSTANCES": "crowdzoo.export.warmup",
+        "export_model": "crowdzoo.export.saved_model",
+        "load_and_predict": "crowdzoo.export.predict",
+        "load_saved_model": "crowdzoo.files.served_model",
+        "newest_version": "crowdzoo.files.version_folders",
+        "stacked": "crowdzoo.files.served_model",
+    },
 )
-from crowdzoo.files.version_folders import newest_version
-
-__all__ = [
-    "MODEL_CARD_FILE",
-    "REQUEST_FILES",
-    "WARMUP_FILE",
-    "WARMUP_INSTANCES",
-    "export_model",
-    "load_and_predict",
-    "load_saved_model",
-    "newest_version",
-    "stacked",
-]

@@ -12,36 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import crowdzoo
-from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.errors import ConfigError
 from crowdzoo.export.signatures import build_signatures
-from crowdzoo.files.version_folders import newest_version
+from crowdzoo.export.warmup import instance_spec, request_json, warmup_array, warmup_texts, write_warmup
+from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     from crowdzoo.models.crowd_model import CrowdModel
 
-__all__ = [
-    "MODEL_CARD_FILE",
-    "REQUEST_FILES",
-    "WARMUP_FILE",
-    "WARMUP_INSTANCES",
-    "export_model",
-    "load_and_predict",
-    "load_saved_model",
-    "stacked",
-]
-
-# TF Serving looks for warm-up requests here, and nowhere else.
-WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
-MODEL_CARD_FILE = "assets.extra/model_card.json"
-# One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
-REQUEST_FILES = {
-    "serving_default": "assets.extra/request.json",
-    "annotators": "assets.extra/request_annotators.json",
-    "spans": "assets.extra/request_spans.json",
-}
-# Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
-WARMUP_INSTANCES = 16
+__all__ = ["export_model"]
 
 
 def export_model(
@@ -112,10 +92,10 @@ def export_model(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
         )
     if encoder is None:
-        spec = _instance_spec(model.base, warmup_instances)
-        warmup = _warmup_array(warmup_instances, spec)
+        spec = instance_spec(model.base, warmup_instances)
+        warmup = warmup_array(warmup_instances, spec)
     else:
-        spec, warmup = None, _warmup_texts(warmup_instances)
+        spec, warmup = None, warmup_texts(warmup_instances)
     module, signatures = build_signatures(model, spec, class_names, annotator_names, encoder)
     card = _card(model, name, class_names, annotator_names, signatures, model_card)
     requests = {name: {"instances": warmup} for name in signatures if name != "annotators"}
@@ -129,104 +109,13 @@ def export_model(
         with atomic_folder(path) as folder:  # replaces an empty folder, never a full one
             tf.saved_model.save(module, str(folder), signatures=signatures)
             (folder / "assets.extra").mkdir()
-            _write_warmup(folder / WARMUP_FILE, name, requests)
+            write_warmup(folder / WARMUP_FILE, name, requests)
             for signature, inputs in requests.items():
-                (folder / REQUEST_FILES[signature]).write_text(_request_json(signature, inputs), encoding="utf-8")
+                (folder / REQUEST_FILES[signature]).write_text(request_json(signature, inputs), encoding="utf-8")
             (folder / MODEL_CARD_FILE).write_text(card, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"export: {path} cannot be written: {error}") from error
     return path
-
-
-def load_and_predict(
-    path: str | Path, instances: Any, *, batch_size: int = 256, signature: str = "serving_default"
-) -> dict[str, np.ndarray]:
-    """Predicts with an exported model in this process, without a server.
-
-    Args:
-        path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings.
-        batch_size: instances in a call.
-        signature: "serving_default" or "spans".
-
-    Returns:
-        The signature's outputs as in `export_model`, strings as `str`; what is padded, to the longest of all.
-
-    Raises:
-        ServingError: there is no model at `path`, or it does not take these instances.
-    """
-    import tensorflow as tf
-
-    folder = newest_version(path)
-    try:
-        loaded = load_saved_model(folder)  # kept in a name: the variables live as long as it does
-    except Exception as error:  # TensorFlow raises a dozen kinds for files that are damaged
-        reason = str(error).strip() or type(error).__name__
-        raise ServingError(
-            f"{folder}: this model cannot be loaded: {reason[:1000]}. Export it again, or copy the whole folder again."
-        ) from error
-    if signature not in loaded.signatures:
-        raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
-    function = loaded.signatures[signature]
-    if list(function.structured_input_signature[1]) != ["instances"]:
-        raise ServingError(f"{folder}: was not written by crowdzoo: its input is not called 'instances'")
-    spec = function.structured_input_signature[1]["instances"]
-    array = np.asarray(instances, dtype=object if spec.dtype == tf.string else None)
-    fits = (
-        all(isinstance(text, str | bytes) for text in array.flat)
-        if spec.dtype == tf.string
-        else array.dtype.kind in "biuf"
-    )
-    if not fits or not spec.shape.is_compatible_with(array.shape):
-        raise ServingError(
-            f"{folder}: instances have shape {list(array.shape)} ({np.asarray(instances).dtype}), "
-            f"the model takes {spec.shape.as_list()} ({spec.dtype.name})"
-        )
-    array = array.astype(spec.dtype.as_numpy_dtype)
-    parts = [
-        {
-            name: value.numpy()
-            for name, value in function(instances=tf.constant(array[i : i + batch_size], spec.dtype)).items()
-        }
-        for i in range(0, max(len(array), 1), batch_size)
-    ]
-    outputs = {name: stacked([part[name] for part in parts]) for name in parts[0]}
-    return {name: _as_text(value) if value.dtype == object else value for name, value in outputs.items()}
-
-
-def load_saved_model(folder: str | Path) -> Any:
-    """Loads a SavedModel; where its graph cuts text into tokens, tensorflow-text is imported first, which it needs.
-
-    Raises:
-        ValueError: it needs tensorflow-text, which is not installed.
-        OSError, tf.errors.OpError: it cannot be loaded.
-    """
-    import tensorflow as tf
-
-    if b"RegexSplitWithOffsets" in (Path(folder) / "saved_model.pb").read_bytes():
-        try:
-            import tensorflow_text  # noqa: F401  registers the operations
-        except ImportError as error:
-            raise ValueError("its graph needs tensorflow-text: pip install 'crowdzoo[text]'") from error
-    return tf.saved_model.load(str(folder))
-
-
-def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Answers to several requests, one below the other; what each has padded to its longest, to the longest of all."""
-    shapes = [part.shape[1:] for part in parts]
-    if len(set(shapes)) == 1 or len({len(shape) for shape in shapes}) > 1:
-        return np.concatenate(parts)
-    widest = np.max(shapes, axis=0)
-    filler: Any = {"O": b"", "U": ""}.get(parts[0].dtype.kind, 0)
-    return np.concatenate([
-        np.pad(part, [(0, 0), *((0, int(more)) for more in widest - part.shape[1:])], constant_values=filler)
-        for part in parts
-    ])  # fmt: skip
-
-
-def _as_text(array: np.ndarray) -> np.ndarray:
-    """UTF-8 bytes as `str`."""
-    return np.array([cell.decode("utf-8", errors="replace") for cell in array.flat], dtype=str).reshape(array.shape)
 
 
 def _check_backend() -> None:
@@ -248,91 +137,6 @@ def _names(values: Sequence[Any], what: str) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ConfigError(f"export: {what} has {twice!r} twice")
     return names
-
-
-def _instance_spec(base: Any, warmup_instances: Any) -> Any:
-    """What the base takes, as a `tf.TensorSpec` with an open batch."""
-    import tensorflow as tf
-
-    dtype = "float32"
-    shape: Any
-    if inputs := getattr(base, "inputs", None):
-        if len(inputs) != 1:
-            raise ConfigError(
-                f"export: the base takes {len(inputs)} inputs, a served model takes one. Give a base that takes "
-                "them as columns of one array; for a tagger, which takes raw strings when it is served, write "
-                "export(..., encoder=TokenEncoder)"
-            )
-        shape, dtype = tuple(inputs[0].shape), inputs[0].dtype
-    elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
-        if warmup_instances is None:
-            raise ConfigError("export: the base is not built yet. Call it once, or give `warmup_instances`")
-        shape = np.shape(warmup_instances)
-    return tf.TensorSpec([None, *shape[1:]], dtype, name="instances")
-
-
-def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
-    shape = spec.shape.as_list()[1:]
-    if instances is None:
-        # an open axis, such as an image's height, has no size to choose but the smallest
-        nothing = "warm up" if spec.dtype.name == "string" else 0
-        return np.full([1, *(size or 1 for size in shape)], nothing, spec.dtype.as_numpy_dtype)
-    array = np.asarray(instances)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
-    if not len(array) or not spec.shape.is_compatible_with(array.shape):
-        raise ConfigError(
-            f"export: warmup_instances has shape {list(np.shape(instances))}, the base takes {[None, *shape]}"
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ConfigError("export: warmup_instances has a number that is not finite")
-    return array
-
-
-def _write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    """Two records a signature: a batch of one, as most clients send, and all instances."""
-    import tensorflow as tf
-
-    try:
-        from tensorflow_serving.apis.predict_pb2 import PredictRequest
-        from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
-    except ImportError as error:
-        raise ConfigError(
-            "export: warm-up requests need tensorflow-serving-api: pip install 'crowdzoo[serving]'"
-        ) from error
-
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, inputs in requests.items():
-            sizes = {1, len(inputs["instances"])}
-            for size in sorted(sizes):
-                request = PredictRequest()
-                request.model_spec.name = name
-                request.model_spec.signature_name = signature
-                for key, value in inputs.items():
-                    request.inputs[key].CopyFrom(tf.make_tensor_proto(value[:size]))
-                log = PredictionLog(predict_log=PredictLog(request=request))
-                writer.write(log.SerializeToString())
-
-
-def _warmup_texts(texts: Any) -> np.ndarray:
-    chosen = ["warm up"] if texts is None else list(texts)[:WARMUP_INSTANCES]
-    if not chosen or not all(isinstance(text, str) for text in chosen):
-        raise ConfigError("export: warmup_instances must be texts, because the encoder reads texts")
-    return np.array(chosen, dtype=object)
-
-
-def _request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
-    """The first warm-up request in TF Serving's row form."""
-    first = {key: _json_value(value[0]) for key, value in inputs.items()}
-    row = first["instances"] if len(first) == 1 else first
-    named = {} if signature == "serving_default" else {"signature_name": signature}
-    return json.dumps({**named, "instances": [row]}, ensure_ascii=False) + "\n"
-
-
-def _json_value(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value if isinstance(value, str) else value.item()
-    if value.dtype == np.float32:  # shortest digits that read back as the same float32
-        return value.astype(str).astype(np.float64).tolist()
-    return value.tolist()
 
 
 def _card(

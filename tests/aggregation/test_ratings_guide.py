@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import RATING_METHODS
-from crowdzoo.export.saved_model import load_and_predict
+from crowdzoo.export.predict import load_and_predict
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "ratings.md").read_text(encoding="utf-8")

@@ -18,7 +18,8 @@ from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.rating_evaluation import regressor_summary
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.errors import DataError
-from crowdzoo.export.saved_model import load_and_predict, load_saved_model
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import RATING_METHODS
 

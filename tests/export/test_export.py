@@ -21,7 +21,9 @@ if keras.backend.backend() != "tensorflow":
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.errors import ConfigError, DataError, ServingError
-from crowdzoo.export.saved_model import REQUEST_FILES, WARMUP_FILE, export_model, load_and_predict
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.served_model import REQUEST_FILES, WARMUP_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel

@@ -14,7 +14,9 @@ if keras.backend.backend() != "tensorflow":
     pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.export.saved_model import MODEL_CARD_FILE, REQUEST_FILES, export_model, load_and_predict, load_saved_model
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer, RatingDoctorNet, RatingEM
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.feature_classifier import FeatureClassifier

@@ -22,14 +22,9 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import ConfigError, ServingError
-from crowdzoo.export.saved_model import (
-    MODEL_CARD_FILE,
-    REQUEST_FILES,
-    WARMUP_FILE,
-    export_model,
-    load_and_predict,
-    load_saved_model,
-)
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, WARMUP_FILE, load_saved_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.sequence_tagger import SequenceTagger
@@ -206,7 +201,7 @@ def test_a_text_that_is_not_utf_8_is_an_error_that_names_its_row(plain, signatur
 
 
 def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain, monkeypatch):
-    monkeypatch.setattr("crowdzoo.export.saved_model.load_saved_model", lambda folder: plain.loaded)  # once is enough
+    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)  # once is enough
     texts = [*CORPUS.texts[:7], ""]
     for signature, names in (("serving_default", {"tokens", "tags"}), ("spans", {"types", "texts"})):
         split = load_and_predict(plain.path, texts, batch_size=3, signature=signature)
@@ -229,7 +224,7 @@ def test_load_and_predict_splits_batches_and_pads_to_the_longest_of_all(plain, m
     ],
 )
 def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, monkeypatch):
-    monkeypatch.setattr("crowdzoo.export.saved_model.load_saved_model", lambda folder: plain.loaded)
+    monkeypatch.setattr("crowdzoo.export.predict.load_saved_model", lambda folder: plain.loaded)
     with pytest.raises(ServingError, match=message):
         load_and_predict(plain.path, texts, signature=signature)
 

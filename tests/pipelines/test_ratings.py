@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError, ServingError
-from crowdzoo.export.saved_model import load_and_predict
+from crowdzoo.export.predict import load_and_predict
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.serving import Client, Server

@@ -8,7 +8,8 @@ import keras
 import pytest
 
 from crowdzoo.datasets.generated_ner import generated_ner
-from crowdzoo.export.saved_model import load_and_predict, load_saved_model
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.files.served_model import load_saved_model
 from crowdzoo.models.token_encoder import TokenEncoder
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.local import run

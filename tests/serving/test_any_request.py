@@ -28,7 +28,7 @@ requests = st.fixed_dictionaries(
 
 
 def answer(server, body):
-    with server._budget.share() as share:
+    with server._predictor.budget.share() as share:
         return server._rest_service.answer("POST", "/v1/models/pets:predict", "identity", body, share, lambda: False)
 
 

@@ -1,6 +1,7 @@
 """What one client, and all together, may take of the server: memory, time, turns, connections."""
 
 import json
+import resource
 import socket
 import threading
 import time
@@ -19,8 +20,10 @@ from crowdzoo.serving import Client, Limits, Server, proto_tensors
 from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
 from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.json_tensors import check_memory
+from crowdzoo.serving.limits import within_descriptors
 from crowdzoo.serving.memory_budget import MemoryBudget
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.rest_protocol import is_whole
 
 GOOD = [0.1, 0.2, 0.3, 0.4]
 MIB = 1 << 20
@@ -154,7 +157,7 @@ def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets,
         assert "bytes of memory once they are read" in answer.json()["error"]
         with Client(server.url, model="pets") as client:
             assert len(client.predict(instances)["label"]) == len(instances)
-        assert server._budget.taken == 0
+        assert server._predictor.budget.taken == 0
     finally:
         server.stop()
 
@@ -198,6 +201,16 @@ def test_a_full_queue_is_answered_at_once_and_the_others_get_their_turn(pets, in
         assert refused[0].status_code == 503
         assert refused[0].headers["retry-after"] == "1"
         assert refused[0].json() == {"error": "too many requests wait already; try again later"}
+        whole = predict_head(len(body)) + body.encode()
+        with connect(server) as kept, connect(server) as closed:
+            for _ in range(2):  # a request that has come to its end does not cost its connection
+                kept.sendall(whole)
+                answer = kept.recv(1000)
+                assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+                assert b"connection: close" not in answer
+            closed.sendall(whole[:-1])
+            assert b"connection: close" in closed.recv(1000)
+            assert closed.recv(1000) == b""
         waiting = [threading.Thread(target=clients[1].predict, args=(instances,)) for _ in range(2)]
         for thread in waiting:
             thread.start()
@@ -282,7 +295,55 @@ def test_a_turn_that_cannot_end_in_time_is_not_begun():
     assert gate.running == 0
 
 
+@pytest.mark.parametrize(
+    ("request_", "whole"),
+    [
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", True),
+        (b"POST /x HTTP/1.1\r\ncontent-length:2\r\nconnection: keep-alive\r\n\r\n{}", True),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}GET", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\n", False),
+        (b"POST /x HTTP/1.1\r\n\r\n", False),
+        (b"POST /x HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nX: y\nTransfer-Encoding: chunked\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: +2\r\n\r\n{}", False),
+        (b"POST /x HTTP/1.1\r\nContent-Length: +2\r\n\r\n{}", False),
+    ],
+)
+def test_only_a_whole_request_is_refused_without_closing(request_, whole):
+    assert is_whole(request_) is whole
+
+
 # === Connections ===
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "connections", "raised"),
+    [
+        (4096, 4096, 1000, None),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1000, None),
+        (1024, 1 << 20, 1000, 2256),  # two protocols and 256 other files
+        (1024, resource.RLIM_INFINITY, 1000, 2256),
+        (1024, 1024, 384, 1024),
+        (300, 300, 75, 300),
+        (2, 2, 1, 2),
+    ],
+)
+def test_connections_follow_the_files_that_may_be_open(soft, hard, connections, raised, monkeypatch, caplog):
+    set_to = []
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: set_to.append(limits))
+    assert within_descriptors(Limits()).connections == connections
+    assert set_to == ([] if raised is None else [(raised, hard)])
+    said = (
+        f"crowdzoo serve: at most {connections} connections for each protocol, not 1000: this process may open {soft} "
+        "files (ulimit -n)"
+    )
+    assert [record.getMessage() for record in caplog.records] == [said] * (connections != 1000)
 
 
 def test_heads_bodies_and_idle_connections_have_their_time(pets):

@@ -13,7 +13,8 @@ import keras
 import tensorflow as tf
 
 from crowdzoo.errors import ServingError
-from crowdzoo.export.saved_model import export_model, load_and_predict
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.saved_model import export_model
 from crowdzoo.layers import CrowdsourcedLayer
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.sequence_tagger import SequenceTagger

@@ -1,0 +1,51 @@
+"""Files of a served model, and how it is loaded and its answers are put together; without Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MODEL_CARD_FILE", "REQUEST_FILES", "WARMUP_FILE", "load_saved_model", "stacked"]
+
+# TF Serving looks for warm-up requests here, and nowhere else.
+WARMUP_FILE = "assets.extra/tf_serving_warmup_requests"
+MODEL_CARD_FILE = "assets.extra/model_card.json"
+# One real request a signature, so that a `curl` line can be pasted whatever the length of an instance.
+REQUEST_FILES = {
+    "serving_default": "assets.extra/request.json",
+    "annotators": "assets.extra/request_annotators.json",
+    "spans": "assets.extra/request_spans.json",
+}
+
+
+def load_saved_model(folder: str | Path) -> Any:
+    """Loads a SavedModel; where its graph cuts text into tokens, tensorflow-text is imported first, which it needs.
+
+    Raises:
+        ValueError: it needs tensorflow-text, which is not installed.
+        OSError, tf.errors.OpError: it cannot be loaded.
+    """
+    import tensorflow as tf
+
+    if b"RegexSplitWithOffsets" in (Path(folder) / "saved_model.pb").read_bytes():
+        try:
+            import tensorflow_text  # noqa: F401  registers the operations
+        except ImportError as error:
+            raise ValueError("its graph needs tensorflow-text: pip install 'crowdzoo[text]'") from error
+    return tf.saved_model.load(str(folder))
+
+
+def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Answers to several requests, one below the other; what each has padded to its longest, to the longest of all."""
+    shapes = [part.shape[1:] for part in parts]
+    if len(set(shapes)) == 1 or len({len(shape) for shape in shapes}) > 1:
+        return np.concatenate(parts)
+    widest = np.max(shapes, axis=0)
+    filler: Any = {"O": b"", "U": ""}.get(parts[0].dtype.kind, 0)
+    return np.concatenate([
+        np.pad(part, [(0, 0), *((0, int(more)) for more in widest - part.shape[1:])], constant_values=filler)
+        for part in parts
+    ])  # fmt: skip
