@@ -157,6 +157,9 @@ def test_a_body_that_becomes_too_large_is_refused_and_the_next_is_answered(pets,
         assert "bytes of memory once they are read" in answer.json()["error"]
         with Client(server.url, model="pets") as client:
             assert len(client.predict(instances)["label"]) == len(instances)
+        end = time.monotonic() + 20  # given back after the answer is written
+        while server._predictor.budget.taken and time.monotonic() < end:
+            time.sleep(0.01)
         assert server._predictor.budget.taken == 0
     finally:
         server.stop()
