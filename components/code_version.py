@@ -1,18 +1,23 @@
 """A hash of the source that a component runs, because TFX's cache key knows parameters and inputs but not code."""
 
 import ast
+import functools
 import hashlib
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = ["code_version"]
 
+_NAME = re.compile(r"crowdzoo(\.\w+)+")
+
 
 def code_version(*modules: str) -> str:
     """Hashes the source of modules and of everything in crowdzoo that they import, directly or not.
 
-    Imports inside functions count. A package that is imported by its own name stands for all the modules
-    in it, because its names may load when first used; the top-level table of contents stands for nothing.
+    Imports inside functions count, and text that is a module's name, as in tables of names that load when first used. A
+    package that is imported by its own name stands for all the modules in it; the top-level table of contents stands
+    for nothing.
 
     Args:
         modules: dotted names below `crowdzoo`.
@@ -28,7 +33,7 @@ def code_version(*modules: str) -> str:
         if name in sources or path is None:
             continue
         sources[name] = path
-        waiting.extend(_imports(path))
+        waiting.extend(_imports(path.read_bytes()))
         if path.name == "__init__.py":
             waiting.extend(f"{name}.{file.stem}" for file in path.parent.glob("*.py") if file.stem != "__init__")
     digest = hashlib.sha256()
@@ -48,11 +53,14 @@ def _source(name: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _imports(path: Path) -> list[str]:
+@functools.cache  # four components are made of much the same modules
+def _imports(source: bytes) -> list[str]:
     names = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):  # tables of names that load when used
+            names += [node.value] if _NAME.fullmatch(node.value) else []
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
             found = [name for name in submodules if _source(name) is not None]

@@ -6,10 +6,28 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-__all__ = ["ExampleDataset"]
+__all__ = ["ExampleDataset", "read_columns"]
 
 _CACHE_BYTES = 256 * 2**20
 _SHUFFLED = 10_000
+
+
+def read_columns(patterns: Sequence[str], num_features: int | None, **sizes: int) -> dict[str, np.ndarray]:
+    """Instances and some features of all Examples at once, in the files' order.
+
+    Args:
+        patterns: patterns of gzipped TFRecord files.
+        num_features: D; None for texts.
+        **sizes: of further features, which are floats.
+
+    Returns:
+        `instances` float32 [N, D], or bytes [N]; the others float32 [N, size].
+
+    Raises:
+        FileNotFoundError: no file fits.
+    """
+    features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
+    return _columns(_files(patterns), features | {"instances": _instances_feature(num_features)})
 
 
 class ExampleDataset:
@@ -31,17 +49,10 @@ class ExampleDataset:
         num_classes: int | None,
         encode: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ):
-        # sorted, because the order of records decides about the trained weights
-        self.files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
-        if not self.files:
-            raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
+        self.files = _files(patterns)
         self.num_tasks = num_tasks
         self.num_tokens = None
-        kind = (
-            tf.io.FixedLenFeature([], tf.string) if num_features is None
-            else tf.io.FixedLenFeature([num_features], tf.float32)
-        )  # fmt: skip
-        self._instances = {"instances": kind}
+        self._instances = {"instances": _instances_feature(num_features)}
         self._encode = encode or tf.identity
         self._ratings = num_classes is None
         name, size = ("aggregated_label", 1) if num_classes is None else ("posterior", num_classes)
@@ -103,9 +114,7 @@ class ExampleDataset:
     def aggregated_ratings(self) -> np.ndarray:
         """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
         name, target = self._aggregated
-        records = tf.data.TFRecordDataset(self.files, "GZIP").batch(1024)
-        parsed = records.map(lambda batch: tf.io.parse_example(batch, {name: target})[name])
-        return np.concatenate([batch[:, 0] for batch in parsed.as_numpy_iterator()])
+        return _columns(self.files, {name: target})[name][:, 0]
 
     def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
         """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order."""
@@ -140,6 +149,26 @@ class ExampleDataset:
             rows = rows.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
+
+
+def _files(patterns: Sequence[str]) -> list[str]:
+    # sorted, because the order of records decides about the trained weights
+    files = sorted(file for pattern in patterns for file in tf.io.gfile.glob(pattern))
+    if not files:
+        raise FileNotFoundError(f"no Examples in {', '.join(patterns)}")
+    return files
+
+
+def _instances_feature(num_features: int | None) -> Any:
+    if num_features is None:
+        return tf.io.FixedLenFeature([], tf.string)
+    return tf.io.FixedLenFeature([num_features], tf.float32)
+
+
+def _columns(files: list[str], features: dict[str, Any]) -> dict[str, np.ndarray]:
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(1024)
+    parts = list(records.map(lambda batch: tf.io.parse_example(batch, features)).as_numpy_iterator())
+    return {name: np.concatenate([part[name] for part in parts]) for name in features}
 
 
 def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:

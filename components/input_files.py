@@ -11,14 +11,8 @@ from pathlib import Path
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
 
-__all__ = ["INPUT_FILES", "content_hashes", "own_copies", "rename_in_rejects"]
+__all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
 
-# Task -> keys of its input files in the section data, in the order in which `write_files` gives those of a shipped set
-INPUT_FILES = {
-    "classification": ("annotations", "instances"),
-    "sequence": ("annotations", "gold"),
-    "regression": ("annotations", "instances"),
-}
 _BLOCK = 1 << 20
 
 

@@ -14,8 +14,8 @@ __all__ = ["Pusher", "PusherExecutor"]
 class PusherExecutor(PushingExecutor):
     """Pushes a blessed model by one rename, so that a server never sees half a version.
 
-    TFX's executor copies file by file into the version's folder; whoever follows that folder, and whoever finds it
-    after a kill, has an incomplete version. See `push_version`.
+    TFX's executor copies file by file into the version's folder, where a server may find an incomplete version, also
+    after a kill. See `push_version`.
     """
 
     def push(self, model: Path, copy: Path, serving: Path) -> Path:

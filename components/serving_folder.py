@@ -22,7 +22,7 @@ def fingerprint(model: str | Path) -> str:
 
 
 def baseline_of(candidate: str | Path, folder: str | Path) -> Path | None:
-    """The pushed model that a candidate has to stand up to: the newest version that is not the candidate itself.
+    """The pushed model that a candidate is compared with: the newest version that is not the candidate itself.
 
     That makes evaluation repeatable: after the candidate was pushed, its baseline is still the one before it.
 

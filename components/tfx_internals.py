@@ -15,6 +15,9 @@ from tfx import v1 as tfx
 # the Pusher's executor: which model is pushed, whether it is blessed, and how the result is marked
 from tfx.components.pusher import executor as pusher_executor
 
+# the Trainer's executor: what it makes of its inputs and parameters for `run_fn`
+from tfx.components.trainer import executor as trainer_executor
+
 # the name of the run's number in a compiled pipeline, which all its components share
 from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
 
@@ -28,6 +31,8 @@ __all__ = [
     "SERVING_MODEL",
     "ExecutorClassSpec",
     "PushingExecutor",
+    "Trainer",
+    "TrainingExecutor",
     "forbid_cache",
     "mark_blessing",
     "set_parameter",
@@ -35,6 +40,24 @@ __all__ = [
 ]
 
 SERVING_MODEL = "Format-Serving"  # subfolder of a Model artifact that has the SavedModel
+
+
+class TrainingExecutor(trainer_executor.GenericExecutor):
+    """TFX's executor of the Trainer; `custom_config` gets the folder of the Examples artifact as `examples`."""
+
+    def _GetFnArgs(  # noqa: N802, TFX's name
+        self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]
+    ) -> Any:
+        fn_args = super()._GetFnArgs(input_dict, output_dict, exec_properties)
+        (examples,) = input_dict["examples"]
+        fn_args.custom_config["examples"] = examples.uri
+        return fn_args
+
+
+class Trainer(tfx.components.Trainer):
+    """TFX's Trainer with `TrainingExecutor`; the same inputs, outputs and arguments."""
+
+    EXECUTOR_SPEC = ExecutorClassSpec(TrainingExecutor)
 
 
 class PushingExecutor(pusher_executor.Executor):

@@ -11,9 +11,10 @@ from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
-from crowdzoo.components.input_files import INPUT_FILES, content_hashes
+from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
-from crowdzoo.pipelines.config.kinds import TASKS
+from crowdzoo.components.tfx_internals import Trainer
+from crowdzoo.instances import TEXTS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["create_pipeline"]
@@ -33,14 +34,13 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         The pipeline, with SQLite metadata below `config.output.root`.
     """
     files = _input_files(config)
-    others = [key for key in TASKS[config.kind].keys["data"] if key not in (*files, "dataset")]
+    data = config.data.model_dump(mode="json", include={*config.label_kind.reading, "eval_fraction"})
     example_gen = AnnotationExampleGen(
         settings=_json(
-            task=config.kind,
+            kind=config.kind,
             seed=config.seed,
-            texts=config.base == "text-regressor",
-            **{key: getattr(config.data, key) for key in others},
-            **{key: None if path is None else str(path) for key, path in files.items()},
+            texts=config.instances is TEXTS,
+            **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
         ),
         fingerprint=_json(**content_hashes(files)),
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
@@ -57,7 +57,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         code_version=code_version("crowdzoo.components.crowd_aggregator"),
     )
     aggregator.add_upstream_node(example_validator)
-    trainer = tfx.components.Trainer(
+    trainer = Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",
         examples=aggregator.outputs["aggregated_examples"],
         schema=schema_gen.outputs["schema"],
@@ -113,11 +113,12 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
 
 def _input_files(config: PipelineConfig) -> dict[str, Path | None]:
     """Files by their keys in the section data; a shipped data set is written below the root first."""
+    keys = config.label_kind.inputs
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
         written = datasets.write_files(datasets.load(config.data.dataset), folder)
-        return dict.fromkeys(INPUT_FILES[config.kind]) | dict(zip(INPUT_FILES[config.kind], written, strict=False))
-    return {key: getattr(config.data, key) for key in INPUT_FILES[config.kind]}
+        return dict.fromkeys(keys) | dict(zip(keys, written, strict=False))
+    return {key: getattr(config.data, key) for key in keys}
 
 
 def _json(**values: Any) -> str:

@@ -7,6 +7,13 @@ from typing import Any
 
 __all__ = ["RunResult"]
 
+# By the metric that decides
+_SCORES = {
+    "accuracy": "Accuracy:    {accuracy:.4f}",
+    "f1": "F1:          {f1:.4f} (precision {precision:.4f}, recall {recall:.4f})",
+    "r2": "R²:          {r2:.4f} (MAE {mae:.4f}, RMSE {rmse:.4f})",
+}
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -50,9 +57,10 @@ class RunResult:
         """A few lines for a terminal: the verdict, the accuracy and where things are."""
         candidate = self.evaluation["candidate"]
         truth = {"gold": "gold labels", "aggregated": "aggregated labels"}[self.evaluation["truth"]]
+        score = _SCORES[self.evaluation["metric"]].format(**candidate)
         lines = [
             f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
-            f"{_score(self.evaluation['metric'], candidate)} on {candidate['tasks']:,} tasks, against {truth}",
+            f"{score} on {candidate['tasks']:,} tasks, against {truth}",
             f"Annotators:  {self.report}",
             f"Metadata:    {self.metadata}",
             f"Log:         {self.log}",
@@ -60,13 +68,3 @@ class RunResult:
         ]
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
-
-
-def _score(metric: str, candidate: Mapping[str, Any]) -> str:
-    if metric == "f1":
-        parts = f"precision {candidate['precision']:.4f}, recall {candidate['recall']:.4f}"
-        return f"F1:          {candidate['f1']:.4f} ({parts})"
-    if metric == "r2":
-        parts = f"MAE {candidate['mae']:.4f}, RMSE {candidate['rmse']:.4f}"
-        return f"R²:          {candidate['r2']:.4f} ({parts})"
-    return f"Accuracy:    {candidate['accuracy']:.4f}"

@@ -158,18 +158,18 @@ class _Values:
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
-    kind, text = node.tag.removeprefix(_TAG), node.value
-    if kind == "str":
+    tag, text = node.tag.removeprefix(_TAG), node.value
+    if tag == "str":
         if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in text):
             raise _problem(f"text {short_repr(text)} has a NUL or half a surrogate pair in it", node)
         return text
-    if kind == "null":
+    if tag == "null":
         return None
-    if kind == "bool" and text.lower() in ("true", "false"):
+    if tag == "bool" and text.lower() in ("true", "false"):
         return text.lower() == "true"
-    if kind in ("int", "float"):
+    if tag in ("int", "float"):
         try:
-            number = _integer(text) if kind == "int" else float(text.replace(".inf", "inf").replace(".nan", "nan"))
+            number = _integer(text) if tag == "int" else float(text.replace(".inf", "inf").replace(".nan", "nan"))
         except ValueError:
             raise _problem(f"{short_repr(text)} is not a number", node) from None
         if isinstance(number, int) and not -_INT64 <= number < _INT64:

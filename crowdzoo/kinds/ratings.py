@@ -108,7 +108,9 @@ class Ratings(Kind):
             return super().settings(base, task=self.name, **given)
         if isinstance(hidden := given.get("hidden"), (list, tuple)):
             if len(hidden) != 1:
-                raise ConfigError(f"hidden: a regressor of texts has one hidden layer; give one number, got {hidden}.")
+                raise ConfigError(
+                    "hidden: a regressor of texts has one hidden layer: give one number, or a list of one."
+                )
             given["hidden"] = hidden[0]
         return super().settings(base, **given)
 

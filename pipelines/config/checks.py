@@ -4,18 +4,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crowdzoo import datasets
-from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import check_regular
+from crowdzoo.instances import TEXTS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
-from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
 
 __all__ = ["outside_problems"]
 
-_ANNOTATION_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz")
-_INSTANCE_SUFFIXES = (".parquet", ".csv", ".csv.gz")
+# Endings of a file's name, and columns that it needs
+_File = tuple[tuple[str, ...], tuple[str, ...]]
+_TEXT: _File = (("",), ())  # files of sentences are no tables
+_TABLES: dict[str, _File] = {
+    "annotations": (
+        (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz"),
+        ("task", "annotator", "label"),
+    ),
+    "instances": ((".parquet", ".csv", ".csv.gz"), ("task",)),
+}
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
@@ -27,46 +34,51 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [
-        *_aggregation_problems(config),
-        *_method_problems(config),
-        *_data_problems(config.data, config.kind, config.base),
-    ]
+    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config)]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
     try:
-        create(config.aggregation.method, kind=config.kind, **config.aggregation.arguments)
+        config.label_kind.create_aggregator(config.aggregation.method, **config.aggregation.arguments)
     except ConfigError as error:
-        return [f"aggregation: {error}"]
+        return [_sentence("aggregation", error)]
     return []
 
 
 def _method_problems(config: PipelineConfig) -> list[str]:
+    section = "method"
     try:
         check_method(config.method.name, config.method.arguments, config.kind)
+        section = "model"
+        _ = config.settings
     except ConfigError as error:
-        return [f"method: {error}"]
-    if config.kind == "sequence" and config.model.crf and config.method.name == "doctor-net":
-        return ["model.crf: True does not go with method doctor-net, which has a softmax for each annotator."]
+        return [_sentence(section, error)]
     return []
 
 
-def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
-    texts = base == "text-regressor"
+def _sentence(section: str, error: ConfigError) -> str:
+    text = str(error).removeprefix("training: ")
+    return f"{section}: {text}" if text.endswith((".", "?")) else f"{section}: {text}."
+
+
+def _data_problems(config: PipelineConfig) -> list[str]:
+    data, kind, texts = config.data, config.label_kind, config.instances is TEXTS
     if data.dataset is not None:
-        given = f"data.dataset: {short_repr(data.dataset)}"
+        known = datasets.names(kind.name)
+        if data.dataset not in known:
+            return [f"data: {unknown('dataset', data.dataset, known)}"]
         if texts:
-            return [f"{given} has features and no texts; base text-regressor needs files with a column 'text'."]
-        known = datasets.names(task)
-        if data.dataset in known:
-            return []
-        return [f"data: {unknown('dataset', data.dataset, known)}"]
+            way_out = f"base {config.base} needs files with a column 'text'"
+            return [f"data.dataset: {short_repr(data.dataset)} has features and no texts; {way_out}."]
+        return []
     problems = []
-    for key, suffixes, needed in _FILES_OF[base if texts else task]:
+    for key in kind.inputs:
         path = getattr(data, key)
         if path is None:
             continue
+        suffixes, needed = _TEXT if kind.labels.has_positions else _TABLES[key]
+        if key == "instances" and texts:
+            needed = (*needed, "text")
         try:
             _check_file(path, suffixes)
             problem = _column_problem(column_names(path), needed) if needed else None
@@ -75,16 +87,6 @@ def _data_problems(data: DataConfig, task: str, base: str) -> list[str]:
         else:
             problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
     return problems
-
-
-# Kind of data -> key, endings of a file's name, and columns that it needs
-_LABELS = ("annotations", _ANNOTATION_SUFFIXES, ("task", "annotator", "label"))
-_FILES_OF: dict[str, tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = {
-    "classification": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task",))),
-    "regression": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task",))),
-    "text-regressor": (_LABELS, ("instances", _INSTANCE_SUFFIXES, ("task", "text"))),
-    "sequence": (("annotations", ("",), ()), ("gold", ("",), ())),
-}
 
 
 def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:

@@ -1,11 +1,13 @@
 """The whole configuration, and what its sections have to do with each other."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from crowdzoo.pipelines.config.kinds import BASES, TASKS
+from crowdzoo.instances import InstanceKind
+from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
     BeamConfig,
@@ -52,51 +54,83 @@ class PipelineConfig(Section):
         """Fills in the method of aggregation, whose default depends on the kind of label."""
         if not isinstance(values, Mapping):
             return values
-        kind, given = values.get("task", values.get("kind")), values.get("aggregation")
-        known = TASKS.get(kind) if isinstance(kind, str) else None
+        name, given = values.get("task", values.get("kind", "classification")), values.get("aggregation")
         if given is not None and not isinstance(given, Mapping):
             return values  # refused as what it is
-        default = (known or TASKS["classification"]).aggregation
+        # a task that is not known is refused as well
+        default = KINDS[name].aggregation if isinstance(name, str) and name in KINDS else ""
         return {**values, "aggregation": {"method": default, **(given or {})}}
 
     @model_validator(mode="after")
     def _fits_together(self) -> "PipelineConfig":
-        known = TASKS[self.kind]
-        if self.base not in known.bases:
-            raise ValueError(f"model.base '{self.base}' is not for task {self.kind}; it is {' or '.join(known.bases)}")
-        owner = f"task {self.kind}" if self.base == known.bases[0] else f"base {self.base}"
-        for section, allowed in {**known.keys, "model": ("base", *BASES[self.base])}.items():
+        kind = self.label_kind
+        if self.base not in kind.bases:
+            raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
+        owner = f"task {kind.name}" if self.base == kind.bases[0] else f"base {self.base}"
+        reading = (key for key in (*kind.inputs, *kind.reading) if key in DataConfig.model_fields)
+        for section, allowed in {
+            "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
+            "evaluation": ("tolerance", f"minimum_{kind.metric}"),
+            "model": ("base", *self._base_keys),
+        }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
-        if self.base == "text-regressor" and self.model.hidden is not None and len(self.model.hidden) != 1:
-            raise ValueError(
-                f"model.hidden {list(self.model.hidden)} is not for base text-regressor, which has one hidden layer: "
-                "give a list of one, such as [64]"
-            )
-        missing = [key for key in known.files if getattr(self.data, key) is None]
+        missing = [key for key in kind.needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:
             raise ValueError(
-                f"data needs {' and '.join(repr(key) for key in known.files)}, or 'dataset' (the name of a shipped set)"
+                f"data needs {' and '.join(repr(key) for key in kind.needed)}, or 'dataset' (the name of a shipped set)"
             )
         return self
 
     @property
+    def label_kind(self) -> Kind:
+        """The kind of label, with everything that belongs to it."""
+        return kind_of(self.kind)
+
+    @property
     def base(self) -> str:
         """The base's name."""
-        return self.model.base or TASKS[self.kind].bases[0]
+        return self.model.base or self.label_kind.bases[0]
+
+    @property
+    def instances(self) -> InstanceKind:
+        """The kind of instance that the base takes."""
+        return next(one for one in self.label_kind.instance_kinds if one.bases[self.kind] == self.base)
+
+    @property
+    def _base_keys(self) -> list[str]:
+        """Settings of the model that the base has."""
+        known = {field.name for field in fields(self.label_kind.settings_class(self.base))}
+        return [name for name in ModelConfig.model_fields if name in known]
+
+    @property
+    def settings(self) -> Any:
+        """Settings of the training.
+
+        Raises:
+            ConfigError: they do not go together.
+        """
+        model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
+        return self.label_kind.settings(
+            self.base,
+            method=self.method.name,
+            arguments=self.method.arguments,
+            seed=self.seed,
+            **model,
+            **self.training.model_dump(),
+            **{key: getattr(self.data, key) for key in self.label_kind.scale},
+        )
 
     @property
     def base_arguments(self) -> dict[str, Any]:
         """The base and those of the model's settings that it has."""
-        defaults = BASES[self.base]
-        given = self.model.model_dump(mode="json", include=set(defaults))
-        arguments = {name: default if given[name] is None else given[name] for name, default in defaults.items()}
-        if self.base == "text-regressor" and arguments["hidden"] is not None:
-            (arguments["hidden"],) = arguments["hidden"]
-        return {"base": self.base, **arguments}
+        values = {name: getattr(self.settings, name) for name in self._base_keys}
+        return {"base": self.base} | {
+            name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+        }
 
     @property
     def minimum(self) -> float:
-        """The least value of the task's metric that any pushed model must have."""
-        return getattr(self.evaluation, TASKS[self.kind].minimum)
+        """The least value of the kind's metric that any pushed model must have."""
+        return getattr(self.evaluation, f"minimum_{self.label_kind.metric}")

@@ -38,24 +38,24 @@ def sentences(error: ValidationError) -> list[str]:
 
 def _sentence(problem: Mapping[str, Any]) -> str:
     *sections, last = problem["loc"] or ("",)
-    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
-    if kind == "extra_forbidden":
+    wrong, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    if wrong == "extra_forbidden":
         return f"{_place(sections)}{unknown('key', last, _known_keys(sections))}"
     place = _place(problem["loc"])
-    if kind == "missing":
+    if wrong == "missing":
         return f"{place}is missing."
     hint = ""
-    if kind == "value_error":
+    if wrong == "value_error":
         reason = str(context["error"])
         if not reason.startswith("must "):  # a whole message, which names keys and values itself
             return place + reason + ("" if reason.endswith(("?", ".")) else ".")
-    elif kind == "literal_error":
+    elif wrong == "literal_error":
         choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
         reason, hint = f"must be one of {', '.join(choices)}", did_you_mean(value, choices)
-    elif kind == "string_pattern_mismatch":
+    elif wrong == "string_pattern_mismatch":
         reason = "must begin with a letter and hold letters, digits, - and _ only (63 at most)"
-    elif kind in _WANTED:
-        reason = f"must be {_WANTED[kind]}"
+    elif wrong in _WANTED:
+        reason = f"must be {_WANTED[wrong]}"
     else:
         reason = problem["msg"].replace("Input should", "must")
     return f"{place}{reason}, got {short_repr(value)}.{hint}"

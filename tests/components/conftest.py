@@ -13,12 +13,13 @@ if find_spec("tfx") is None:
 else:
     import apache_beam as beam
     import tensorflow as tf
-    from tfx.types import standard_artifacts
+    from tfx.v1.types import standard_artifacts
 
     from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
     from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
     from crowdzoo.components.crowd_aggregator import CrowdAggregator
-    from crowdzoo.components.input_files import INPUT_FILES, content_hashes
+    from crowdzoo.components.input_files import content_hashes
+    from crowdzoo.kinds import KINDS
 
 
 class Folder:
@@ -65,7 +66,7 @@ class Folder:
             "annotations": self.artifact(AnnotationsArtifact, self.path / f"annotations{self.count}"),
         }
         settings = {
-            "task": "classification",
+            "kind": "classification",
             "annotations": str(self.path / "answers.csv"),
             "instances": str(self.path / "instances.parquet"),
             "classes": None,
@@ -75,13 +76,12 @@ class Folder:
             "seed": 0,
             **options,
         }
-        files = {key: settings[key] for key in INPUT_FILES[settings["task"]]}
+        files = {key: settings[key] for key in KINDS[settings["kind"]].inputs}
         AnnotationExampleGen.test_call(
             **outputs,
             settings=json.dumps(settings),
             fingerprint=json.dumps(hashes or content_hashes(files)),
             code_version="",
-            beam_pipeline=self.pipeline(),
         )
         return outputs["examples"], outputs["annotations"]
 

@@ -5,7 +5,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from crowdzoo.components import annotation_example_gen
+from crowdzoo.components import instance_examples
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.errors import DataError
@@ -49,7 +49,7 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
     assert read_dataset_info(examples.uri) == {
         "classes": ["cat", "dog"],
         "annotators": ["ann", "bob", "cid"],
-        "task": "classification",
+        "kind": "classification",
         "num_features": 2,
         "num_tasks": {"train": 3, "eval": 2},
         "num_gold": {"train": 3, "eval": 2},
@@ -146,13 +146,13 @@ def test_a_file_that_was_replaced_after_it_was_hashed_is_refused_and_nothing_is_
 def test_files_that_are_replaced_between_two_reads_do_not_mix(folder, monkeypatch):
     folder.write(ROWS, COLUMNS)
     expected, _ = folder.generate()
-    check = annotation_example_gen._check_tasks
+    check = instance_examples._check_tasks
 
     def replaced_meanwhile(*arguments):
         folder.write([], {key: values[::-1] for key, values in COLUMNS.items()} | {"features": [[0.0, 0.0]] * 6})
         check(*arguments)
 
-    monkeypatch.setattr(annotation_example_gen, "_check_tasks", replaced_meanwhile)
+    monkeypatch.setattr(instance_examples, "_check_tasks", replaced_meanwhile)
     examples, annotations = folder.generate()
     assert content(examples) == content(expected)
     assert sorted(path.name for path in pathlib.Path(annotations.uri).iterdir()) == [
@@ -183,7 +183,7 @@ WRONG = {
         {"gold": ["cat", "dgo", None, None, None, None]},
         r"'dgo'.*Did you mean 'dog'\?",
     ),
-    "no task of eval": (ROWS, {"split": ["train"] * 6}, "no task falls into the eval split. Mind its column 'split'."),
+    "no task of eval": (ROWS, {"split": ["train"] * 6}, "no task falls into the eval split. Check its column 'split'."),
     "no annotated task of train": (
         ROWS,
         {"split": ["eval"] * 5 + ["train"]},
@@ -211,7 +211,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_data_that_cannot_be_used_is_refused_before_beam_runs(folder, case):
+def test_data_that_cannot_be_used_is_refused_before_anything_is_written(folder, case):
     rows, columns, message = WRONG[case]
     folder.write(rows, COLUMNS | columns)
     with pytest.raises(DataError, match=message):

@@ -43,7 +43,14 @@ def test_importing_a_package_by_name_counts_all_its_modules(package):
     assert code_version("crowdzoo.zz_test.a") != before
 
 
-def test_the_trainer_hangs_on_the_layers_and_the_example_gen_does_not():
+def test_a_module_that_is_named_in_a_table_counts(package):
+    (package / "a.py").write_text("NAMES = {'x': 'crowdzoo.zz_test.c', 'y': 'crowdzoo.zz_test.c is text'}\n")
+    before = code_version("crowdzoo.zz_test.a")
+    (package / "c.py").write_text("x = 2\n")
+    assert code_version("crowdzoo.zz_test.a") != before
+
+
+def test_the_trainer_depends_on_the_layers_and_the_example_gen_does_not():
     def sources(name):
         seen = set()
         waiting = [name]
@@ -52,7 +59,7 @@ def test_the_trainer_hangs_on_the_layers_and_the_example_gen_does_not():
             path = module._source(current)
             if current not in seen and path is not None:
                 seen.add(current)
-                waiting += module._imports(path)
+                waiting += module._imports(path.read_bytes())
         return seen
 
     assert "crowdzoo.layers.crowdsourced_layer" in sources("crowdzoo.components.trainer")

@@ -7,6 +7,7 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from crowdzoo.components.evaluator import Evaluator, _verdict
+from crowdzoo.kinds import kind_of
 
 
 def linear_model(folder, weights):
@@ -139,13 +140,15 @@ VERDICTS = {
 }
 
 
-@pytest.mark.parametrize(("metric", "other", "word"), [("accuracy", "f1", "accuracy"), ("f1", "token_accuracy", "F1")])
+@pytest.mark.parametrize(("kind", "other"), [("classification", "f1"), ("sequence", "token_accuracy")])
 @pytest.mark.parametrize("case", VERDICTS)
-def test_verdict(case, metric, other, word):
+def test_verdict(case, kind, other):
+    kind = kind_of(kind)
+    metric, word = kind.metric, kind.metric_title
     value, last, tolerance, minimum, blessed = VERDICTS[case]
     # the other metric says the opposite
     baseline = None if last is None else {"model": "/serving/7", metric: last, other: float(blessed)}
     summary = {"candidate": {metric: value, other: float(not blessed)}, "baseline": baseline}
-    found, reason = _verdict(summary, metric, tolerance, minimum)
+    found, reason = _verdict(summary, kind, tolerance, minimum)
     assert found is blessed
     assert reason.startswith(f"its {word} {value:.4f} ") or (baseline is None and blessed)

@@ -15,7 +15,7 @@ from tfx.types import standard_artifacts
 from crowdzoo.aggregation import create
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.example_dataset import ExampleDataset
-from crowdzoo.components.rating_evaluation import regressor_summary
+from crowdzoo.components.rating_scores import rating_scores
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
@@ -42,7 +42,7 @@ def ratings_folder(folder):
 
     folder.write_ratings = write
     folder.generate_ratings = lambda **options: folder.generate(
-        task="regression", low=options.pop("low", None), high=options.pop("high", None), **options
+        kind="regression", low=options.pop("low", None), high=options.pop("high", None), **options
     )
     write()
     return folder
@@ -66,7 +66,7 @@ def test_labels_and_gold_are_numbers_and_an_unknown_gold_is_left_out(ratings_fol
     tasks = pyarrow.parquet.read_table(f"{annotations.uri}/tasks.parquet").to_pydict()
     assert dict(zip(tasks["task"], tasks["gold"], strict=True)) == dict(zip(TASKS, GOLD, strict=True))
     info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
-    assert (info["task"], info["classes"], info["annotators"]) == ("regression", None, ["ann", "bob", "cy"])
+    assert (info["kind"], info["classes"], info["annotators"]) == ("regression", None, ["ann", "bob", "cy"])
     assert info["num_gold"] == {"train": 2, "eval": 2}
     kept = Annotations.from_parquet(f"{annotations.uri}/annotations.parquet")
     assert (kept.kind, len(kept)) == ("regression", 7)
@@ -181,7 +181,7 @@ def rated_folder(folder, crowd, kept, tmp_path_factory):
                 "split": ["train"] * 60 + ["eval"] * 20,
             },
         )
-        generated = made.generate(task="regression", low=None, high=None)
+        generated = made.generate(kind="regression", low=None, high=None)
         made.annotations = generated[1]
         made.aggregated = made.aggregate(*generated, method="rating-em")
         kept["folder"] = made
@@ -223,6 +223,7 @@ def trained(rated_folder, method, epochs=25):
             serving_model_dir=str(folder / "serving"),
             model_run_dir=str(folder / "run"),
             custom_config={
+                "examples": examples.uri,
                 "name": "tiny",
                 "seed": 0,
                 "model": {"base": "feature-regressor", "hidden": [], "dropout": 0.0},
@@ -277,20 +278,19 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
     examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
     info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
     model = line_model(tmp_path / "model", 2.0)
-    summary = regressor_summary({"candidate": model}, [f"{examples.uri}/Split-eval/*"], info)
+    files = f"{examples.uri}/Split-eval/*"
+    scores = rating_scores({"candidate": model}, files, info, "", None)
     # e0: says 3, is 3.5; e2: says 8, is -2.25; their mean is 0.625, squares about it 2 * 2.875^2
-    assert summary == {
-        "truth": "gold",
-        "baseline": None,
+    assert scores == {
         "candidate": {
-            "model": model, "tasks": 2, "mae": pytest.approx((0.5 + 10.25) / 2),
+            "tasks": 2, "mae": pytest.approx((0.5 + 10.25) / 2),
             "rmse": pytest.approx(np.sqrt((0.25 + 10.25**2) / 2)),
             "r2": pytest.approx(1 - (0.25 + 10.25**2) / (2 * 2.875**2)),
         },
     }  # fmt: skip
     broken = line_model(tmp_path / "broken", float("nan"))
-    with pytest.raises(ValueError, match="says nan of 2 of the 2 tasks of eval"):
-        regressor_summary({"candidate": broken}, [f"{examples.uri}/Split-eval/*"], info)
+    with pytest.raises(ValueError, match="broken: the model answers nan to 2 of the 2 tasks"):
+        rating_scores({"candidate": broken}, files, info, "", None)
 
 
 def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):

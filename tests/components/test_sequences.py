@@ -12,16 +12,15 @@ import tensorflow as tf
 from tfx.types import standard_artifacts
 
 from crowdzoo.aggregation import create
+from crowdzoo.components.crowd_answers import add_answer
 from crowdzoo.components.evaluator import Evaluator
-from crowdzoo.components.example_files import read_dataset_info
-from crowdzoo.components.sequence_evaluation import tagger_summary
-from crowdzoo.components.sequence_examples import (
+from crowdzoo.components.example_files import read_dataset_info, split_by_hash
+from crowdzoo.components.sentence_examples import (
     read_crowd_sequences,
     read_examples,
-    sentence_examples,
-    splits_of,
-    with_answers,
+    sentence_example,
 )
+from crowdzoo.components.sentence_scores import sentence_scores
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import CrowdSequences, convert_tags
 from crowdzoo.tables.annotations import Annotations
@@ -91,7 +90,7 @@ def columns_files(folder, scheme="BIO"):
 def options(annotations, **more):
     """Settings of AnnotationExampleGen, as the pipeline gives them."""
     return {
-        "task": "sequence", "annotations": annotations, "gold": None, "scheme": "BIO", "classes": None,
+        "kind": "sequence", "annotations": annotations, "gold": None, "scheme": "BIO", "classes": None,
         "on_bad_tags": "error", "eval_fraction": 0.4, "seed": 0, **more,
     }  # fmt: skip
 
@@ -112,7 +111,7 @@ def spans(tmp_path_factory, new_folder):
     examples, annotations = folder.generate(**settings)
     aggregated, report = folder.aggregate(examples, annotations, "majority-vote")
     sequences = read_crowd_sequences(settings)
-    split = splits_of(sequences, 0.4, 0)
+    split = split_by_hash(sequences.texts, 0.4, 0)
     labelled = sequences.annotations.redundancy > 0
     # both kinds of sentences are on both sides, or the tests below would say nothing
     assert {(one, bool(two)) for one, two in zip(split, labelled, strict=True)} == {
@@ -129,7 +128,7 @@ def columns(tmp_path_factory, new_folder):
     examples, annotations = folder.generate(**settings)
     aggregated, _ = folder.aggregate(examples, annotations, "hmm-crowd")
     sequences = read_crowd_sequences(settings)
-    return SimpleNamespace(**locals(), split=splits_of(sequences, 0.4, 0))
+    return SimpleNamespace(**locals(), split=split_by_hash(sequences.texts, 0.4, 0))
 
 
 # === AnnotationExampleGen ===
@@ -155,7 +154,7 @@ def test_examples_of_spans_hold_text_tokens_codes_and_gold(spans):
     for side, records in expected.items():
         assert tasks_of(spans.folder.records(spans.examples, side)) == records
     assert read_dataset_info(spans.examples.uri) == {
-        "task": "sequence",
+        "kind": "sequence",
         "classes": classes,
         "scheme": "BIO",
         "annotators": ["ann", "bob", "cid"],
@@ -227,14 +226,14 @@ def some_texts(number):
 
 def test_the_same_text_is_never_on_both_sides_and_a_sentence_keeps_its_side():
     sequences = some_texts(200)
-    split = splits_of(sequences, 0.25, 0)
+    split = split_by_hash(sequences.texts, 0.25, 0)
     assert {*split} == {"train", "eval"}
     np.testing.assert_array_equal(split[:50], split[150:])
     assert 20 <= np.sum(split[:150] == "eval") <= 56, "a quarter of 150, give or take three standard deviations"
-    np.testing.assert_array_equal(splits_of(sequences.select(np.arange(30)), 0.25, 0), split[:30])
-    assert (splits_of(sequences, 0.25, 1) != split).any()
+    np.testing.assert_array_equal(split_by_hash(sequences.select(np.arange(30)).texts, 0.25, 0), split[:30])
+    assert (split_by_hash(sequences.texts, 0.25, 1) != split).any()
     # whoever is of eval at a small share is of eval at a larger one
-    larger = splits_of(sequences, 0.5, 0)
+    larger = split_by_hash(sequences.texts, 0.5, 0)
     assert np.sum(larger == "eval") > np.sum(split == "eval")
     assert (larger[split == "eval"] == "eval").all()
 
@@ -317,11 +316,12 @@ def test_sentences_are_read_back_as_they_were_written(tmp_path):
     posteriors = [rng.dirichlet(np.ones(len(sequences.classes)), length) for length in sequences.lengths]
     posteriors[4] = None
     with tf.io.TFRecordWriter(str(tmp_path / "examples.gz"), tf.io.TFRecordOptions("GZIP")) as writer:
-        for task, (split, name, example) in enumerate(sentence_examples(sequences, np.full(18, "train"))):
-            assert (split, name) == ("train", str(task))
-            own = posteriors[task]
-            codes = None if own is None else own.argmax(axis=1)
-            writer.write(with_answers(example, own, codes, "aggregated", 0).SerializeToString())
+        for task, own in enumerate(posteriors):
+            example = sentence_example(sequences, task)
+            flat = [] if own is None else own.ravel().tolist()
+            codes = [0] * int(sequences.lengths[task]) if own is None else own.argmax(axis=1).tolist()
+            add_answer(example, flat, codes, "aggregated", "int64_list")
+            writer.write(example.SerializeToString())
     found = read_examples([str(tmp_path / "*.gz")], info)
     assert found.texts == [*sequences.texts]
     assert found.tokens == [[*tokens] for tokens in sequences.tokens]
@@ -333,7 +333,7 @@ def test_sentences_are_read_back_as_they_were_written(tmp_path):
         expected = np.zeros((sequences.lengths[task], 5)) if none else posteriors[task]
         np.testing.assert_allclose(found.posteriors[task], expected, atol=1e-7)
         np.testing.assert_array_equal(found.evaluation_labels[task], expected.argmax(axis=1))
-        assert found.evaluation_weights[task] == (0 if none else 1)
+        assert found.evaluation_weights[task] == (len(said) > 0)
 
 
 def test_what_the_aggregator_wrote_is_read_for_training(spans):
@@ -392,8 +392,8 @@ def test_nothing_to_evaluate_with_is_refused(folder):
     settings = options(str(folder.path / "spans.jsonl"))
     sequences = read_crowd_sequences(settings)
     # the only one that is labelled is of train
-    seed = next(seed for seed in range(9) if splits_of(sequences, 0.4, seed)[0] == "train")
-    with pytest.raises(DataError, match="no sentence of eval has gold or annotations to evaluate with"):
+    seed = next(seed for seed in range(9) if split_by_hash(sequences.texts, 0.4, seed)[0] == "train")
+    with pytest.raises(DataError, match="no task of the eval split has gold or annotations"):
         folder.generate(**{**settings, "seed": seed})
 
 
@@ -437,21 +437,18 @@ def capital_tagger(folder, name_tag="B-PER"):
 def test_scores_are_those_of_spans_counted_by_hand(spans, tmp_path):
     good, none = capital_tagger(tmp_path / "good"), capital_tagger(tmp_path / "none", name_tag="O")
     info = read_dataset_info(spans.aggregated.uri)
-    summary = tagger_summary({"candidate": good, "baseline": none}, pattern(spans.aggregated, "eval"), info)
-    tasks = int(np.sum(spans.split == "eval"))
-    assert summary["truth"] == "gold"
-    assert (summary["candidate"]["model"], summary["candidate"]["tasks"]) == (good, tasks)
+    (files,) = pattern(spans.aggregated, "eval")
+    summary = sentence_scores({"candidate": good, "baseline": none}, files, info, "", None)
+    assert summary["candidate"]["tasks"] == np.sum(spans.split == "eval")
     assert [summary["candidate"][key] for key in ("f1", "precision", "recall", "token_accuracy")] == [1, 1, 1, 1]
     assert [summary["baseline"][key] for key in ("f1", "recall")] == [0, 0]
     assert summary["baseline"]["token_accuracy"] == pytest.approx(1 / 3)
-    alone = tagger_summary({"candidate": none}, pattern(spans.aggregated, "eval"), info)
-    assert alone["baseline"] is None
 
 
 def test_a_model_that_cuts_text_otherwise_is_refused(columns, tmp_path):
-    info = read_dataset_info(columns.aggregated.uri)
+    info, files = read_dataset_info(columns.aggregated.uri), pattern(columns.aggregated, "eval")
     with pytest.raises(ValueError, match=r"model: cuts '.* left U.S. today' into \[.*'U.S.', 'today'\], not \[.*'U'"):
-        tagger_summary({"candidate": capital_tagger(tmp_path / "model")}, pattern(columns.aggregated, "eval"), info)
+        sentence_scores({"candidate": capital_tagger(tmp_path / "model")}, *files, info, "", None)
 
 
 @pytest.mark.parametrize(("better", "minimum", "blessed"), [(True, 0.9, True), (False, 0.0, False)])

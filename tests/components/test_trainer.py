@@ -24,6 +24,7 @@ def train(crowd_folder, tmp_path):
                 serving_model_dir=str(folder / "serving"),
                 model_run_dir=str(folder / "run"),
                 custom_config={
+                    "examples": aggregated.uri,
                     "name": "tiny",
                     "seed": seed,
                     "model": {"base": "feature-classifier", "hidden": [8], "dropout": 0.2},

@@ -182,7 +182,7 @@ BROKEN = {
     ),
     "aggregation argument out of range": (
         "name: x\n" + DATA + "aggregation: {max_iter: -3}\n",
-        ", aggregation: DawidSkene: max_iter must be an integer from 1 to 1,000,000, got -3",
+        ", aggregation: DawidSkene: max_iter must be an integer from 1 to 1,000,000, got -3.",
     ),
     "name with a space": (
         "name: my run\n" + DATA,
@@ -241,7 +241,7 @@ BROKEN = {
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
-        ", model.crf is not for task classification, where model has base, hidden, dropout, batch_normalization.",
+        ", model.crf is not for task classification, where model has base, dropout, hidden, batch_normalization.",
     ),
     "bar of a tagger": (
         "name: x\n" + DATA + "evaluation: {minimum_f1: 0.5}\n",
@@ -332,7 +332,7 @@ BROKEN_SENTENCES = {
     ),
     "a CRF under DoctorNet": (
         SPANS + "method: {name: doctor-net}\nmodel: {crf: true}\n",
-        ", model.crf: True does not go with method doctor-net, which has a softmax for each annotator.",
+        ", model: doctor-net has a softmax for each annotator, so crf must be false.",
     ),
 }
 

@@ -144,9 +144,17 @@ def test_what_is_not_for_texts_is_said(tmp_path):
         "max_words": 20000, "min_texts": 1, "max_length": None,
     }  # fmt: skip
     for key, value, message in (
-        ("model.hidden", [8, 8], r"model.hidden \[8, 8\] is not for base text-regressor, .* a list of one"),
-        ("model.units", 8, "model.units is not for base text-regressor, where model has base, form, embedding"),
-        ("model.base", "feature-regressor", "model.form is not for task regression, where model has base, hidden"),
+        (
+            "model.hidden",
+            [8, 8],
+            "model: hidden: a regressor of texts has one hidden layer: give one",
+        ),
+        ("model.units", 8, "model.units is not for base text-regressor, where model has base, dropout, hidden, form"),
+        (
+            "model.base",
+            "feature-regressor",
+            "model.form is not for task regression, where model has base",
+        ),
         ("model.form", "bag", "model.form: must be one of convolutional, bag-of-words, got 'bag'"),
         ("data.instances", str(tmp_path / "ratings.csv"), "data.instances: .* has no column 'text' among 'task'"),
     ):
@@ -229,9 +237,10 @@ def test_a_scale_belongs_to_ratings(tmp_path):
 
 
 def test_the_shipped_configuration_takes_the_shipped_set():
-    from crowdzoo.pipelines.demo_ratings import CONFIG as SHIPPED
+    from crowdzoo.pipelines.demo import CONFIGS
 
-    config = load_config(SHIPPED)
+    shipped = CONFIGS / "generated-ratings.yaml"
+    config = load_config(shipped)
     assert (config.kind, config.data.dataset) == ("regression", "generated-ratings")
-    with pytest.raises(ConfigError, match=r"data.dataset: 'labelme' is not one of generated-ratings"):
-        load_config(SHIPPED, {"data.dataset": "labelme"})
+    with pytest.raises(ConfigError, match=r"data: unknown dataset 'labelme': choose one of generated-ratings"):
+        load_config(shipped, {"data.dataset": "labelme"})

@@ -102,13 +102,14 @@ def test_the_pushed_model_answers_plain_text(story):
 
 def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story):
     # the same sentences, found by their hash, asked and counted here
-    from crowdzoo.components.sequence_examples import read_crowd_sequences, splits_of
+    from crowdzoo.components.example_files import split_by_hash
+    from crowdzoo.components.sentence_examples import read_crowd_sequences
 
     settings = json.loads(
         create_pipeline(load_config(story.data / "tiny.yaml")).components[0].exec_properties["settings"]
     )
     sequences = read_crowd_sequences(settings)
-    evaluation = sequences.select(splits_of(sequences, 0.3, 0) == "eval")
+    evaluation = sequences.select(split_by_hash(sequences.texts, 0.3, 0) == "eval")
     answers = load_and_predict(story.first.pushed, evaluation.texts)
     said = [row[:length].tolist() for row, length in zip(answers["tags"], answers["lengths"], strict=True)]
     scores = span_scores(evaluation.gold_tags(), said)

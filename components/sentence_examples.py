@@ -1,7 +1,8 @@
 """Sentences as tf.Examples: from annotators' files, and back into arrays for training."""
 
 import dataclasses
-import hashlib
+import functools
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.components.example_files import split_by_hash, task_and_example
+from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.errors import DataError
 from crowdzoo.sequences import CrowdSequences, TagSet, read_conll, read_spans
 from crowdzoo.sequences.retokenized import retokenized
@@ -18,9 +21,9 @@ __all__ = [
     "ReadSentences",
     "read_crowd_sequences",
     "read_examples",
-    "sentence_examples",
-    "splits_of",
-    "with_answers",
+    "read_labelled_sentences",
+    "read_tokens",
+    "sentence_example",
 ]
 
 
@@ -55,59 +58,48 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     return retokenized(sequences)
 
 
-def splits_of(sequences: CrowdSequences, eval_fraction: float, seed: int) -> np.ndarray:
-    """Which split each sentence is of, "train" or "eval", by a hash of its text: one text is never on both sides."""
-    digests = (hashlib.sha256(f"{seed}:{text}".encode()).digest() for text in sequences.texts or ())
-    shares = np.array([int.from_bytes(digest[:8], "big") / 2**64 for digest in digests])
-    return np.where(shares < eval_fraction, "eval", "train")
+def read_labelled_sentences(options: dict[str, Any], rejects: str) -> LabelledTasks:
+    """Reads sentences, and splits them by their texts: one text is never in both splits.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: not written: rows with bad tags cannot be left out.
+
+    Raises:
+        DataError: as `read_crowd_sequences`.
+    """
+    sequences = read_crowd_sequences(options)
+    crowd = sequences.annotations
+    gold = [None] * len(sequences) if sequences.gold is None else [json.dumps(row) for row in sequences.gold_tags()]
+    return LabelledTasks(
+        annotations=crowd,
+        names=[str(name) for name in crowd.tasks],
+        split=split_by_hash(sequences.texts or (), options["eval_fraction"], options["seed"]),
+        labelled=crowd.redundancy > 0,
+        gold=gold,
+        info={"classes": sequences.classes, "scheme": sequences.scheme},
+        change_split="Change data.eval_fraction.",
+        example=functools.partial(sentence_example, sequences),
+    )
 
 
-def sentence_examples(sequences: CrowdSequences, split: np.ndarray) -> Iterator[tuple[str, str, tf.train.Example]]:
-    """(split, task, Example) of each sentence; those of train that nobody labelled are left out.
+def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
+    """The Example of a sentence.
 
     `task` (bytes), `instances` (bytes, the text), `tokens` (bytes, [T]), `annotator_ids` (int64, [M]),
     `annotator_labels` (int64, [M T], annotator by annotator), and where known `gold` (int64, [T]).
     """
-    crowd = sequences.annotations
-    for task, tokens in enumerate(sequences.tokens):
-        ids, labels = crowd.padded(np.array([task]))
-        if ids.shape[1] == 0 and split[task] == "train":
-            continue
-        example = tf.train.Example()
-        feature = example.features.feature
-        name = str(crowd.tasks[task])
-        feature["task"].bytes_list.value.append(name.encode())
-        feature["instances"].bytes_list.value.append((sequences.texts or ())[task].encode())
-        feature["tokens"].bytes_list.value.extend(token.encode() for token in tokens)
-        feature["annotator_ids"].int64_list.value.extend(ids[0])
-        feature["annotator_labels"].int64_list.value.extend(labels[0, : len(tokens)].T.ravel())
-        if sequences.gold is not None:
-            feature["gold"].int64_list.value.extend(sequences.gold[task])
-        yield str(split[task]), name, example
-
-
-def with_answers(
-    example: tf.train.Example, posterior: np.ndarray | None, labels: np.ndarray | None, truth: str, outside: int
-) -> tf.train.Example:
-    """Adds `posterior` (float, [T K]; empty where nobody labelled), `aggregated_label`, `evaluation_label` and weight.
-
-    Args:
-        example: example of a sentence; changed.
-        posterior: [T, K], or None.
-        labels: codes [T], or None.
-        truth: what evaluation compares with, "gold" or "aggregated".
-        outside: code of "O", which stands where nothing is known.
-    """
+    tokens = sequences.tokens[task]
+    ids, labels = sequences.annotations.padded(np.array([task]))
+    example = tf.train.Example()
     feature = example.features.feature
-    size = len(feature["tokens"].bytes_list.value)
-    gold = list(feature["gold"].int64_list.value) if "gold" in feature else []
-    found = [outside] * size if labels is None else [int(code) for code in labels]
-    known = bool(gold) if truth == "gold" else labels is not None
-    if posterior is not None:
-        feature["posterior"].float_list.value.extend(posterior.ravel())
-    feature["aggregated_label"].int64_list.value.extend(found)
-    feature["evaluation_label"].int64_list.value.extend(gold if truth == "gold" and known else found)
-    feature["evaluation_weight"].float_list.value.append(float(known))
+    feature["task"].bytes_list.value.append(str(sequences.annotations.tasks[task]).encode())
+    feature["instances"].bytes_list.value.append((sequences.texts or ())[task].encode())
+    feature["tokens"].bytes_list.value.extend(token.encode() for token in tokens)
+    feature["annotator_ids"].int64_list.value.extend(ids[0])
+    feature["annotator_labels"].int64_list.value.extend(labels[0, : len(tokens)].T.ravel())
+    if sequences.gold is not None:
+        feature["gold"].int64_list.value.extend(sequences.gold[task])
     return example
 
 
@@ -149,8 +141,8 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
     rows: list[tuple[np.ndarray, ...]] = []
     texts, sentences, posteriors, evaluation_labels, weights = [], [], [], [], []
     for task, record in enumerate(_records(files)):
-        feature = tf.train.Example.FromString(record).features.feature
-        tokens = [token.decode() for token in feature["tokens"].bytes_list.value]
+        example = tf.train.Example.FromString(record)
+        feature, tokens = example.features.feature, _tokens(example)
         ids = np.array(feature["annotator_ids"].int64_list.value, np.int64)
         labels = np.array(feature["annotator_labels"].int64_list.value, np.int64)
         rows.append((
@@ -170,6 +162,19 @@ def read_examples(patterns: Sequence[str], info: dict[str, Any]) -> ReadSentence
         np.array(info["classes"], object), positions=positions,
     )  # fmt: skip
     return ReadSentences(texts, sentences, annotations, posteriors, evaluation_labels, np.array(weights))
+
+
+def read_tokens(pattern: str) -> dict[str, list[str]]:
+    """The tokens of the sentences in a split, by task."""
+    found = {}
+    for record in _records(sorted(tf.io.gfile.glob(pattern))):
+        task, example = task_and_example(record)
+        found[task] = _tokens(example)
+    return found
+
+
+def _tokens(example: tf.train.Example) -> list[str]:
+    return [token.decode() for token in example.features.feature["tokens"].bytes_list.value]
 
 
 def _records(files: Iterable[str]) -> Iterator[bytes]:

@@ -1,0 +1,104 @@
+"""How well exported classifiers do, by TensorFlow Model Analysis."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import apache_beam as beam
+import tensorflow_model_analysis as tfma
+from google.protobuf import text_format
+from tensorflow_metadata.proto.v0 import schema_pb2
+from tensorflow_model_analysis.proto import config_pb2
+from tfx_bsl.public import tfxio
+
+__all__ = ["class_scores"]
+
+
+def class_scores(
+    models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: beam.Pipeline
+) -> dict[str, dict[str, Any]]:
+    """Accuracy and cross-entropy of classifiers, by TensorFlow Model Analysis.
+
+    Args:
+        models: name -> folder of the SavedModel; the one called "baseline" is what the others are compared with.
+        files: pattern of the files of eval, as CrowdAggregator writes them.
+        info: result of `read_dataset_info`.
+        output: folder that receives TensorFlow Model Analysis' own result.
+        pipeline: runs the analysis.
+
+    Returns:
+        For each model `tasks`, `accuracy` and `cross_entropy`.
+    """
+    with pipeline:
+        _analyse(pipeline, models, files, info, output)
+    results = tfma.load_eval_results(output).get_results()
+    scores = {}
+    for name, path in models.items():
+        (metrics,) = results if len(models) == 1 else [one for one in results if one.model_location == path]
+        values = metrics.get_metrics_for_slice()
+        scores[name] = {
+            "tasks": int(values["weighted_example_count"]["doubleValue"]),
+            "accuracy": values["sparse_categorical_accuracy"]["doubleValue"],
+            "cross_entropy": values["sparse_categorical_crossentropy"]["doubleValue"],
+        }
+    return scores
+
+
+def _analyse(
+    pipeline: beam.Pipeline, models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str
+) -> None:
+    config = config_pb2.EvalConfig(
+        model_specs=[
+            config_pb2.ModelSpec(
+                name=name,
+                signature_name="serving_default",
+                label_key="evaluation_label",
+                prediction_key="probabilities",
+                example_weight_key="evaluation_weight",
+                is_baseline=name == "baseline",
+            )
+            for name in models
+        ],
+        slicing_specs=[config_pb2.SlicingSpec()],
+        metrics_specs=[
+            config_pb2.MetricsSpec(
+                metrics=[
+                    config_pb2.MetricConfig(class_name="ExampleCount"),
+                    config_pb2.MetricConfig(class_name="WeightedExampleCount"),
+                    config_pb2.MetricConfig(class_name="SparseCategoricalAccuracy"),
+                    config_pb2.MetricConfig(class_name="SparseCategoricalCrossentropy"),
+                ],
+                model_names=list(models),
+            )
+        ],
+    )
+    shared = [
+        tfma.default_eval_shared_model(eval_saved_model_path=path, model_name=name, eval_config=config)
+        for name, path in models.items()
+    ]
+    source = tfxio.TFExampleRecord(
+        file_pattern=files,
+        schema=_schema(info["num_features"]),
+        raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
+        telemetry_descriptors=["crowdzoo"],
+    )
+    _ = (
+        pipeline
+        | "ReadEval" >> source.BeamSource()
+        | "Analyse"
+        >> tfma.ExtractEvaluateAndWriteResults(
+            eval_shared_model=shared if len(shared) > 1 else shared[0],
+            eval_config=config,
+            output_path=output,
+            tensor_adapter_config=tfxio.TensorAdapterConfig(source.ArrowSchema(), source.TensorRepresentations()),
+        )
+    )
+
+
+def _schema(num_features: int) -> schema_pb2.Schema:
+    """Only what is read here: TFMA feeds a signature by name, so the feature is called what the model's input is."""
+    kinds = {"instances": ("FLOAT", num_features), "evaluation_label": ("INT", 1), "evaluation_weight": ("FLOAT", 1)}
+    features = [
+        f'feature {{ name: "{name}" type: {kind} shape {{ dim {{ size: {size} }} }} presence {{ min_fraction: 1 }} }}'
+        for name, (kind, size) in kinds.items()
+    ]
+    return text_format.Parse("\n".join(features), schema_pb2.Schema())

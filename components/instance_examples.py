@@ -1,0 +1,121 @@
+"""Classes and ratings of instances, from their two files to tf.Examples."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from crowdzoo.components.example_files import split_by_hash
+from crowdzoo.components.labelled_tasks import LabelledTasks
+from crowdzoo.errors import SHOWN, DataError
+from crowdzoo.instances import TEXTS, VECTORS, Instances, read_instances
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import is_among, name_texts
+
+__all__ = ["read_labelled_instances"]
+
+# Options of the reader, those that a kind has
+_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows")
+
+
+def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTasks:
+    """Reads instances and what annotators said of them.
+
+    Args:
+        options: settings of AnnotationExampleGen.
+        rejects: path of the file of rejected rows.
+
+    Raises:
+        DataError: as the readers; or tasks without instances, or nothing to learn from.
+    """
+    crowd = _read_annotations(options, rejects)
+    instances = read_instances(options["instances"], TEXTS if options.get("texts") else VECTORS)
+    names = name_texts(instances.tasks)
+    _check_tasks(crowd, names, options)
+    gold, known = _gold(instances, crowd, options["instances"])
+    split, change = instances.split, "Check its column 'split'."
+    if split is None:
+        split, change = split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
+    classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
+    shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
+    code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
+    kind = "float_list" if classes is None else "int64_list"
+
+    def example(row: int) -> tf.train.Example:
+        made = tf.train.Example()
+        feature = made.features.feature
+        feature["task"].bytes_list.value.append(names[row].encode())
+        if instances.texts is None:
+            feature["instances"].float_list.value.extend(instances.features[row])
+        else:
+            feature["instances"].bytes_list.value.append(instances.texts[row].encode())
+        code = code_of.get(names[row])
+        ids, labels = ((), ()) if code is None else (own[0] for own in crowd.padded(np.array([code])))
+        feature["annotator_ids"].int64_list.value.extend(ids)
+        getattr(feature["annotator_labels"], kind).value.extend(labels)
+        if known[row]:
+            getattr(feature["gold"], kind).value.append(gold[row])
+        return made
+
+    return LabelledTasks(
+        annotations=crowd,
+        names=names.tolist(),
+        split=split,
+        labelled=is_among(names, _labelled(crowd)),
+        gold=[one if there else None for one, there in zip(shown, known, strict=True)],
+        info={"classes": classes, "num_features": instances.features.shape[1] if instances.texts is None else None},
+        change_split=change,
+        example=example,
+    )
+
+
+def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
+    path = options["annotations"]
+    crowd = Annotations.read(
+        path,
+        kind=options["kind"],
+        **{key: options[key] for key in _READING if key in options},
+        rejects=rejects if options["on_bad_rows"] == "reject" else None,
+    )
+    if len(crowd) == 0:
+        raise DataError(f"{path}: holds no annotations.")
+    if crowd.classes is not None and crowd.num_classes < 2:
+        raise DataError(f"{path}: only one class, {str(crowd.classes[0])!r}. Name all the classes in data.classes.")
+    return crowd
+
+
+def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarray, np.ndarray]:
+    """Gold as ratings or codes, and whether it is known, both [N].
+
+    Of classes the column holds names, or else codes; -1 and nan mean unknown unless they are names.
+    """
+    if crowd.classes is None:
+        ratings = instances.gold_ratings(path)
+        return ratings, ~np.isnan(ratings)
+    if instances.gold is None:
+        return np.full(len(instances), -1), np.zeros(len(instances), bool)
+    names = {str(name) for name in crowd.classes}
+    gold = np.where(np.isin(instances.gold, [m for m in ("-1", "nan") if m not in names]), "", instances.gold)
+    known = set(gold.tolist()) - {""}
+    if not known <= names and known <= {str(code) for code in range(len(names))}:
+        codes = np.where(gold == "", "-1", gold).astype(np.int64)
+    else:
+        codes = dataclasses.replace(instances, gold=gold).gold_codes(crowd.classes, file=path)
+    return codes, codes >= 0
+
+
+def _labelled(crowd: Annotations) -> np.ndarray:
+    return name_texts(crowd.tasks[crowd.redundancy > 0])
+
+
+def _check_tasks(crowd: Annotations, names: np.ndarray, options: dict[str, Any]) -> None:
+    """Every annotated task needs an instance."""
+    tasks = _labelled(crowd)
+    unknown = tasks[~is_among(tasks, names)]
+    if len(unknown):
+        shown = ", ".join(repr(str(name)) for name in unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
+        raise DataError(
+            f"{options['annotations']}: {len(unknown):,} of the {len(tasks):,} tasks have no row in "
+            f"{options['instances']}: {shown}. Tasks there look like {str(names[0])!r}."
+        )

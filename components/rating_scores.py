@@ -1,0 +1,46 @@
+"""How near exported regressors come to the true ratings, asked as a server asks them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.components.example_dataset import read_columns
+from crowdzoo.errors import DataError
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.kinds import kind_of
+
+__all__ = ["rating_scores"]
+
+
+def rating_scores(
+    models: Mapping[str, str], files: str, info: Mapping[str, Any], output: str, pipeline: Any
+) -> dict[str, dict[str, Any]]:
+    """Errors of models on the tasks whose rating is known.
+
+    Args:
+        models: name -> folder of the SavedModel.
+        files: pattern of the files of eval, as CrowdAggregator writes them.
+        info: result of `read_dataset_info`.
+        output: not used.
+        pipeline: not used.
+
+    Returns:
+        For each model `tasks`, and what `Kind.scores` gives.
+
+    Raises:
+        FileNotFoundError: no file fits.
+        ServingError: a model that does not load, or does not take these instances.
+        ValueError: a model's answer is not a finite number.
+    """
+    columns = read_columns([files], info["num_features"], evaluation_label=1, evaluation_weight=1)
+    known = columns["evaluation_weight"][:, 0] > 0
+    truth = columns["evaluation_label"][known, 0].astype(np.float64)
+    scores = {}
+    for name, folder in models.items():
+        answers = load_and_predict(folder, columns["instances"][known])
+        try:
+            scores[name] = {"tasks": len(truth), **kind_of(info["kind"]).scores(truth, answers)}
+        except DataError as error:
+            raise ValueError(f"{folder}: {error}") from error
+    return scores
