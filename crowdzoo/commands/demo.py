@@ -1,7 +1,6 @@
 """`crowdzoo demo`: everything on a data set that ships."""
 
 import argparse
-from importlib import import_module
 from pathlib import Path
 
 from crowdzoo.files.paths import check_folder
@@ -10,17 +9,10 @@ from crowdzoo.process import use_tensorflow
 
 __all__ = ["describe", "run"]
 
-# Name -> module and function
-DEMOS = {
-    "labelme": ("crowdzoo.pipelines.demo", "run_demo"),
-    "ner": ("crowdzoo.pipelines.demo_ner", "run_ner_demo"),
-    "ratings": ("crowdzoo.pipelines.demo_ratings", "run_ratings_demo"),
-}
-
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("name", nargs="?", choices=tuple(DEMOS), default="labelme",
+    command.add_argument("name", nargs="?", choices=("labelme", "ner", "ratings"), default="labelme",
         help="labelme: classes of photographs (default); ner: names in sentences; ratings: numbers by harsh and mild "
         "annotators",
     )  # fmt: skip
@@ -35,6 +27,6 @@ def run(arguments: argparse.Namespace) -> None:
     use_tensorflow()
     out = arguments.out or Path("crowdzoo-runs") / arguments.name
     check_folder(out, "--out")
-    seeds = {} if arguments.seeds is None else {"seeds": range(arguments.seeds)}
-    module, function = DEMOS[arguments.name]
-    getattr(import_module(module), function)(out, **seeds)
+    from crowdzoo.pipelines.demo import run_demo
+
+    run_demo(arguments.name, out, None if arguments.seeds is None else range(arguments.seeds))
