@@ -206,8 +206,8 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("data.low", 12, "data: 'low' should be below 'high', not 12 and 10"),
-        ("data.high", "ten", "data.high: 'ten' should be a number from -1e+30 to 1e+30"),
+        ("data.low", 12, "data: 'low' must be below 'high', got 12 and 10"),
+        ("data.high", "ten", "data.high: must be a number from -1e30 to 1e30, got 'ten'"),
         ("data.classes", ["a", "b"], "data.classes is not for task regression, where data has dataset, annotations, "
          "instances, low, high, on_bad_rows, on_duplicate, eval_fraction"),
         ("data.dataset", "labelme", "'dataset' takes the place of 'annotations' and 'instances'"),
@@ -215,13 +215,13 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
          "feature-regressor or text-regressor"),
         ("evaluation.minimum_accuracy", 0.5, "evaluation.minimum_accuracy is not for task regression, where evaluation "
          "has tolerance, minimum_r2"),
-        ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: -0.1 should be a number from 0 to 1"),
+        ("evaluation.minimum_r2", -0.1, "evaluation.minimum_r2: must be a number from 0 to 1, got -0.1"),
         ("aggregation.method", "dawid-skene", "aggregation: unknown aggregation method 'dawid-skene': choose one of "
          "mean, median, rating-em, ordinal"),
         ("method.name", "deep-em", "method: method 'deep-em' is not for task regression; choose one of "
          "crowdsourced-layer, rating-em, doctor-net, aggregated"),
         ("method.connection", "MW", "method: CrowdsourcedLayer: unknown connection 'MW': choose one of S, B, S+B"),
-        ("aggregation", "mean", "aggregation: 'mean' should be"),
+        ("aggregation", "mean", "aggregation: must be a section"),
     ],
 )  # fmt: skip
 def test_what_is_not_for_ratings_is_said(inputs, key, value, message):
