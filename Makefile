@@ -6,7 +6,7 @@ BACKENDS ?= jax torch
 IN_PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-all test-backends lint types format check build lock clean
+.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-all test-backends lint types format check build docs lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ demo-ner: setup ## the same for sentences: annotators' entities to a served tagg
 demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers to a served regressor
 	@$(BIN)/crowdzoo demo ratings
 
-reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ makes them anew)
+reproduce: setup ## tables of the five papers beside ours, from the saved results (benchmarks/reproduce/ computes them again)
 	@for table in deep_methods lia waum ner movie_reviews; do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
 
 # As many processes as cores; each of TensorFlow's and NumPy's own threads would only wait for the others'
@@ -68,6 +68,9 @@ check: lint types ## style and types
 
 build: setup ## wheel and source distribution into dist/
 	@$(BIN)/python -m build -q
+
+docs: setup ## API reference from the docstrings, into build/api
+	@$(BIN)/python docs/api/build.py
 
 lock: ## resolve the versions again (needs uv and Python 3.10)
 	@uv lock --no-python-downloads
