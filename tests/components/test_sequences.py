@@ -364,7 +364,7 @@ WRONG = {
     ),
     "one split would be empty": (
         span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
-        {"eval_fraction": 1e-9}, "no sentence falls into eval. Change data.eval_fraction.",
+        {"eval_fraction": 1e-9}, "no task falls into the eval split. Change data.eval_fraction.",
     ),
     "a class that is no tag": (
         span_line("Anna left", annotator="ann", spans=[{"start": 0, "end": 4, "label": "PER"}]),
