@@ -235,7 +235,10 @@ def trained(rated_folder, method, epochs=25):
     return folder
 
 
-@pytest.mark.parametrize("method", RATING_METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [name if name == "rating-em" else pytest.param(name, marks=pytest.mark.slow) for name in RATING_METHODS],
+)
 def test_every_method_learns_and_speaks_in_the_labels_unit(rated_folder, crowd, method):
     features, gold, _ = crowd
     folder = trained(rated_folder, method)

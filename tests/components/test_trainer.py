@@ -48,6 +48,7 @@ def served(folder, **more):
     return model.signatures[signature](instances=tf.constant(INSTANCES), **more)["probabilities"].numpy()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_predictions_and_another_seed_others(train):
     first, second, other = train("a", CROWD), train("b", CROWD), train("c", CROWD, seed=1)
     np.testing.assert_array_equal(served(first), served(second))
@@ -77,7 +78,7 @@ def test_standardisation_comes_from_the_train_split(train, crowd_folder):
 @pytest.mark.parametrize(
     "method",
     [
-        method if method in ("conal", "doctor-net") else pytest.param(method, marks=pytest.mark.slow)
+        method if method == "conal" else pytest.param(method, marks=pytest.mark.slow)
         for method in METHODS
         if method not in ("crowdsourced-layer", "aggregated")
     ],

@@ -109,7 +109,7 @@ def test_value_and_annotators_are_in_the_labels_unit(name, tmp_path):
         loaded.signatures["annotators"](instances=tf.constant(X[:1]), annotator=tf.constant(["dora"]))
 
 
-@pytest.mark.parametrize("form", ["convolutional", "bag-of-words"])
+@pytest.mark.parametrize("form", [pytest.param("convolutional", marks=pytest.mark.slow), "bag-of-words"])
 def test_a_regressor_of_texts_takes_raw_text(form, tmp_path):
     ids = TextIds(["a", "fine", "film", "dull", "ünd"], max_length=6)
     texts = ["A fine film!", "", "DULL, dull dull film ÜND more words than count", "nobody knows these"]

@@ -79,7 +79,7 @@ def crf(tmp_path_factory):
     return exported_tagger("IOBES", tmp_path_factory.mktemp("crf"))
 
 
-@pytest.fixture(params=["plain", "crf"])
+@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.slow), "crf"])
 def served(request):
     return request.getfixturevalue(request.param)
 

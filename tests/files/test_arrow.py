@@ -91,7 +91,7 @@ def test_opening_the_door_stops_the_pickles_of_everybody_in_the_process(tmp_path
 
 
 def test_no_other_module_opens_files_with_arrow():
-    calls = re.compile(r"\bread_table\(|ParquetFile\(|read_schema\(|\bread_csv\(|pyarrow\.json")
+    calls = re.compile(r"\b(pq|parquet)\.read_table\(|ParquetFile\(|read_schema\(|\bread_csv\(|pyarrow\.json")
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for folder in ("crowdzoo", "components", "pipelines", "serving")

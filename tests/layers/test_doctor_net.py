@@ -355,6 +355,7 @@ class Recorder(keras.callbacks.Callback):
         self.models.append(self.model)
 
 
+@pytest.mark.slow
 def test_callbacks_see_one_count_of_epochs_and_the_history_is_one():
     x, _, annotations = a_crowd()
     model, seen = a_model(True, weight_epochs=2), Recorder()

@@ -272,6 +272,7 @@ def test_labels_and_confusions_are_recovered(learnt):
     assert found.diagonal_correlation > 0.95
 
 
+@pytest.mark.slow
 def test_who_is_always_right_ranks_first_and_who_is_always_wrong_last(learnt):
     model = learnt[0]
     diagonal = np.trace(model.annotator_confusions(), axis1=1, axis2=2)

@@ -89,9 +89,9 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
     ("method", "arguments"),
     [
         ("crowdsourced-layer", {"connection": "S+B"}),
-        ("crowdsourced-layer", {"anchor": True}),
+        pytest.param("crowdsourced-layer", {"anchor": True}, marks=pytest.mark.slow),
         ("rating-em", {}),
-        ("doctor-net", {"weighting": "ratings"}),
+        pytest.param("doctor-net", {"weighting": "ratings"}, marks=pytest.mark.slow),
     ],
 )
 def test_every_method_speaks_in_the_labels_unit(method, arguments):

@@ -205,6 +205,7 @@ def test_a_network_that_does_not_learn_gives_the_equations_of_its_probabilities_
         )
 
 
+@pytest.mark.slow
 def test_one_epoch_more_adds_its_margin_to_the_mean():
     x, annotations = points(), crowd()
 

@@ -96,6 +96,7 @@ def test_every_method_trains_and_is_scored(dataset):
     assert (result.num_train, result.num_eval) == (90, 30)
 
 
+@pytest.mark.slow
 def test_training_sees_training_tasks_only(dataset, monkeypatch):
     """Whatever is changed about the held-out tasks, what the trainings are given stays the same."""
     given = []
@@ -129,6 +130,7 @@ def test_training_sees_training_tasks_only(dataset, monkeypatch):
         assert labels.get("annotations") == labels_2.get("annotations")
 
 
+@pytest.mark.slow
 def test_only_the_method_gold_sees_gold(dataset):
     methods = ("majority", "dawid-skene", "VW", "gold")
     training = dataset.split == "train"
@@ -141,6 +143,7 @@ def test_only_the_method_gold_sees_gold(dataset):
     assert right_run["gold"] > wrong_run["gold"] + 0.3
 
 
+@pytest.mark.slow
 def test_twice_gives_the_same_numbers(dataset):
     first, again = (compare(dataset, ("majority", "MW"), seeds=[1, 2], settings=QUICK) for _ in range(2))
     for method in ("majority", "MW"):

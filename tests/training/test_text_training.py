@@ -27,7 +27,11 @@ QUICK = {
 @pytest.mark.parametrize(
     ("method", "arguments"),
     # without an anchor a constant may move from the estimates to the biases
-    [("crowdsourced-layer", {"anchor": True}), ("rating-em", {}), ("doctor-net", {})],
+    [
+        ("crowdsourced-layer", {"anchor": True}),
+        pytest.param("rating-em", {}, marks=pytest.mark.slow),
+        pytest.param("doctor-net", {}, marks=pytest.mark.slow),
+    ],
 )
 def test_every_method_learns_what_words_are_worth(method, arguments):
     model, ids = train_text_regressor(TextSettings(method, arguments, **QUICK), TEXTS, annotations=ANNOTATIONS)
@@ -36,6 +40,7 @@ def test_every_method_learns_what_words_are_worth(method, arguments):
     assert ids.num_words == len({"the", "film", *WORDS}) + 2
 
 
+@pytest.mark.slow
 def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
     settings = TextSettings(
         "aggregated", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40, batch_size=40, learning_rate=0.01,
