@@ -138,6 +138,9 @@ class _Constant:
     def __init__(self, name: str):
         self.name = name
 
+    def __repr__(self) -> str:  # as in the file, where a message shows the value that holds it
+        return self.name
+
 
 def _repeated(pairs: list[tuple[str, Any]]) -> list[str]:
     seen: set[str] = set()

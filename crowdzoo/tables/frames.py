@@ -182,6 +182,9 @@ def _ids(values: Any, column: str, given: bool) -> tuple[pa.Array | np.ndarray, 
             pass
     if given:
         return np.array([None if value is None else str(value) for value in values], dtype=object), None
+    for row, value in enumerate(values):
+        if isinstance(value, str) and not value.strip():  # as empty here as among strings alone
+            values[row] = None
     return _places(values, column)
 
 

@@ -856,6 +856,19 @@ def test_keys_that_are_passed_over_are_not_judged(tmp_path):
     assert len(Annotations.read(path)) == 1
 
 
+def test_a_constant_inside_a_value_is_shown_as_it_stands_in_the_file(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"task": {"a": -Infinity}, "annotator": 1, "label": "x"}\n')
+    assert "row 1, column 'task': {'a': -Infinity} is not a string or an integer" in message_of(path)
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\u2028"])
+@pytest.mark.parametrize("others", [["a", "b"], ["a", 0]])
+def test_blank_names_are_empty_also_among_names_of_several_types(others, blank):
+    with pytest.raises(DataError, match=r"row 2, column 'label': .* is empty"):
+        Annotations.from_arrays([0, 0, 1], ["a", "b", "b"], [*others, blank])
+
+
 def test_every_row_keeps_a_byte_order_mark_in_it(monkeypatch, tmp_path):
     """Arrow drops one at the start of what it is given; here each chunk begins with one."""
     monkeypatch.setattr(_sources, "CHUNK_BYTES", 16)
