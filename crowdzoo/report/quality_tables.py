@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +23,9 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     """Prints the overall figures, the classes, and the annotators and tasks to look at first.
 
     Annotators are listed by the lowest spammer score (without one: by the lowest agreement with others) among those of
-    ten annotations or more; tasks by the most divided votes, least certain answer first.
+    ten annotations or more. Those who agree with others clearly less often than by chance have a list of their own,
+    where there are any: their spammer score may be high, because wrong answers can depend on the task as well as right
+    ones. Tasks are listed by the most divided votes, least certain answer first.
 
     Args:
         report: result of `crowdzoo.quality.quality_report`.
@@ -40,6 +43,8 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     table = table.filter(pc.and_(pc.greater_equal(table["annotations"], FEW), pc.is_valid(table[rank])))
     table = _ordered(table.select([name for name in names if name in table.column_names]), [(rank, "ascending")], top)
     _print_list(f"annotators of {FEW} annotations or more to look at: lowest {rank.replace('_', ' ')}", table)
+    against = _ordered(_below_chance(report), [("agreement", "ascending")], top)
+    _print_list("annotators who agree with others less often than by chance: classes exchanged, or on purpose", against)
 
     table = report.tasks
     names = ("task", "annotations", "labels", "entropy", "label", "probability")
@@ -49,6 +54,17 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     table = table.filter(pc.greater(table["entropy"], 0))
     table = _ordered(table.select([name for name in names if name in table.column_names]), keys, top)
     _print_list("tasks to look at: most divided votes", table)
+
+
+def _below_chance(report: QualityReport) -> pa.Table:
+    """Annotators whose agreement is two standard errors below that of labels drawn by the classes' shares."""
+    shares = report.classes["share"].to_numpy()
+    chance = float(np.nansum(shares**2))
+    table = report.annotators
+    table = table.filter(pc.and_(pc.greater_equal(table["shared"], FEW), pc.is_valid(table["agreement"])))
+    error = np.sqrt(chance * (1 - chance) / table["shared"].to_numpy())
+    below = table["agreement"].to_numpy() < chance - 2 * error
+    return table.filter(pa.array(below)).select(["annotator", "annotations", "agreement", "top_label", "top_share"])
 
 
 def _overall(report: QualityReport) -> list[tuple[str, str]]:

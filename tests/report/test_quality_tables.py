@@ -1,0 +1,31 @@
+"""What the tables of a quality report show."""
+
+import numpy as np
+
+from crowdzoo import Annotations
+from crowdzoo.quality import quality_report
+from crowdzoo.report.quality_tables import print_quality
+
+TITLE = "annotators who agree with others less often than by chance"
+
+
+def crowd(liar: bool) -> Annotations:
+    """40 tasks of two classes, four annotators right for 9 in 10 tasks; a fifth exchanges the classes, or guesses."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(40) % 2
+    said = np.stack([np.where(rng.random(40) < 0.9, truth, 1 - truth) for _ in range(4)])
+    fifth = 1 - truth if liar else rng.integers(0, 2, 40)
+    said = np.concatenate([said, fifth[None]])
+    annotators = np.repeat(["ann", "bob", "cem", "dan", "eve"], 40)
+    return Annotations.from_arrays(np.tile(np.arange(40), 5), annotators, said.ravel())
+
+
+def test_who_exchanges_classes_is_listed_although_the_spammer_score_is_high(capsys):
+    print_quality(quality_report(crowd(liar=True), bootstrap=0))
+    listed = capsys.readouterr().out.split(TITLE)[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in listed[3:]] == ["eve"]
+
+
+def test_who_guesses_is_not_listed_as_below_chance(capsys):
+    print_quality(quality_report(crowd(liar=False), bootstrap=0))
+    assert TITLE not in capsys.readouterr().out
