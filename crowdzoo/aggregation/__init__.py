@@ -5,6 +5,7 @@ from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.classes.kos import KOS
 from crowdzoo.aggregation.classes.label_model import LabelModel
@@ -14,6 +15,7 @@ from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.classes.mmce import MMCE
 from crowdzoo.aggregation.classes.mmsr import MMSR
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
@@ -52,6 +54,7 @@ __all__ = [
     "ConvergenceWarning",
     "DawidSkene",
     "HMMCrowd",
+    "HierarchicalDawidSkene",
     "LabelModel",
     "MajorityVote",
     "OneCoinDawidSkene",
@@ -60,6 +63,7 @@ __all__ = [
     "RatingEM",
     "RatingMean",
     "RatingMedian",
+    "Robust",
     "SequenceAggregation",
     "SpanMajorityVote",
     "TokenAggregation",

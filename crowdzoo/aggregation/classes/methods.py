@@ -4,6 +4,7 @@ from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.ibcc import IBCC
 from crowdzoo.aggregation.classes.kos import KOS
 from crowdzoo.aggregation.classes.label_model import LabelModel
@@ -12,6 +13,7 @@ from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.mmce import MMCE
 from crowdzoo.aggregation.classes.mmsr import MMSR
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.classes.wawa import Wawa
 from crowdzoo.aggregation.classes.worker_clustering import WorkerClustering
 from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
@@ -23,6 +25,8 @@ METHODS: dict[str, type] = {
     "wawa": Wawa,
     "zero-based-skill": ZeroBasedSkill,
     "dawid-skene": DawidSkene,
+    "robust": Robust,
+    "hierarchical-dawid-skene": HierarchicalDawidSkene,
     "one-coin": OneCoinDawidSkene,
     "glad": GLAD,
     "mace": MACE,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["digamma", "expected_logs", "log_gamma"]
+__all__ = ["digamma", "expected_logs", "expected_tables", "log_gamma"]
 
 CELLS = 2**17  # what a thread takes at a time
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -47,6 +47,36 @@ def expected_logs(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tu
     parts = [slice(begin, begin + step) for begin in range(0, len(counts), step)]
     found = in_threads(work, parts, num_threads())
     return logs, math.fsum(divergence for part in found for divergence in part)
+
+
+def expected_tables(counts: NDArray[np.float64], prior: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """What a common Dirichlet prior of many distributions is fitted from (Minka, Estimating a Dirichlet distribution).
+
+    In the urn scheme that goes with the prior, `tables` counts the draws that came from the prior itself and not from
+    earlier draws. The likelihood of all counts, as a function of new pseudo-counts a', is at least
+    sum of tables * log a' - `slope` * (sum of a'), up to a constant, with equality at the present ones.
+
+    Args:
+        counts: non-negative, one distribution over L outcomes for each of R and S, [R, L, S].
+        prior: pseudo-counts, positive, the same for all R; each column has the same sum, [L, S].
+
+    Returns:
+        The sum over r of a[l, s] * (digamma(n[r, l, s] + a[l, s]) - digamma(a[l, s])), [L, S]; and the sum over r and s
+        of digamma(n[r, s] + a[s]) - digamma(a[s]), where n[r, s] and a[s] are sums over l.
+    """
+    counts, prior = np.ascontiguousarray(counts), np.ascontiguousarray(prior)
+    prior_digamma = digamma(prior)
+    step = max(1, CELLS // max(prior.size, 1))
+
+    def work(parts: Sequence[slice]) -> tuple[NDArray[np.float64], float]:
+        tables, slope = np.zeros_like(prior), 0.0
+        for part in parts:
+            slope += _tables(counts[part], prior, prior_digamma, tables)
+        return tables, slope
+
+    parts = [slice(begin, begin + step) for begin in range(0, len(counts), step)]
+    found = in_threads(work, parts, num_threads())
+    return sum((tables for tables, _ in found), np.zeros_like(prior)), math.fsum(slope for _, slope in found)
 
 
 def _digamma_and_log_gamma(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -115,3 +145,28 @@ def _expect(counts, prior, prior_digamma, prior_log_gamma, logs):  # type: ignor
                 else:
                     logs[r, outcome, s] = prior_digamma[outcome, s] - totals[s]
     return divergence
+
+
+@compiled()
+def _tables(counts, prior, prior_digamma, tables):  # type: ignore[no-untyped-def]
+    """Adds to `tables` [L, S] and returns the slope; see `expected_tables`. A count of zero costs nothing."""
+    num_outcomes, num_states = prior.shape
+    prior_totals = np.zeros(num_states)
+    for outcome in range(num_outcomes):
+        for s in range(num_states):
+            prior_totals[s] += prior[outcome, s]
+    slope = 0.0
+    totals = np.empty(num_states)
+    for r in range(len(counts)):
+        totals[:] = 0.0
+        for outcome in range(num_outcomes):
+            for s in range(num_states):
+                count = counts[r, outcome, s]
+                if count > 0.0:
+                    totals[s] += count
+                    alpha = prior[outcome, s]
+                    tables[outcome, s] += alpha * (_pair(count + alpha)[0] - prior_digamma[outcome, s])
+        for s in range(num_states):
+            if totals[s] > 0.0:
+                slope += _pair(totals[s] + prior_totals[s])[0] - _pair(prior_totals[s])[0]
+    return slope

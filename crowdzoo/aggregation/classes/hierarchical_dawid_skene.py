@@ -1,0 +1,186 @@
+"""Hierarchical Dawid-Skene: annotators differ from a common matrix, by as much as the data show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
+from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.engine.block import blocks_of
+from crowdzoo.aggregation.engine.class_frequencies import class_prior_of, log_class_density
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
+from crowdzoo.aggregation.engine.params import TINY, Params
+from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Crowd", "HierarchicalDawidSkene", "bound", "start", "update"]
+
+STRENGTH = 4.0  # where the fit begins
+LEAST, MOST = 0.1, 1e4  # of the strength
+LEAST_SHARE = 1e-6  # of a cell of the common matrix: a Dirichlet distribution has positive parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """What is believed of the annotators.
+
+    Attributes:
+        counts: what the data added to the pseudo-counts.
+        coin: the matrix that the common one is drawn to, columns sum to one, `[said, true]`, [K, K].
+        common: the common matrix, columns sum to one, `[said, true]`, [K, K].
+        strength: pseudo-counts that the common matrix is worth in each row of an annotator's matrix.
+        params: expected logarithms, which stand in the E-step where Dawid-Skene has logarithms of estimates.
+        divergence: Kullback-Leibler divergence of the annotators' matrices from their prior, nats.
+    """
+
+    counts: Counts
+    coin: NDArray[np.float64]
+    common: NDArray[np.float64]
+    strength: float
+    params: Params
+    divergence: float
+
+    @property
+    def means(self) -> Params:
+        """Expected confusion matrices, and class probabilities."""
+        cells = (self.counts.table + self.strength * self.common).transpose(0, 2, 1)
+        return Params.from_probabilities(cells / cells.sum(axis=2, keepdims=True), self.params.class_prior)
+
+
+# === The steps: Dawid-Skene's E-step, given `Crowd.params`, and these ===
+
+
+def start(counts: Counts) -> Crowd:
+    """What is believed at first: annotators near one coin, whose accuracy is that of all annotations together.
+
+    Args:
+        counts: counts of all annotations under the starting posteriors.
+    """
+    num_classes = counts.num_classes
+    total = counts.table.sum(axis=0)
+    right = (np.trace(total) + 1) / (total.sum() + num_classes) if num_classes > 1 else 1.0
+    coin = np.full((num_classes, num_classes), (1 - right) / max(num_classes - 1, 1))
+    np.fill_diagonal(coin, right)
+    pooled = (total + coin) / (total + coin).sum(axis=0)
+    return _crowd(counts, coin, (coin + pooled) / 2, STRENGTH)
+
+
+def update(counts: Counts, earlier: Crowd, annotators: float) -> Crowd:
+    """Common matrix and strength by one step of Minka's fixed point, then the annotators' matrices given them.
+
+    Args:
+        counts: counts of all annotations under `earlier`.
+        earlier: what was believed.
+        annotators: how many annotations of one coin are added to each row of the common matrix.
+    """
+    tables, slope = expected_tables(counts.table, earlier.strength * earlier.common)
+    common = tables + annotators * earlier.coin
+    common = np.maximum(common / common.sum(axis=0), LEAST_SHARE)
+    strength = float(tables.sum()) / slope if slope > 0 else earlier.strength
+    return _crowd(counts, earlier.coin, common / common.sum(axis=0), min(max(strength, LEAST), MOST))
+
+
+def _crowd(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float64], strength: float) -> Crowd:
+    logs, divergence = expected_logs(counts.table, strength * common)
+    log_prior = np.log(np.maximum(class_prior_of(counts.classes, "smoothed", 0.0), TINY))
+    return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
+
+
+def bound(counts: Counts, crowd: Crowd, annotators: float, num_idle: int = 0) -> float:
+    """The variational lower bound of the log probability of all annotations and known classes, nats.
+
+    Args:
+        counts: made with `crowd.params`.
+        crowd: where the bound is taken.
+        annotators: as in `update`.
+        num_idle: how many of the counted tasks have neither annotations nor a known class; they are no data.
+    """
+    idle = num_idle * float(np.logaddexp.reduce(crowd.params.log_class_prior)) if num_idle else 0.0
+    hyper = annotators * float((crowd.coin * np.log(crowd.common)).sum())
+    density = log_class_density(counts.classes, crowd.params.log_class_prior, "smoothed", 0.0)
+    return counts.log_likelihood - idle - crowd.divergence + hyper + density
+
+
+@dataclass(frozen=True)
+class HierarchicalDawidSkene(Iterative):
+    """Annotators whose confusion matrices are drawn around a common one, fitted by variational Bayes.
+
+    Row k of annotator r's matrix is drawn from Dirichlet(s * M[k]). The common matrix M is drawn to one coin, the
+    matrix of one accuracy for all classes, by `annotators` annotations in each row. The strength s, and M, have the
+    highest marginal likelihood (empirical Bayes). So an annotator with few annotations is taken for an average one, and
+    how much is few follows from how far annotators differ. (The model of Paun, Carpenter, Chamberlain, Hovy,
+    Kruschwitz and Poesio, "Comparing Bayesian models of annotation", TACL 2018, section 3.4, with Dirichlet instead of
+    logistic-normal rows.)
+
+    - Tasks: q[i, k] ~ rho[k] * exp(sum over the task's annotations of E[log pi[r, k, said]]).
+    - Rows: Dirichlet(s * M[k] + expected counts).
+    - M and s: one step an iteration of the fixed point of Minka, "Estimating a Dirichlet distribution", 2000.
+    - rho: half way between the mean posterior and equal shares.
+
+    Args:
+        max_iter: most iterations.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        annotators: annotations of one coin that each row of the common matrix begins with.
+        seed: seed of random ties.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    title: ClassVar[str] = "Hierarchical Dawid-Skene"
+
+    max_iter: int = setting(500, MAX_ITER)
+    tol: float = setting(1e-5, TOL)
+    annotators: float = setting(100.0, Number(1e-6, 1e9))
+    seed: int = setting(0, SEED)
+
+    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
+        """Finds truths, annotators and the common matrix together.
+
+        Memory beside the table of annotations: as `IBCC`.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the bound
+                counts it.
+            initial: starting point instead of vote shares: posteriors [N, K], or an earlier `Aggregation` of the
+                same tasks and classes, whose posteriors count.
+
+        Returns:
+            Posteriors under the last beliefs; where there are no annotations, the class prior. `confusions` are
+            posterior means, and `log_likelihood` is that of the annotations (and known classes) under these means.
+            `history` is the variational lower bound (see `bound`) at the start and after each iteration. Ties are
+            drawn, as in `MajorityVote`.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        check_classification(annotations, self.title)
+        blocks = blocks_of(annotations, gold)
+        given = initial_posteriors(initial, annotations)
+        num_idle = sum(int((~block.informed).sum()) for block in blocks)
+        run = Run(start(first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)))
+        while not run.done:
+            counts = Counts.expected(blocks, run.params.params)
+            objective = bound(counts, run.params, self.annotators, num_idle)
+            run = self.advance(run, objective, counts, partial(update, counts, run.params, self.annotators))
+        self.warn_unless_converged(run, len(annotations))
+        found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
+        log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
+        facts = run.facts | {"log_likelihood": log_likelihood}
+        return Aggregation.of("hierarchical-dawid-skene", annotations, found, labels, run.params.means, **facts)

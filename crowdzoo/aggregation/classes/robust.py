@@ -1,0 +1,121 @@
+"""Robust: the mean of three posteriors, which assume much, little and nothing of the annotators."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.initial import Initial
+from crowdzoo.aggregation.classes.majority_vote import MajorityVote
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.convergence import ConvergenceWarning
+from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
+from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.constraints import SEED, Checked, setting
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Robust", "vote_weights"]
+
+
+def vote_weights(skill: np.ndarray, num_classes: int) -> np.ndarray:
+    """Weights of annotators' votes: the log odds of one coin, none below zero, [R].
+
+    Args:
+        skill: how often each annotator is right, [R].
+        num_classes: K, 2 or more.
+    """
+    others = np.maximum((1 - skill) / (num_classes - 1), TINY)
+    return np.maximum(np.log(np.maximum(skill, TINY)) - np.log(others), 0.0)
+
+
+@dataclass(frozen=True)
+class Robust(Checked):
+    """The mean of three methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
+
+    - `HierarchicalDawidSkene`, a confusion matrix for each annotator. Best where annotators are biased and have many
+      annotations; it may go wrong where they have few, or make the same errors.
+    - Weighted votes that may be correlated: annotators count by the log odds of `OneCoinDawidSkene`, and the shares of
+      a task's weighted votes are drawn from a Dirichlet distribution around the truth, so that annotators who agree
+      for a wrong reason do not make the answer certain (see `CorrelatedVotes`).
+    - Vote shares, as `MajorityVote` gives them.
+
+    A class wins against the votes only if the evidence of the other two for it is clear, and where the three disagree
+    the probability of the answer says so. The three parts have their own defaults, and the weights are equal: there is
+    nothing to set.
+
+    Args:
+        seed: seed of random ties, and of the draw of the tasks on which the correlation is fitted.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    title: ClassVar[str] = "Robust"
+
+    seed: int = setting(0, SEED)
+
+    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
+        """Fits the three parts and averages them.
+
+        Memory beside the table of annotations: as `HierarchicalDawidSkene`, and 32 K bytes a task.
+
+        Args:
+            annotations: N tasks, R annotators, K classes; not changed.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout.
+            initial: starting point of the first part instead of vote shares: posteriors [N, K], or an earlier
+                `Aggregation` of the same tasks and classes, whose posteriors count.
+
+        Returns:
+            Mean posteriors; where there are no annotations, the class prior. `confusions`, `class_prior`,
+            `log_likelihood` and `num_iterations` are those of `HierarchicalDawidSkene`, and `reliability` is that of
+            `OneCoinDawidSkene`. `history` is empty. `converged`: both parts that iterate did. Ties are drawn, as in `MajorityVote`.
+
+        Raises:
+            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+        """
+        check_classification(annotations, self.title)
+        with warnings.catch_warnings():  # a part may be far from the votes; what counts is the mean
+            warnings.simplefilter("ignore", VotesWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            matrices = HierarchicalDawidSkene().fit(annotations, gold, initial)
+            coin = OneCoinDawidSkene().fit(annotations, gold)
+            shares = MajorityVote().fit(annotations, gold)
+        assert coin.reliability is not None
+        num_classes = annotations.num_classes
+        informed = annotations.redundancy > 0
+        known = np.zeros(annotations.num_tasks, bool)
+        if gold is not None:
+            known = np.asarray(gold) >= 0
+        found = matrices.posteriors + shares.posteriors
+        if num_classes > 1:
+            weights = vote_weights(coin.reliability, num_classes)[annotations.annotator_ids]
+            weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
+            votes = weighted_votes(
+                annotations.task_ids, annotations.labels, weights, annotations.num_tasks, num_classes
+            )
+            found += correlated_votes(votes, coin.posteriors, known, self.seed).posteriors
+        found /= found.sum(axis=1, keepdims=True)
+        found[~informed & ~known] = matrices.class_prior
+        found[known] = shares.posteriors[known]
+        return Aggregation.of(
+            "robust",
+            annotations,
+            found,
+            seed=self.seed,
+            confusions=matrices.confusions,
+            class_prior=matrices.class_prior,
+            log_likelihood=matrices.log_likelihood,
+            reliability=coin.reliability,
+            converged=matrices.converged and coin.converged,
+            num_iterations=matrices.num_iterations,
+        )

@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+from scipy.special import digamma, logsumexp
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
+from crowdzoo.aggregation.engine.counts import Counts
+from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+
+AGGREGATORS = {
+    "default": HierarchicalDawidSkene(),
+    "to the end": HierarchicalDawidSkene(tol=1e-10, max_iter=3000, annotators=1.0),
+}
+
+
+@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
+@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+def test_battery(aggregator, check):
+    check(aggregator)
+
+
+def counts_of(crowd, q):
+    """Expected counts, [annotator, true, said], by a loop."""
+    counts = np.zeros((crowd.num_annotators, crowd.num_classes, crowd.num_classes))
+    for task, annotator, label in zip(crowd.task_ids, crowd.annotator_ids, crowd.labels, strict=True):
+        counts[annotator, :, label] += q[task]
+    return counts
+
+
+def reference(crowd, rounds, annotators):
+    """The equations of the class, written once more with SciPy: posteriors after so many rounds."""
+    n, k = crowd.num_tasks, crowd.num_classes
+    q = np.zeros((n, k))
+    np.add.at(q, (crowd.task_ids, crowd.labels), 1)
+    q /= q.sum(axis=1, keepdims=True)
+    counts = counts_of(crowd, q)
+    total = counts.sum(axis=0)
+    right = (np.trace(total) + 1) / (total.sum() + k)
+    coin = np.where(np.eye(k) > 0, right, (1 - right) / (k - 1))
+    pooled = (total + coin) / (total + coin).sum(axis=1, keepdims=True)
+    common, strength = (coin + pooled) / 2, 4.0
+    for round_ in range(rounds + 1):
+        alpha = counts + strength * common
+        logs = digamma(alpha) - digamma(alpha.sum(axis=2, keepdims=True))
+        classes = q.sum(axis=0) + n / k
+        score = np.tile(np.log(classes / classes.sum()), (n, 1))
+        for task, annotator, label in zip(crowd.task_ids, crowd.annotator_ids, crowd.labels, strict=True):
+            score[task] += logs[annotator, :, label]
+        q = np.exp(score - logsumexp(score, axis=1, keepdims=True))
+        if round_ == rounds:
+            return q
+        counts = counts_of(crowd, q)
+        prior = strength * common
+        tables = (prior * (digamma(counts + prior) - digamma(prior))).sum(axis=0)
+        slope = (digamma(counts.sum(axis=2) + strength) - digamma(strength)).sum()
+        common = tables + annotators * coin
+        common /= common.sum(axis=1, keepdims=True)
+        strength = tables.sum() / slope
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_as_in_the_reference(rounds):
+    crowd, _ = simulated_crowd(num_tasks=40, num_annotators=6)
+    expected = reference(crowd, rounds, 10.0)
+    with pytest.warns(ConvergenceWarning):
+        result = HierarchicalDawidSkene(max_iter=rounds, tol=0.0, annotators=10.0).fit(crowd)
+    np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
+
+
+def drawn(strength, num_annotators=60, each=120, seed=0):
+    """Annotators whose rows are drawn around one matrix of two classes, who label tasks of known class."""
+    rng = np.random.default_rng(seed)
+    common = np.array([[0.8, 0.2], [0.35, 0.65]])
+    truth = rng.integers(0, 2, 400)
+    rows = []
+    for annotator in range(num_annotators):
+        matrix = np.stack([rng.dirichlet(strength * row) for row in common])
+        for task in rng.choice(400, each, replace=False):
+            rows.append((task, annotator, int(rng.random() < matrix[truth[task], 1])))
+    tasks, annotators, labels = np.array(rows).T
+    return Annotations.from_arrays(tasks, annotators, labels, tasks=np.arange(400)), truth, common
+
+
+@pytest.mark.parametrize("strength", [3.0, 30.0])
+def test_strength_and_common_matrix_come_back(strength):
+    crowd, truth, common = drawn(strength)
+    counts = Counts.zero(crowd.num_annotators, 2)
+    counts.table[:] = counts_of(crowd, np.eye(2)[truth]).transpose(0, 2, 1)
+    counts.classes[:] = np.bincount(truth)
+    found = start(counts)
+    for _ in range(300):
+        found = update(counts, found, 1e-6)
+    assert found.strength == pytest.approx(strength, rel=0.25)
+    np.testing.assert_allclose(found.common.T, common, atol=0.05)
+
+
+def test_an_annotator_with_few_annotations_is_taken_for_an_average_one():
+    crowd, truth, _ = drawn(30.0)
+    keep = (crowd.annotator_ids != 0) | (np.cumsum(crowd.annotator_ids == 0) <= 2)
+    thin = crowd.select_rows(keep)
+    pooled = HierarchicalDawidSkene().fit(thin)
+    alone = DawidSkene().fit(thin)
+    others = pooled.confusions[1:].mean(axis=0)
+    assert np.abs(pooled.confusions[0] - others).max() < 0.1
+    assert np.abs(alone.confusions[0] - others).max() > 0.2
+    assert pooled.expected_accuracy(truth) > 0.95
+
+
+def test_the_bound_never_falls_on_a_crowd_of_many_classes():
+    crowd, _ = simulated_crowd(num_tasks=200, num_annotators=40, num_classes=6, redundancy=3, seed=4)
+    with pytest.warns(ConvergenceWarning):
+        history = np.array(HierarchicalDawidSkene(tol=0.0, max_iter=300).fit(crowd).history)
+    assert len(history) == 301
+    assert np.diff(history).min() >= -1e-9 * abs(history[0])
+
+
+def test_without_counts_the_strength_stays():
+    empty = Counts.zero(2, 3)
+    first = start(empty)
+    assert update(empty, first, 100.0).strength == first.strength

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene, HierarchicalDawidSkene, MajorityVote, OneCoinDawidSkene, Robust
+from crowdzoo.aggregation.classes.robust import vote_weights
+from crowdzoo.aggregation.engine import correlated_votes as correlated
+from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
+from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
+
+
+@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
+def test_battery(check):
+    check(Robust())
+
+
+def shares_drawn(concentration, right=0.7, num_tasks=3000, votes=8, seed=0):
+    """Votes of three classes from a Dirichlet-multinomial, [N, 3], and the true classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, num_tasks)
+    means = np.where(np.eye(3) > 0, right, (1 - right) / 2)[truth]
+    shares = np.stack([rng.dirichlet(concentration * mean) for mean in means])
+    return np.stack([rng.multinomial(votes, share) for share in shares]).astype(float), truth
+
+
+@pytest.mark.parametrize("concentration", [2.0, 10.0])
+def test_share_and_concentration_come_back(concentration):
+    votes, truth = shares_drawn(concentration)
+    known = np.arange(len(votes)) % 2 == 0  # half of the classes are told: the votes alone say little at c = 2
+    begin = np.where(known[:, None], np.eye(3)[truth], votes / votes.sum(axis=1, keepdims=True))
+    found = correlated_votes(votes, begin, known)
+    assert found.concentration == pytest.approx(concentration, rel=0.2)
+    assert found.right == pytest.approx(0.7, abs=0.03)
+    np.testing.assert_array_equal(found.posteriors[known], np.eye(3)[truth[known]])
+
+
+def test_posteriors_are_those_of_the_dirichlet_multinomial():
+    votes, _ = shares_drawn(4.0, num_tasks=50)
+    found = correlated_votes(votes, votes / votes.sum(axis=1, keepdims=True), np.zeros(50, bool))
+    alpha = found.concentration * np.where(np.eye(3) > 0, found.right, (1 - found.right) / 2)
+    score = np.stack([(gammaln(votes + a) - gammaln(a)).sum(axis=1) for a in alpha], axis=1)
+    ratio = np.log(found.posteriors) - (score - logsumexp(score, axis=1, keepdims=True))
+    # what is left is the log class prior, the same for all tasks up to each one's normaliser
+    np.testing.assert_allclose(ratio - ratio[:, :1], np.broadcast_to(ratio[0] - ratio[0, 0], ratio.shape), atol=1e-9)
+
+
+def test_the_two_numbers_are_fitted_on_a_part_of_many_tasks(monkeypatch):
+    votes, _ = shares_drawn(5.0)
+    begin, known = votes / votes.sum(axis=1, keepdims=True), np.zeros(len(votes), bool)
+    whole = correlated_votes(votes, begin, known)
+    monkeypatch.setattr(correlated, "MOST_TASKS", 1500)
+    part = correlated_votes(votes, begin, known)
+    assert part.concentration != whole.concentration
+    assert part.concentration == pytest.approx(whole.concentration, rel=0.15)
+    assert (part.posteriors.argmax(axis=1) == whole.posteriors.argmax(axis=1)).mean() > 0.95
+
+
+def test_weights_are_log_odds_and_never_negative():
+    np.testing.assert_allclose(vote_weights(np.array([0.9, 0.5, 0.2]), 2), [np.log(9), 0, 0])
+    np.testing.assert_allclose(vote_weights(np.array([0.5]), 5), [np.log(4)])
+    table = weighted_votes(np.array([0, 0, 1]), np.array([1, 1, 0]), np.array([0.5, 2.0, 1.0]), 3, 2)
+    np.testing.assert_array_equal(table, [[0, 2.5], [1, 0], [0, 0]])
+
+
+def test_it_is_the_mean_of_its_three_parts():
+    crowd, _ = simulated_crowd(seed=2)
+    coin = OneCoinDawidSkene().fit(crowd)
+    weights = vote_weights(coin.reliability, 3)[crowd.annotator_ids]
+    votes = weighted_votes(crowd.task_ids, crowd.labels, weights / weights.mean(), crowd.num_tasks, 3)
+    second = correlated_votes(votes, coin.posteriors, np.zeros(crowd.num_tasks, bool)).posteriors
+    parts = [HierarchicalDawidSkene().fit(crowd).posteriors, second, MajorityVote().fit(crowd).posteriors]
+    np.testing.assert_allclose(Robust().fit(crowd).posteriors, np.mean(parts, axis=0), atol=1e-12)
+
+
+def copies(num_tasks=600, seed=0):
+    """Ten honest annotators, right for 65 %, and twelve copies of a judge who is right for half of the tasks."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, num_tasks)
+    own = [np.where(rng.random(num_tasks) < 0.65, truth, rng.integers(0, 4, num_tasks)) for _ in range(10)]
+    judge = np.where(rng.random(num_tasks) < 0.5, truth, rng.integers(0, 4, num_tasks))
+    said = [*own, *(np.where(rng.random(num_tasks) < 0.95, judge, rng.integers(0, 4, num_tasks)) for _ in range(12))]
+    tasks = np.tile(np.arange(num_tasks), 22)
+    return Annotations.from_arrays(tasks, np.repeat(np.arange(22), num_tasks), np.concatenate(said)), truth
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_it_is_less_certain_than_dawid_skene_where_annotators_copy_each_other():
+    crowd, truth = copies()
+    ours, theirs = Robust().fit(crowd), DawidSkene().fit(crowd)
+    our_gap, their_gap = (one.posteriors.max(axis=1).mean() - one.expected_accuracy(truth) for one in (ours, theirs))
+    assert ours.expected_accuracy(truth) >= theirs.expected_accuracy(truth)
+    assert their_gap > 0.3
+    assert abs(our_gap) < 0.8 * their_gap
