@@ -131,7 +131,9 @@ class HierarchicalDawidSkene(Iterative):
 
     Args:
         max_iter: most iterations.
-        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation.
+        tol: it has converged when an iteration raises the bound by no more than this, in nats per annotation. The
+            strength goes on rising slowly for long. A smaller tolerance is not better: where annotators are not
+            independent, more iterations lead away from the votes.
         annotators: annotations of one coin that each row of the common matrix begins with.
         seed: seed of random ties.
 
@@ -142,7 +144,7 @@ class HierarchicalDawidSkene(Iterative):
     title: ClassVar[str] = "Hierarchical Dawid-Skene"
 
     max_iter: int = setting(500, MAX_ITER)
-    tol: float = setting(1e-5, TOL)
+    tol: float = setting(1e-4, TOL)
     annotators: float = setting(100.0, Number(1e-6, 1e9))
     seed: int = setting(0, SEED)
 

@@ -78,7 +78,8 @@ class Robust(Checked):
         Returns:
             Mean posteriors; where there are no annotations, the class prior. `confusions`, `class_prior`,
             `log_likelihood` and `num_iterations` are those of `HierarchicalDawidSkene`, and `reliability` is that of
-            `OneCoinDawidSkene`. `history` is empty. `converged`: both parts that iterate did. Ties are drawn, as in `MajorityVote`.
+            `OneCoinDawidSkene`. `history` is empty. `converged`: both parts that iterate did. Ties are drawn, as in
+            `MajorityVote`.
 
         Raises:
             DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
