@@ -11,6 +11,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.models.waum": "waum",
         "crowdzoo.quality.annotators": "annotator_table",
         "crowdzoo.quality.aum": "Waum area_under_margin",
+        "crowdzoo.quality.dependence": "effective_votes",
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa raw_agreement",
         "crowdzoo.quality.krippendorff": "Alpha coincidence_matrix krippendorff_alpha",
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations",

@@ -21,6 +21,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.dependence import effective_votes
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.ratings import Ratings, ratings_of
@@ -44,8 +45,8 @@ class QualityReport:
     Attributes:
         overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
-            (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks) and `aggregation` (the method's
-            name, or None).
+            (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
+            function of that name) and `aggregation` (the method's name, or None).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -163,6 +164,7 @@ def quality_report(
         "agreement": raw_agreement(annotations) if agree else None,
         "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
         "mean_entropy": pc.mean(tasks["entropy"]).as_py(),
+        "effective_votes": effective_votes(annotations),
         "aggregation": None if aggregation is None else aggregation.method,
     }
     return QualityReport(

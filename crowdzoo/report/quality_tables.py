@@ -78,6 +78,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("tasks", f"{overall['tasks']:,}"),
         ("annotators", f"{overall['annotators']:,}"),
         ("annotations a task", _figure(spread.tasks.mean, 2)),
+        ("annotations a task, worth independent ones", _figure(overall["effective_votes"], 2)),
         ("annotations an annotator, median", _figure(median, 0)),
         ("annotations an annotator, Gini", _figure(spread.annotators.gini)),
         ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Robust", "vote_weights"]
 
 
-def vote_weights(skill: np.ndarray, num_classes: int) -> np.ndarray:
+def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
     """Weights of annotators' votes: the log odds of one coin, none below zero, [R].
 
     Args:
@@ -92,18 +92,15 @@ class Robust(Checked):
             coin = OneCoinDawidSkene().fit(annotations, gold)
             shares = MajorityVote().fit(annotations, gold)
         assert coin.reliability is not None
-        num_classes = annotations.num_classes
         informed = annotations.redundancy > 0
         known = np.zeros(annotations.num_tasks, bool)
         if gold is not None:
             known = np.asarray(gold) >= 0
         found = matrices.posteriors + shares.posteriors
-        if num_classes > 1:
-            weights = vote_weights(coin.reliability, num_classes)[annotations.annotator_ids]
+        if annotations.num_classes > 1:
+            weights = vote_weights(coin.reliability, annotations.num_classes)[annotations.annotator_ids]
             weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
-            votes = weighted_votes(
-                annotations.task_ids, annotations.labels, weights, annotations.num_tasks, num_classes
-            )
+            votes = weighted_votes(annotations.task_ids, annotations.labels, weights, *found.shape)
             found += correlated_votes(votes, coin.posteriors, known, self.seed).posteriors
         found /= found.sum(axis=1, keepdims=True)
         found[~informed & ~known] = matrices.class_prior

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +16,10 @@ from crowdzoo.aggregation.engine.params import TINY
 __all__ = ["CorrelatedVotes", "correlated_votes", "weighted_votes"]
 
 MOST_TASKS = 20_000  # that the two parameters are fitted on
-MOST_STEPS = 100
-STILL = 1e-4  # relative change of the concentration, and change of the share, at which the fit ends
-LEAST, MOST = 0.05, 1e4  # of the concentration
+MOST_STEPS = 400
+MOST_RATIO, MOST_LEAP = 0.98, 1.0  # of one step of that logarithm to the last; of an extrapolated step
+STILL = 1e-4  # change of the concentration's logarithm, and of the share, at which the fit ends
+LEAST, MOST = 0.5, 1e4  # of the concentration: at most two thirds of correlation
 FIRST = 5.0
 
 
@@ -78,20 +80,24 @@ def correlated_votes(
     if informed.size > MOST_TASKS:
         informed = np.sort(np.random.default_rng(seed).choice(informed, MOST_TASKS, replace=False))
     some, belief, fixed = votes[informed], posteriors[informed], known[informed]
-    right, concentration = 0.0, FIRST
-    for _ in range(MOST_STEPS):
+    right, concentration, step = 0.0, FIRST, 0.0
+    for number in range(MOST_STEPS):
         log_prior = _log_prior(belief)
-        last = right, concentration
+        before = right, step
         right = (float((belief * some).sum()) + 1) / (float(some.sum()) + 2)
         right = max(right, (1 + STILL) / num_classes)
         wrong = (1 - right) / (num_classes - 1)
         tables, slope = _evidence(some, belief, concentration, right, wrong)
-        concentration = min(max(tables / slope if slope > 0 else MOST, LEAST), MOST)
+        step = math.log(tables / (slope * concentration)) if tables > 0 and slope > 0 else 0.0
+        if number % 2 and before[1]:  # the fixed point is slow where votes are nearly independent: Aitken's leap
+            ratio = min(max(step / before[1], 0.0), MOST_RATIO)
+            step = min(max(step / (1 - ratio), -MOST_LEAP), MOST_LEAP)
+        concentration = min(max(concentration * math.exp(step), LEAST), MOST)
         following = np.empty_like(belief)
         _write_posteriors(some, log_prior, concentration * right, concentration * wrong, following)
         following[fixed] = belief[fixed]
         belief = following
-        if abs(right - last[0]) < STILL and abs(concentration / last[1] - 1) < STILL:
+        if number % 2 == 0 and abs(right - before[0]) < STILL and abs(step) < STILL:
             break
     found = np.empty_like(posteriors)
     _write_posteriors(votes, _log_prior(belief), concentration * right, concentration * wrong, found)
