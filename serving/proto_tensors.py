@@ -78,6 +78,8 @@ def _array(what: str, proto: Any, max_bytes: int) -> tuple[np.ndarray, int]:
     too_large = RequestError(
         f"{what}: shape {short_repr(sizes)} takes more than the {max_bytes:,} bytes that are left for it", "TOO_LARGE"
     )
+    if math.prod(max(size, 1) for size in sizes) > max_bytes:  # also of an array without values, as [0, 2**62]
+        raise too_large
     if name == "string":
         texts = list(proto.string_val)
         if len(texts) > count:

@@ -92,6 +92,17 @@ def test_one_text_that_stands_for_many_counts_as_many():
     assert {*array} == {b"x" * 1000}
 
 
+@pytest.mark.parametrize("dtype", [1, 7], ids=["float32", "string"])
+def test_a_shape_without_values_may_not_be_huge_on_another_axis(dtype):
+    """NumPy raises ValueError for it: found by `make fuzz` as an INTERNAL answer of gRPC."""
+    proto = TensorProto(dtype=dtype)
+    for size in (0, 2**62):
+        proto.tensor_shape.dim.add(size=size)
+    with pytest.raises(RequestError, match="takes more than the") as caught:
+        proto_tensors.arrays_from_protos({"x": proto})
+    assert caught.value.http_status == 413
+
+
 def test_inputs_share_what_a_request_may_take():
     two = {name: string_proto(b"x" * 1000, 1000) for name in "ab"}
     with pytest.raises(RequestError, match="input 'b'"):
