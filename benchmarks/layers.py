@@ -287,7 +287,7 @@ def feed() -> dict[str, float]:
                     values = rng.integers(size, size=REDUNDANCY)
                     columns[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
                 file.write(tf.train.Example(features=tf.train.Features(feature=columns)).SerializeToString())
-        dataset = ExampleDataset([path], tasks, features, CLASSES)
+        dataset = ExampleDataset([path], tasks, {"num_features": features, "classes": [*range(CLASSES)]})
         read = dataset.batches(BATCH, seed=0).repeat()
         x, y = next(iter(read))
         count = 200

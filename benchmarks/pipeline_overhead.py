@@ -29,12 +29,12 @@ import sys, time
 import numpy as np
 from crowdzoo import datasets
 from crowdzoo.export.saved_model import export_model
-from crowdzoo.models.feature_training import train
+from crowdzoo.models.instance_training import train
 from crowdzoo.training.settings import TrainingSettings
 dataset = datasets.load("labelme")
 rows = np.flatnonzero(dataset.split == "train")
 annotations = dataset.annotations.select_tasks(rows)
-model = train(TrainingSettings(), dataset.instances[rows], annotations=annotations, tasks=annotations.tasks)
+model, _ = train(TrainingSettings(), dataset.instances[rows], annotations=annotations, tasks=annotations.tasks)
 export_model(model, sys.argv[1], classes=list(annotations.classes), annotators=list(annotations.annotators),
              warmup_instances=dataset.instances[rows[:16]])
 """

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from crowdzoo.components.instance_features import instance_features, parsed_instances
+
 __all__ = ["ExampleDataset", "files_of", "read_columns"]
 
 _CACHE_BYTES = 256 * 2**20
@@ -24,12 +26,12 @@ def files_of(patterns: Sequence[str]) -> list[str]:
     return files
 
 
-def read_columns(patterns: Sequence[str], num_features: int | None, **sizes: int) -> dict[str, np.ndarray]:
+def read_columns(patterns: Sequence[str], info: dict[str, Any], **sizes: int) -> dict[str, np.ndarray]:
     """Instances and some features of all Examples at once, in the files' order.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
-        num_features: D; None for texts.
+        info: of `dataset.json`.
         **sizes: of further features, which are floats.
 
     Returns:
@@ -39,7 +41,7 @@ def read_columns(patterns: Sequence[str], num_features: int | None, **sizes: int
         FileNotFoundError: no file fits.
     """
     features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
-    return _columns(files_of(patterns), features | {"instances": _instances_feature(num_features)})
+    return _columns(files_of(patterns), features | instance_features(info))
 
 
 class ExampleDataset:
@@ -48,26 +50,24 @@ class ExampleDataset:
     Args:
         patterns: patterns of gzipped TFRecord files.
         num_tasks: N.
-        num_features: D; None for texts.
-        num_classes: K; None for ratings, whose labels are numbers.
-        encode: from texts `[B]` to what the model takes, in TensorFlow operations; None gives instances as they are.
+        info: of `dataset.json`.
+        encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are.
     """
 
     def __init__(
         self,
         patterns: Sequence[str],
         num_tasks: int,
-        num_features: int | None,
-        num_classes: int | None,
-        encode: Callable[[tf.Tensor], tf.Tensor] | None = None,
+        info: dict[str, Any],
+        encode: Callable[[Any], Any] | None = None,
     ):
         self.files = files_of(patterns)
         self.num_tasks = num_tasks
         self.num_tokens = None
-        self._instances = {"instances": _instances_feature(num_features)}
-        self._encode = encode or tf.identity
-        self._ratings = num_classes is None
-        name, size = ("aggregated_label", 1) if num_classes is None else ("posterior", num_classes)
+        self._features = instance_features(info)
+        self._encode = encode
+        self._ratings = info["classes"] is None
+        name, size = ("aggregated_label", 1) if self._ratings else ("posterior", len(info["classes"]))
         self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
 
     def batches(
@@ -90,14 +90,14 @@ class ExampleDataset:
         """
         kinds = {"annotator_ids": tf.int64, "annotator_labels": tf.float32 if self._ratings else tf.int64}
         ragged = {name: tf.io.RaggedFeature(kind, row_splits_dtype=tf.int64) for name, kind in kinds.items()}
-        features = self._instances | ragged
+        features = self._features | ragged
         missing = float("nan") if self._ratings else -1
 
         def parse(tasks: tf.Tensor, records: tf.Tensor) -> tuple[Any, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
             annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
             x = {
-                "instances": self._encode(parsed["instances"]),
+                "instances": self._encoded(parsed),
                 "annotators": annotators,
                 "labels": labels,
                 "tasks": tasks,
@@ -115,11 +115,11 @@ class ExampleDataset:
             Batches `(instances float32 [B, D], posterior float32 [B, K])`; of ratings `(instances, estimate [B, 1])`.
         """
         name, target = self._aggregated
-        features = self._instances | {name: target}
+        features = self._features | {name: target}
 
         def parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             parsed = tf.io.parse_example(records, features)
-            return self._encode(parsed["instances"]), parsed[name]
+            return self._encoded(parsed), parsed[name]
 
         return self._batched(self._records(), batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
@@ -131,24 +131,11 @@ class ExampleDataset:
     def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
         """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order."""
         records = tf.data.TFRecordDataset(self.files, "GZIP").batch(batch_size)
-        return records.map(lambda batch: tf.io.parse_example(batch, self._instances)["instances"])
+        return records.map(lambda batch: parsed_instances(tf.io.parse_example(batch, self._features)))
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of each feature, float64 [D], in one pass.
-
-        Batches are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
-        Sample Variances, 1979: no difference of large sums.
-        """
-        count, mean, squares = 0, np.zeros(1), np.zeros(1)
-        for batch in self.instances().as_numpy_iterator():
-            rows = batch.astype(np.float64)
-            batch_mean = rows.mean(axis=0)
-            total = count + len(rows)
-            shift = batch_mean - mean
-            squares = squares + ((rows - batch_mean) ** 2).sum(axis=0) + shift**2 * (count * len(rows) / total)
-            mean = mean + shift * (len(rows) / total)
-            count = total
-        return mean, squares / count
+    def _encoded(self, parsed: dict[str, tf.Tensor]) -> Any:
+        instances = parsed_instances(parsed)
+        return instances if self._encode is None else self._encode(instances)
 
     def _records(self) -> tf.data.Dataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
@@ -161,12 +148,6 @@ class ExampleDataset:
             rows = rows.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
-
-
-def _instances_feature(num_features: int | None) -> Any:
-    if num_features is None:
-        return tf.io.FixedLenFeature([], tf.string)
-    return tf.io.FixedLenFeature([num_features], tf.float32)
 
 
 def _columns(files: list[str], features: dict[str, Any]) -> dict[str, np.ndarray]:

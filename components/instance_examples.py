@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.components.example_files import split_by_hash
+from crowdzoo.components.instance_features import add_instance, instance_info
 from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances import TEXTS, VECTORS, Instances, read_instances
+from crowdzoo.instances import Instances, instance_kind, read_instances
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
@@ -30,7 +31,8 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
         DataError: as the readers; or tasks without instances, or nothing to learn from.
     """
     crowd = _read_annotations(options, rejects)
-    instances = read_instances(options["instances"], TEXTS if options.get("texts") else VECTORS)
+    named = options.get("instance_kind")
+    instances = read_instances(options["instances"], None if named is None else instance_kind(named))
     names = name_texts(instances.tasks)
     _check_tasks(crowd, names, options)
     gold, known = _gold(instances, crowd, options["instances"])
@@ -46,10 +48,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
         made = tf.train.Example()
         feature = made.features.feature
         feature["task"].bytes_list.value.append(names[row].encode())
-        if instances.texts is None:
-            feature["instances"].float_list.value.extend(instances.features[row])
-        else:
-            feature["instances"].bytes_list.value.append(instances.texts[row].encode())
+        add_instance(made, instances, row)
         code = code_of.get(names[row])
         ids, labels = ((), ()) if code is None else (own[0] for own in crowd.padded(np.array([code])))
         feature["annotator_ids"].int64_list.value.extend(ids)
@@ -64,7 +63,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
         split=split,
         labelled=is_among(names, _labelled(crowd)),
         gold=[one if there else None for one, there in zip(shown, known, strict=True)],
-        info={"classes": classes, "num_features": instances.features.shape[1] if instances.texts is None else None},
+        info={"classes": classes, **instance_info(instances)},
         change_split=change,
         example=example,
     )

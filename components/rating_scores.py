@@ -33,7 +33,7 @@ def rating_scores(
         ServingError: a model that does not load, or does not take these instances.
         ValueError: a model's answer is not a finite number.
     """
-    columns = read_columns([files], info["num_features"], evaluation_label=1, evaluation_weight=1)
+    columns = read_columns([files], info, evaluation_label=1, evaluation_weight=1)
     known = columns["evaluation_weight"][:, 0] > 0
     truth = columns["evaluation_label"][known, 0].astype(np.float64)
     scores = {}

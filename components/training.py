@@ -1,19 +1,20 @@
 """Training from files of Examples, with the recipes that `crowdzoo train` uses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
 
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.sentence_examples import read_examples
-from crowdzoo.models.feature_training import build_model
+from crowdzoo.instances import take_rows
+from crowdzoo.models.bases import BASES, Sizes
+from crowdzoo.models.instance_training import build_model
 from crowdzoo.models.tagger_training import train_tagger
-from crowdzoo.models.text_training import build_text_model, text_ids
-from crowdzoo.models.training_loop import fit_and_check
+from crowdzoo.models.training_loop import check_answers, fit_and_check
 from crowdzoo.training.expectation import annotation_columns
-from crowdzoo.training.faults import LOOKED_AT, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 
@@ -29,7 +30,7 @@ class Trained:
     Attributes:
         model: the model.
         history: of its training, Keras' own.
-        encoder: from text to its input; None where instances are the input.
+        encoder: from instances to its input; None where instances are the input.
         warmup: instances for warm-up requests.
     """
 
@@ -40,7 +41,7 @@ class Trained:
 
 
 def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]) -> Trained:
-    """Trains a classifier or a regressor, in batches that are read from the files.
+    """Trains a classifier or a regressor, in batches that are read from the files, and encoded, when they are needed.
 
     A regressor learns in units of the mean and deviation of the ratings (method "aggregated": of the estimates) that it
     learns from, and its answers are in the labels' own unit.
@@ -50,41 +51,25 @@ def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]
         files: patterns of the files of train.
         info: result of `read_dataset_info`.
     """
-    classes, num_features = info["classes"], info["num_features"]
-    source = (files, info["num_tasks"]["train"], num_features, None if classes is None else len(classes))
-    data, encoder, texts = ExampleDataset(*source), None, []
-    if num_features is None:
-        texts = [text.decode() for batch in data.instances().as_numpy_iterator() for text in batch]
-        encoder = text_ids(settings, texts)
-        data = ExampleDataset(*source, encode=encoder)
-    about: dict[str, Any] = {"num_annotators": len(info["annotators"])}
+    base, classes = BASES[settings.base], info["classes"]
+    data = ExampleDataset(files, info["num_tasks"]["train"], info)
+    encoder = base.encoder(settings, data.instances().as_numpy_iterator)
+    if encoder is not None:
+        data = ExampleDataset(files, info["num_tasks"]["train"], info, encode=encoder)
     labels = annotation_columns(data)[2]
+    sizes = Sizes(len(info["annotators"]), len(classes or ()), num_features=info["num_features"])
     if classes is None:
-        learned_from = data.aggregated_ratings() if settings.method == AGGREGATED else labels
-        about |= zip(("center", "unit"), rating_unit(learned_from), strict=True)
-    else:
-        about["num_classes"] = len(classes)
+        center, unit = rating_unit(data.aggregated_ratings() if settings.method == AGGREGATED else labels)
+        sizes = replace(sizes, center=center, unit=unit)
 
     keras.utils.set_random_seed(settings.seed)
-    if encoder is None:
-        model = build_model(settings, num_features=num_features, **about)
-        mean, variance = data.moments()
-        model.base.standardize.mean.assign(mean)
-        model.base.standardize.variance.assign(variance)
-        x = next(data.instances(LOOKED_AT).as_numpy_iterator())
-        warmup = x[:WARMUP]
-    else:
-        model = build_text_model(settings, num_words=encoder.num_words, **about)
-        model.base.adapt(encoder.to_numpy(texts))
-        x, warmup = encoder.to_numpy(texts[:LOOKED_AT]), texts[:WARMUP]
+    model = build_model(settings, sizes, encoder)
+    base.adapt(model.base, encoder, data.instances().as_numpy_iterator)
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
     history = fit_and_check(model, settings, batches, verbose=2)
-    predicted = model.predict(x, verbose=0)
-    if classes is None:
-        warn_if_one_value(predicted[:, 0], labels)
-    else:
-        warn_if_one_class(predicted.argmax(axis=1), labels, classes)
-    return Trained(model, history, encoder, warmup)
+    first = next(data.instances(LOOKED_AT).as_numpy_iterator())
+    check_answers(model, settings.kind, first if encoder is None else encoder.to_numpy(first), labels, classes)
+    return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
 
 
 def train_on_sentences(settings: Any, files: Sequence[str], info: dict[str, Any]) -> Trained:

@@ -49,6 +49,7 @@ _CLASSES = {
     "crowdzoo.models.feature_classifier": ("FeatureClassifier",),
     "crowdzoo.models.feature_regressor": ("FeatureRegressor",),
     "crowdzoo.models.sequence_tagger": ("SequenceTagger",),
+    "crowdzoo.models.text_classifier": ("TextClassifier",),
     "crowdzoo.models.text_regressor": ("TextRegressor",),
     "crowdzoo.optimizers.lazy_adam": ("LazyAdam",),
 }

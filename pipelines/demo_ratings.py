@@ -9,7 +9,7 @@ import numpy as np
 from crowdzoo.aggregation import create
 from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, mean_absolute_error, r2_score
-from crowdzoo.models.feature_training import train
+from crowdzoo.models.instance_training import train
 from crowdzoo.pipelines.demo_trials import against, mean_and_spread, trials
 from crowdzoo.report.plots import plot_biases, plot_scores
 from crowdzoo.report.tables import print_table
@@ -57,7 +57,7 @@ def compare(
     def r2(row: str, seed: int) -> float:
         labels: dict[str, Any] = ratings if row in LAYERS else {"ratings": targets[row]}
         how = dataclasses.replace(settings, seed=seed, method=LAYERS.get(row, AGGREGATED))
-        model = train(how, x[training], **labels)
+        model, _ = train(how, x[training], **labels)
         found = model.predict(x[~training], verbose=0)[:, 0]
         errors[row].append(mean_absolute_error(gold[~training], found))
         if row in LAYERS:

@@ -12,7 +12,6 @@ from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
-from crowdzoo.instances import TEXTS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["create_pipeline"]
@@ -37,7 +36,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
         settings=_json(
             kind=config.kind,
             seed=config.seed,
-            texts=config.instances is TEXTS,
+            instance_kind=config.instances.name,
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
         ),
         fingerprint=_json(**content_hashes(files)),

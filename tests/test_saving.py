@@ -52,7 +52,14 @@ def models(chosen=None):
     from crowdzoo.layers import CRF, LabelUnit, Standardization, doctor_net, rating_doctor_net, rating_squared_error
     from crowdzoo.layers.masked_convolution import MaskedConvolution
     from crowdzoo.layers.tf_idf import TfIdf
-    from crowdzoo.models import CrowdModel, FeatureClassifier, FeatureRegressor, SequenceTagger, TextRegressor
+    from crowdzoo.models import (
+        CrowdModel,
+        FeatureClassifier,
+        FeatureRegressor,
+        SequenceTagger,
+        TextClassifier,
+        TextRegressor,
+    )
     from crowdzoo.models.crowd_accuracy import CrowdAccuracy
     from crowdzoo.optimizers import LazyAdam
 
@@ -85,6 +92,7 @@ def models(chosen=None):
             yield type(loss).__name__, compiled(model, loss=loss, metrics=[CrowdAccuracy()]), x
     if chosen is not None:
         return
+    yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
     yield "tagger", compiled(CrowdModel(tagger), optimizer=LazyAdam()), {"words": codes}
     # the zoo's own bases make these layers anew: they stand in a file where somebody's own model holds them

@@ -293,7 +293,7 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
 
     from crowdzoo.metrics import expected_calibration_error
     from crowdzoo.models import TrainingSettings
-    from crowdzoo.models.feature_training import train
+    from crowdzoo.models.instance_training import train
 
     annotations = data.annotations.select_tasks(used)
     watched = data.annotations.select_tasks(held) if len(held) else None
@@ -320,7 +320,7 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
     settings = TrainingSettings(
         **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
     )
-    model = train(settings, data.x[used], callbacks=[Watch()], **labels)
+    model, _ = train(settings, data.x[used], callbacks=[Watch()], **labels)
     return curve, model
 
 

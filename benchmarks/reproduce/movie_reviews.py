@@ -243,15 +243,15 @@ def text(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> Non
 
 
 def text_bags(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -> None:
-    from crowdzoo.models import TextSettings, train_text_regressor
+    from crowdzoo.models import TextIds, TextSettings, train
     from crowdzoo.training.methods import AGGREGATED
 
     part, reviews = "text, bag of words", load_movie_reviews()
     texts = np.array(reviews.texts, object)
     for row, seed, cell in _wanted(table, part, [row for row in rows if row in TEXT_BAG_ROWS], seeds, again):
         shuffled = np.random.default_rng(seed).permutation(len(texts))
-        test, train = np.split(shuffled, [len(texts) // 5])
-        annotations, gold = reviews.text_annotations.select_tasks(train), reviews.text_gold[train]
+        test, training = np.split(shuffled, [len(texts) // 5])
+        annotations, gold = reviews.text_annotations.select_tasks(training), reviews.text_gold[training]
         what = ROWS[row]
         start = time.process_time()
         labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
@@ -261,10 +261,11 @@ def text_bags(table: dict[str, Any], rows: list[str], seeds: int, again: bool) -
                 method, arguments = AGGREGATORS[what]
                 labels["ratings"] = create(method, kind="regression", **arguments).fit(annotations).estimates
         name, arguments = what if isinstance(what, tuple) else (AGGREGATED, {})
-        settings = TextSettings(name, arguments, seed=seed, **TEXT_BAG)
-        model, text_ids = train_text_regressor(settings, texts[train].tolist(), **labels)
+        settings = TextSettings(name, arguments, seed=seed, task="regression", **TEXT_BAG)
+        model, text_ids = train(settings, texts[training], **labels)
+        assert isinstance(text_ids, TextIds)
         seconds = time.process_time() - start
-        found = measured(model, annotations, gold, text_ids.to_numpy(texts[test].tolist()), reviews.text_gold[test])
+        found = measured(model, annotations, gold, text_ids.to_numpy(texts[test]), reviews.text_gold[test])
         cell[str(seed)] = found | {"cpu_seconds": round(seconds, 1)}
         _told(part, row, seed, cell, table)
 

@@ -38,12 +38,12 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
-    tasks, instances = read_inputs(arguments.instances)
-    outputs = _answers(arguments, instances)
+    instances = read_inputs(arguments.instances)
+    outputs = _answers(arguments, instances.values)
     kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
-    text = "\n".join([",".join(kind.header), *kind.prediction_lines(tasks, outputs)]) + "\n"
+    text = "\n".join([",".join(kind.header), *kind.prediction_lines(instances.tasks, outputs)]) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
     else:

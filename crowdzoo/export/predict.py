@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ def load_and_predict(
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings.
+        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings; of
+            several inputs a dictionary of arrays.
         batch_size: instances in a call.
         signature: "serving_default" or "spans".
 
@@ -44,10 +46,30 @@ def load_and_predict(
     if signature not in loaded.signatures:
         raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
     function = loaded.signatures[signature]
-    if list(function.structured_input_signature[1]) != ["instances"]:
-        raise ServingError(f"{folder}: was not written by crowdzoo: its input is not called 'instances'")
-    spec = function.structured_input_signature[1]["instances"]
-    if spec.dtype == tf.string:
+    specs = function.structured_input_signature[1]
+    inputs = _inputs(instances, specs, folder)
+    size = len(next(iter(inputs.values())))
+    parts = []
+    for start in range(0, max(size, 1), batch_size):
+        batch = {name: array[start : start + batch_size] for name, array in inputs.items()}
+        parts.append(function(**{name: tf.constant(part, specs[name].dtype) for name, part in batch.items()}))
+    return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
+
+
+def _inputs(instances: Any, specs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Instances by the names of a signature's inputs."""
+    if "instances" not in specs and not isinstance(instances, Mapping):
+        raise ServingError(f"{folder}: this model takes a dictionary of instances with {', '.join(map(repr, specs))}")
+    given = instances if isinstance(instances, Mapping) else {"instances": instances}
+    if set(given) != set(specs):
+        raise ServingError(
+            f"{folder}: this model takes {', '.join(map(repr, specs))}, not {', '.join(map(repr, given))}"
+        )
+    return {name: _input(given[name], spec, folder) for name, spec in specs.items()}
+
+
+def _input(instances: Any, spec: Any, folder: Path) -> np.ndarray:
+    if spec.dtype.name == "string":
         array = np.asarray(instances, dtype=object)
         fits = all(isinstance(text, str | bytes) for text in array.flat)
     else:
@@ -58,7 +80,4 @@ def load_and_predict(
             f"{folder}: instances have shape {list(array.shape)} ({np.asarray(instances).dtype}), "
             f"the model takes {spec.shape.as_list()} ({spec.dtype.name})"
         )
-    array = array.astype(spec.dtype.as_numpy_dtype)
-    starts = range(0, max(len(array), 1), batch_size)
-    parts = [function(instances=tf.constant(array[i : i + batch_size], spec.dtype)) for i in starts]
-    return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
+    return array.astype(spec.dtype.as_numpy_dtype)

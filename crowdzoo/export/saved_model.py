@@ -58,11 +58,12 @@ def export_model(
         path: folder to write. To be served it should be `MODEL_DIR/<version>`, the version an integer.
         classes: names of the `K` classes or tags, in the order of the base's output; None for ratings.
         annotators: names of the `R` annotators, in the order of their codes. Ignored without a crowd layer.
-        encoder: from raw text to what the base takes, `TokenEncoder` or `TextIds`; it goes into the graph. None where
-            the base takes the instances themselves. A tagger needs one.
+        encoder: from requests to what the base takes, an `InstanceEncoder` (such as `TextIds`) or `TokenEncoder`; it
+            goes into the graph, and its `inputs` are those of the signatures. None where the base takes the instances
+            themselves. A tagger needs one.
         name: the model's name in the warm-up requests and the card.
-        warmup_instances: array `[n, ...]` of instances (texts, with an encoder); the first 16 become warm-up requests.
-            None takes one instance of zeros (or the text "warm up").
+        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; of several inputs a dictionary);
+            the first 16 become warm-up requests. None takes one instance of zeros (or the encoder's `example`).
         model_card: more to say in the card, such as metrics; anything JSON can hold.
 
     Returns:
@@ -83,7 +84,7 @@ def export_model(
     import tensorflow as tf
 
     from crowdzoo.export.signatures import build_signatures
-    from crowdzoo.export.warmup import instance_spec, request_json, warmup_array, write_warmup
+    from crowdzoo.export.warmup import instance_spec, request_json, warmup_inputs, write_warmup
     from crowdzoo.training.faults import check_weights
 
     check_weights(model)
@@ -93,17 +94,14 @@ def export_model(
         raise ConfigError(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
         )
-    if encoder is None:
-        spec = instance_spec(model.base, warmup_instances)
-    else:
-        spec = tf.TensorSpec([None], tf.string, name="instances")
-    warmup = warmup_array(warmup_instances, spec)
-    module, signatures = build_signatures(model, spec, class_names, annotator_names, encoder)
+    specs = encoder.inputs if encoder else {"instances": instance_spec(model.base, warmup_instances)}
+    warmup = warmup_inputs(warmup_instances, specs, None if encoder is None else encoder.example)
+    module, signatures = build_signatures(model, specs, class_names, annotator_names, encoder)
     card = _card(model, name, class_names, annotator_names, signatures, model_card)
-    requests = {name: {"instances": warmup} for name in signatures if name != "annotators"}
+    requests = {name: warmup for name in signatures if name != "annotators"}
     if model.crowd is not None:
-        cycled = [annotator_names[i % len(annotator_names)] for i in range(len(warmup))]
-        requests["annotators"] = {"instances": warmup, "annotator": np.array(cycled, dtype=object)}
+        cycled = [annotator_names[i % len(annotator_names)] for i in range(len(next(iter(warmup.values()))))]
+        requests["annotators"] = {**warmup, "annotator": np.array(cycled, dtype=object)}
     try:
         with atomic_folder(path) as folder:  # replaces an empty folder, never a full one
             tf.saved_model.save(module, str(folder), signatures=signatures)
@@ -160,7 +158,7 @@ def _card(
         "num_parameters": int(model.base.count_params()),
         "signatures": {
             key: {
-                "inputs": {s.name: _describe(s) for s in function.structured_input_signature[0]},
+                "inputs": {name: _describe(s) for name, s in function.structured_input_signature[1].items()},
                 "outputs": {output: _describe(s) for output, s in function.structured_outputs.items()},
             }
             for key, function in signatures.items()

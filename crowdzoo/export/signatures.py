@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,16 +14,21 @@ __all__ = ["build_signatures"]
 
 
 def build_signatures(
-    model: Any, spec: Any, classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
+    model: Any,
+    specs: Mapping[str, Any],
+    classes: Sequence[str] | None,
+    annotators: list[str],
+    encoder: Any = None,
 ) -> tuple[Any, dict[str, Any]]:
     """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
     Args:
         model: a built `CrowdModel`.
-        spec: `tf.TensorSpec` of the instances.
+        specs: what a request holds: name -> `tf.TensorSpec`, mostly "instances" alone.
         classes: names of the K classes or tags; None for ratings.
         annotators: names of the R annotators, where there is a crowd layer.
-        encoder: from raw strings to what the base takes, `TokenEncoder` or `TextIds`; None takes instances themselves.
+        encoder: from a request to what the base takes, an `InstanceEncoder` or `TokenEncoder`; None takes the request
+            itself.
 
     Returns:
         The module, and its functions by the names of their signatures.
@@ -33,21 +38,21 @@ def build_signatures(
     """
     module = tf.Module(name="crowdzoo")
     if encoder is not None:
-        module.tables = encoder.tables  # held, or the graph's tables would be gone
-    estimate = tf.function(lambda instances: model(_read(encoder, instances)[0], training=False))
-    shape = estimate.get_concrete_function(spec).output_shapes.as_list()
+        module.resources = encoder.resources  # held, or the graph's tables would be gone
+    estimate = tf.function(lambda **inputs: model(_read(encoder, inputs)[0], training=False))
+    shape = estimate.get_concrete_function(**specs).output_shapes.as_list()
     answers = _answers(model, shape, classes, encoder)
 
-    def predict(answer: Callable[..., dict[str, Any]], instances: Any, annotator: Any = None) -> dict[str, Any]:
+    def predict(answer: Callable[..., dict[str, Any]], inputs: Mapping[str, Any], annotator: Any = None) -> Any:
         """The answer for instances, or for what a named annotator would say of each."""
-        size = tf.shape(instances)[0]
-        given = _at_least_one(instances, encoder)
+        size = _num_rows(inputs)
+        given = _at_least_one(inputs, encoder)
         x, tokens = _read(encoder, given)
         if annotator is None:
             outputs = answer(x, model(x, training=False), tokens)
         else:
             codes = _known_codes(module.codes.lookup(annotator), annotator, size, len(annotators))
-            codes = tf.pad(codes, [[0, tf.shape(given)[0] - size]])
+            codes = tf.pad(codes, [[0, _num_rows(given) - size]])
             said = model({"instances": x, "annotators": codes[:, None]}, training=False)
             if shape[-1] > 1:
                 said = tf.nn.softmax(tf.cast(said, tf.float32)[..., 0, :])
@@ -55,16 +60,20 @@ def build_signatures(
         return {name: value[:size] for name, value in outputs.items()}
 
     def signature(answer: Callable[..., dict[str, Any]]) -> Any:
-        return tf.function(lambda instances: predict(answer, instances)).get_concrete_function(spec)
+        return tf.function(lambda **inputs: predict(answer, inputs)).get_concrete_function(**specs)
 
     functions = {name: signature(answer) for name, answer in answers.items()}
     if model.crowd is not None:
         module.codes = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
         )
-        said = tf.function(lambda instances, annotator: predict(answers["serving_default"], instances, annotator))
+
+        def said(**inputs: Any) -> Any:
+            annotator = inputs.pop("annotator")
+            return predict(answers["serving_default"], inputs, annotator)
+
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")
-        functions["annotators"] = said.get_concrete_function(spec, name_spec)
+        functions["annotators"] = tf.function(said).get_concrete_function(**specs, annotator=name_spec)
 
     # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
@@ -111,8 +120,9 @@ def _answers(
 # === Instances ===
 
 
-def _read(encoder: Any, instances: Any) -> tuple[Any, Any]:
+def _read(encoder: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
+    instances = inputs["instances"] if list(inputs) == ["instances"] else dict(inputs)
     if encoder is None:
         return instances, None
     if not hasattr(encoder, "tokenize"):
@@ -121,11 +131,17 @@ def _read(encoder: Any, instances: Any) -> tuple[Any, Any]:
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
 
-def _at_least_one(instances: Any, encoder: Any) -> Any:
-    """Texts, one at least: a convolution over an empty batch fails."""
+def _num_rows(inputs: Mapping[str, Any]) -> Any:
+    return tf.shape(next(iter(inputs.values())))[0]
+
+
+def _at_least_one(inputs: Mapping[str, Any], encoder: Any) -> Mapping[str, Any]:
+    """What is encoded, one instance at least: a convolution over an empty batch fails."""
     if encoder is None:
-        return instances
-    return tf.concat([instances, tf.fill([tf.maximum(1 - tf.shape(instances)[0], 0)], "")], axis=0)
+        return inputs
+    missing = tf.maximum(1 - _num_rows(inputs), 0)
+    examples = {name: tf.constant([encoder.example[name]], value.dtype) for name, value in inputs.items()}
+    return {name: tf.concat([value, examples[name][:missing]], axis=0) for name, value in inputs.items()}
 
 
 def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ import tensorflow as tf
 
 from crowdzoo.errors import ConfigError
 
-__all__ = ["instance_spec", "request_json", "warmup_array", "write_warmup"]
+__all__ = ["instance_spec", "request_json", "warmup_inputs", "write_warmup"]
 
 # Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
 WARMUP_INSTANCES = 16
@@ -37,12 +38,27 @@ def instance_spec(base: Any, warmup_instances: Any) -> Any:
     return tf.TensorSpec([None, *shape[1:]], dtype, name="instances")
 
 
-def warmup_array(instances: Any, spec: Any) -> np.ndarray:
-    """The first instances as the base takes them; one of zeros, or the text "warm up", where none are given.
+def warmup_inputs(instances: Any, specs: Mapping[str, Any], example: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
+    """The first instances as requests hold them; the example, or one of zeros, where none are given.
+
+    Args:
+        instances: array `[n, ...]`, or a dictionary of them by the names of `specs`; or None.
+        specs: name -> `tf.TensorSpec`.
+        example: an instance by the names of `specs`; or None.
 
     Raises:
-        ConfigError: they do not fit `spec`, are no texts where it takes texts, or hold a number that is not finite.
+        ConfigError: they do not fit `specs`, are no texts where texts are taken, or hold a number that is not finite.
     """
+    if instances is None and example is not None:
+        return {name: np.full([1], example[name], spec.dtype.as_numpy_dtype) for name, spec in specs.items()}
+    if list(specs) == ["instances"]:
+        return {"instances": _warmup_array(instances, specs["instances"])}
+    if instances is not None and (missing := [name for name in specs if name not in instances]):
+        raise ConfigError(f"export: warmup_instances has no {missing[0]!r}, the model takes {', '.join(specs)}")
+    return {name: _warmup_array(instances and instances[name], spec) for name, spec in specs.items()}
+
+
+def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
     shape = spec.shape.as_list()[1:]
     if instances is None:
         # an open axis, such as an image's height, has no size to choose but the smallest
@@ -50,7 +66,7 @@ def warmup_array(instances: Any, spec: Any) -> np.ndarray:
         return np.full([1, *(size or 1 for size in shape)], nothing, spec.dtype.as_numpy_dtype)
     of_texts = spec.dtype == tf.string
     array = np.asarray(instances, object if of_texts else None)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
-    if of_texts and not all(isinstance(text, str) for text in array.flat):
+    if of_texts and not all(isinstance(text, str | bytes) for text in array.flat):
         raise ConfigError("export: warmup_instances must be texts, because the model reads texts")
     if not len(array) or not spec.shape.is_compatible_with(array.shape):
         raise ConfigError(
@@ -73,7 +89,7 @@ def write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.n
 
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, inputs in requests.items():
-            for size in sorted({1, len(inputs["instances"])}):
+            for size in sorted({1, len(next(iter(inputs.values())))}):
                 request = PredictRequest(model_spec={"name": name, "signature_name": signature})
                 for key, value in inputs.items():
                     request.inputs[key].CopyFrom(tf.make_tensor_proto(value[:size]))
@@ -84,12 +100,17 @@ def write_warmup(path: Path, name: str, requests: Mapping[str, Mapping[str, np.n
 def request_json(signature: str, inputs: Mapping[str, np.ndarray]) -> str:
     """The first warm-up request in TF Serving's row form."""
     first = {key: _json_value(value[0]) for key, value in inputs.items()}
-    row = first["instances"] if len(first) == 1 else first
+    row = next(iter(first.values())) if len(first) == 1 else first
     named = {} if signature == "serving_default" else {"signature_name": signature}
     return json.dumps({**named, "instances": [row]}, ensure_ascii=False) + "\n"
 
 
 def _json_value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"b64": base64.b64encode(value).decode()}
     if not isinstance(value, np.ndarray):
         return value if isinstance(value, str) else value.item()
     if value.dtype == np.float32:  # shortest digits that read back as the same float32

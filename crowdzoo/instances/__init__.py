@@ -2,9 +2,10 @@
 
 from crowdzoo.instances.gold import read_gold, read_gold_ratings
 from crowdzoo.instances.instance_kind import InstanceKind
-from crowdzoo.instances.instances import Instances, read_inputs, read_instances
+from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, recognised
+from crowdzoo.instances.instances import Instances, read_inputs, read_instances, take_rows
 from crowdzoo.instances.sentences import SENTENCES
-from crowdzoo.instances.texts import TEXTS, holds_texts, read_text_columns, read_texts
+from crowdzoo.instances.texts import TEXTS, read_text_columns, read_texts
 from crowdzoo.instances.vectors import VECTORS
 
 __all__ = [
@@ -14,13 +15,13 @@ __all__ = [
     "VECTORS",
     "InstanceKind",
     "Instances",
-    "holds_texts",
+    "instance_kind",
     "read_gold",
     "read_gold_ratings",
     "read_inputs",
     "read_instances",
     "read_text_columns",
     "read_texts",
+    "recognised",
+    "take_rows",
 ]
-
-INSTANCE_KINDS = (VECTORS, TEXTS, SENTENCES)

@@ -1,9 +1,10 @@
-"""InstanceKind: what was labelled, how it is read, and which base model takes it for which kind of label."""
+"""InstanceKind: what was labelled, how a file of it is known and read, and which base model takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.instances.table import Table
@@ -16,15 +17,19 @@ class InstanceKind:
     """One kind of instance.
 
     Attributes:
-        name: in messages.
+        name: in messages, and in the settings of the pipeline's components.
         bases: kind of label -> name of the base model, as configurations write it.
+        looks_like: whether a file, given its path and the names of its columns, holds this kind; the names are empty
+            for what is no table, such as a text file. None: the kind is not known by its file, or is the one that is
+            left over.
         wanted: columns of the table that are read; None is all.
         check_header: refuses column names, given the file's name; None where there is no table.
-        fields: from the table to fields of `Instances`; None where there is no table.
+        values: from the table to `Instances.values` and `Instances.names`; None where there is no table.
     """
 
     name: str
     bases: Mapping[str, str]
+    looks_like: Callable[[Path, Sequence[str]], bool] | None = None
     wanted: tuple[str, ...] | None = None
     check_header: Callable[[str, Sequence[str]], None] | None = None
-    fields: Callable[[Table], dict[str, Any]] | None = None
+    values: Callable[[Table], tuple[Any, tuple[str, ...] | None]] | None = None

@@ -1,4 +1,4 @@
-"""Instances: what was labelled, as a table of feature vectors or texts with optional gold and split."""
+"""Instances: what was labelled, read from a file, with optional gold and split."""
 
 import dataclasses
 import os
@@ -9,11 +9,11 @@ import numpy as np
 
 from crowdzoo.instances.gold import parse_classes, parse_ratings
 from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.instance_kinds import recognised
 from crowdzoo.instances.table import Table, read_table, task_names
-from crowdzoo.instances.texts import holds_texts, read_texts
-from crowdzoo.instances.vectors import VECTORS
+from crowdzoo.instances.texts import TEXTS, read_texts
 
-__all__ = ["Instances", "read_inputs", "read_instances"]
+__all__ = ["Instances", "read_inputs", "read_instances", "take_rows"]
 
 
 SPLITS = ("train", "eval")
@@ -21,25 +21,27 @@ SPLITS = ("train", "eval")
 
 @dataclasses.dataclass(frozen=True)
 class Instances:
-    """Feature vectors or texts of tasks.
+    """Instances of tasks, of one kind.
 
     Attributes:
         tasks: names of the tasks, [N], int64 where every name is an integer, else objects (strings).
-        features: float32 [N, D]; of texts D is 0.
+        kind: of instances.
+        values: what a model learns from, a row a task: feature vectors float32 [N, D], texts objects (strings) [N].
+        names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
         gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
             unknown; None without the column.
         split: "train" or "eval", objects (strings) [N]; None without the column.
         rows: the number that each instance has for a reader of the file (in CSV its line, from 1), int64 [N]; None:
             they count from 0.
-        texts: N strings; None where instances are features.
     """
 
     tasks: np.ndarray
-    features: np.ndarray
+    kind: InstanceKind
+    values: Any
+    names: tuple[str, ...] | None = None
     gold: np.ndarray | None = None
     split: np.ndarray | None = None
     rows: np.ndarray | None = None
-    texts: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -86,7 +88,7 @@ class Instances:
         return Table(os.fspath(file), {}, np.arange(len(self)) if self.rows is None else self.rows)
 
 
-def read_instances(path: str | Path, kind: InstanceKind = VECTORS) -> Instances:
+def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instances:
     """Read instances from Parquet or CSV.
 
     Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
@@ -96,7 +98,8 @@ def read_instances(path: str | Path, kind: InstanceKind = VECTORS) -> Instances:
 
     Args:
         path: file ending in .parquet, .csv or .csv.gz.
-        kind: of instances; of `TEXTS` columns other than the named ones are passed over.
+        kind: of instances; of `TEXTS` columns other than the named ones are passed over. None takes the kind that the
+            columns are of: texts where there is no column but `text` beside the named ones, else feature vectors.
 
     Returns:
         The instances in the file's order.
@@ -106,32 +109,39 @@ def read_instances(path: str | Path, kind: InstanceKind = VECTORS) -> Instances:
             lists of different lengths or without numbers, an empty text, an unknown split; names file, row, column
             and value.
     """
+    kind = recognised(path) if kind is None else kind
     assert kind.check_header is not None, f"{kind.name} have no table"
-    assert kind.fields is not None
+    assert kind.values is not None
     table = read_table(path, kind.wanted, kind.check_header)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None
     if split is not None:
         table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
-    fields = {"features": np.zeros((len(tasks), 0), "float32"), **kind.fields(table)}
-    return Instances(tasks, gold=gold, split=split, rows=table.rows, **fields)
+    values, names = kind.values(table)
+    return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows)
 
 
-def read_inputs(path: Path, *, texts: bool | None = None) -> tuple[Any, Any]:
+def read_inputs(path: str | Path, kind: InstanceKind | None = None) -> Instances:
     """Reads instances to predict on.
 
     Args:
-        path: .parquet, .csv or .csv.gz with the columns task and features, or task and text; or .txt, a text a line.
-        texts: whether they are texts; None looks.
+        path: as for `read_instances`; of texts also .txt, a text a line. A text may be empty.
+        kind: of instances; None takes the kind that the file is of.
 
     Returns:
-        Names of the tasks, and features float32 [N, D] or N texts.
+        The instances, without gold and split where they are texts.
 
     Raises:
         DataError: as `read_instances` and `read_texts`.
     """
-    if holds_texts(path) if texts is None else texts:
-        return read_texts(path)
-    found = read_instances(path)
-    return found.tasks, found.features
+    kind = recognised(path) if kind is None else kind
+    if kind is not TEXTS:
+        return read_instances(path, kind)
+    tasks, texts = read_texts(path)
+    return Instances(np.array(tasks, object), kind, np.array(texts, object))
+
+
+def take_rows(values: Any, rows: np.ndarray | slice) -> Any:
+    """Some rows of `Instances.values`, an array `[N, ...]` or a dictionary of them."""
+    return {name: column[rows] for name, column in values.items()} if isinstance(values, dict) else values[rows]

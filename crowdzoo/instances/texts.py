@@ -1,32 +1,17 @@
 """Texts: a column of text, or a file with a text a line."""
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crowdzoo.errors import DataError
-from crowdzoo.files.regular import check_regular, open_regular
+from crowdzoo.files.regular import open_regular
 from crowdzoo.instances.instance_kind import InstanceKind
-from crowdzoo.instances.table import NAMED, Table, check_ending, check_has, read_table, task_names
-from crowdzoo.tables.suffixes import column_names
+from crowdzoo.instances.table import NAMED, Table, check_has, read_table, task_names
 
-__all__ = ["TEXTS", "holds_texts", "read_text_columns", "read_texts"]
-
-
-def holds_texts(path: str | Path) -> bool:
-    """Whether a file is of texts: .txt, or a table whose columns beside task, gold and split are `text` alone.
-
-    Raises:
-        DataError: no such file, or it is no table.
-    """
-    path = Path(path)
-    if path.suffix == ".txt":
-        check_regular(path)
-        return True
-    check_ending(path)
-    return set(column_names(path)) - {"task", "gold", "split"} == {"text"}
+__all__ = ["TEXTS", "read_text_columns", "read_texts"]
 
 
 def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
@@ -70,12 +55,24 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     return [str(number) for number in range(1, len(lines) + 1)], lines
 
 
-def _texts(table: Table) -> dict[str, Any]:
+def _looks_like(path: Path, header: Sequence[str]) -> bool:
+    """A .txt file, or a table whose columns beside task, gold and split are `text` alone."""
+    return path.suffix == ".txt" or set(header) - {"task", "gold", "split"} == {"text"}
+
+
+def _texts(table: Table) -> tuple[np.ndarray, None]:
     text = table.names("text", trim=False)
     empty = np.flatnonzero([not each.strip() for each in text])
     table.complain(empty, "text", text, "is empty. Give a text, or leave the task out.")
-    return {"texts": text.tolist()}
+    return text, None
 
 
 _CHECK = functools.partial(check_has, needed=("task", "text"))
-TEXTS = InstanceKind("texts", {"regression": "text-regressor"}, wanted=NAMED, check_header=_CHECK, fields=_texts)
+TEXTS = InstanceKind(
+    "texts",
+    {"classification": "text-classifier", "regression": "text-regressor"},
+    _looks_like,
+    wanted=NAMED,
+    check_header=_CHECK,
+    values=_texts,
+)

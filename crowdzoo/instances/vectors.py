@@ -25,10 +25,12 @@ def _check_columns(name: str, header: Sequence[str]) -> None:
         )
 
 
-def _features(table: Table) -> np.ndarray:
+def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Vectors float32 [N, D], and the names of their columns; None for a list column."""
     names = [name for name in table.columns if name not in ("task", "gold", "split")]
     listed = table.columns.get("features")
-    if listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type)):
+    in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
+    if in_lists:
         matrix, names = _matrix_of_lists(table, listed)
     else:
         columns = [_numeric(table, name) for name in names]
@@ -41,7 +43,7 @@ def _features(table: Table) -> np.ndarray:
             reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
             rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
         raise DataError("Some features cannot be used.", rows, len(bad))
-    return np.ascontiguousarray(matrix)
+    return np.ascontiguousarray(matrix), None if in_lists else tuple(names)
 
 
 def _matrix_of_lists(table: Table, column: pa.Array) -> tuple[np.ndarray, list[str]]:
@@ -100,5 +102,5 @@ VECTORS = InstanceKind(
     "feature vectors",
     {"classification": "feature-classifier", "regression": "feature-regressor"},
     check_header=_check_columns,
-    fields=lambda table: {"features": _features(table)},
+    values=_features,
 )

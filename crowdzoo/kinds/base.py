@@ -8,7 +8,7 @@ components and the pipeline are each written once and ask the kind:
 | name, shape of labels | `name`, `labels` |
 | input | `inputs`, `needed`, `reading`, `read`, `gold_of`, `size_rows` |
 | aggregation | `aggregation`, `aggregators`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
-| training | `bases`, `base_of`, `methods`, `split_method`, `settings`, `training_set`, `train` |
+| training | `bases`, `base_of`, `methods`, `split_method`, `settings`, `training_set`, `gold_column`, `train` |
 | evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
 | export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
 | command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,11 +29,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances import INSTANCE_KINDS, InstanceKind
+from crowdzoo.instances import INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
 from crowdzoo.label_kinds import LabelKind, label_kind
+from crowdzoo.models.bases import BASES
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import AGGREGATED, methods_of
-from crowdzoo.training.settings import SETTINGS
+from crowdzoo.training.settings import Settings
 
 __all__ = ["Kind", "TrainingSet", "csv_cell"]
 
@@ -43,7 +44,6 @@ Rows = list[tuple[str, str]]
 RATINGS_ONLY = {
     "low": "an end of a scale of ratings belongs to --task regression.",
     "high": "an end of a scale of ratings belongs to --task regression.",
-    "form": "the form of a regressor of texts belongs to --task regression.",
 }
 
 
@@ -68,7 +68,7 @@ class TrainingSet:
     @property
     def instances(self) -> Any:
         """Those that are trained on."""
-        return self.x if self.training.all() else self.x[self.training]
+        return self.x if self.training.all() else take_rows(self.x, self.training)
 
     @property
     def trained_on(self) -> Any:
@@ -249,9 +249,19 @@ class Kind(ABC):
         """The base model for a file of instances; None where the kind needs no such file.
 
         Raises:
+            ConfigError: the file is missing, or there is no base model for these labels of such instances.
             DataError: a file that cannot be used.
         """
-        return self.bases[0]
+        return self.instances_of(instances).bases[self.name]
+
+    def instances_of(self, instances: Path | None) -> InstanceKind:
+        """The kind of instances that a file holds; see `base_of`."""
+        if instances is None:
+            raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
+        found = recognised(instances)
+        if self.name not in found.bases:
+            raise ConfigError(f"{instances}: holds {found.name}, for which there is no model of {self.title}.")
+        return found
 
     def methods(self) -> tuple[str, ...]:
         """Names of the deep methods."""
@@ -286,15 +296,18 @@ class Kind(ABC):
             **given: fields of `settings_class(base)`.
 
         Raises:
-            ConfigError: a value out of its range.
+            ConfigError: a setting that the base does not have, or a value out of its range.
         """
-        return self.settings_class(base)(**given)
+        known = {field.name for field in fields(self.settings_class(base))}
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"{name}: is not for base {base}.")
+        return BASES[base].make_settings(task=self.name, **given)
 
-    def settings_class(self, base: str) -> type:
+    def settings_class(self, base: str) -> type[Settings]:
         """The class of the settings that a base model is trained with."""
-        return SETTINGS[base]
+        return BASES[base].settings
 
-    @abstractmethod
     def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """Reads what a model is trained on.
 
@@ -307,8 +320,22 @@ class Kind(ABC):
             ConfigError: a file is missing that the kind needs, or is given in vain.
             DataError: a file that cannot be used.
         """
+        kind = self.instances_of(instances)
+        assert instances is not None
+        table = read_instances(instances, kind)
+        crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
+        return TrainingSet(crowd, table.values, crowd, table.training, self.gold_column(table, crowd, instances))
 
-    @abstractmethod
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
+        """What a table of instances knows of the tasks, in the kind's own form.
+
+        Args:
+            table: of the instances.
+            crowd: what `read` gave.
+            path: of the table, for messages.
+        """
+        raise NotImplementedError(f"{self.title} have no table of instances")
+
     def train(
         self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
     ) -> tuple[Any, Any]:
@@ -323,11 +350,18 @@ class Kind(ABC):
             **how: Keras' `callbacks` and `verbose`.
 
         Returns:
-            The model, and the encoder from text to its input (None where instances are the input).
+            The model, and the encoder from instances to its input (None where they are the input).
 
         Raises:
             DataError: labels that do not fit the instances, or a training whose numbers became infinite.
         """
+        from crowdzoo.models.instance_training import train
+
+        if targets is not None:
+            return train(
+                settings, x, **{"label_distribution" if self.labels.has_classes else "ratings": targets}, **how
+            )
+        return train(settings, x, annotations=annotations, tasks=annotations.tasks, **how)
 
     # === Evaluation ===
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError
-from crowdzoo.instances import read_gold, read_instances
+from crowdzoo.instances import Instances, read_gold
 from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.encoders import encoded
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Classification"]
 
 
 class Classification(Kind):
-    """Labels are classes; models are classifiers of feature vectors."""
+    """Labels are classes; models are classifiers of instances of any kind."""
 
     name = "classification"
     title = "classes"
@@ -56,25 +56,9 @@ class Classification(Kind):
 
     # === Training ===
 
-    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
-        """See `Kind.training_set`; gold is a column of the instances."""
-        if instances is None:
-            raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
-        table = read_instances(instances)
-        crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
-        gold_codes = table.gold_codes(np.asarray(crowd.classes), str(instances))
-        return TrainingSet(crowd, table.features, crowd, table.training, gold_codes)
-
-    def train(
-        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
-    ) -> tuple[Any, Any]:
-        """See `Kind.train`."""
-        from crowdzoo.models.feature_training import train
-
-        labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
-        if targets is not None:
-            labels = {"label_distribution": targets}
-        return train(settings, x, **labels, **how), None
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
+        """Class codes, int64 [N], -1 where the table does not know."""
+        return table.gold_codes(np.asarray(crowd.classes), str(path))
 
     # === Evaluation ===
 
@@ -93,7 +77,8 @@ class Classification(Kind):
         for name, chosen in (("training", data.training), ("held-out", ~data.training)):
             known = chosen & (data.gold >= 0)
             if known.any():
-                correct = model.predict(data.x[known], verbose=0).argmax(axis=1) == data.gold[known]
+                found = model.predict(encoded(data.x, known, encoder), verbose=0)
+                correct = found.argmax(axis=1) == data.gold[known]
                 rows.append((f"{name} accuracy against gold", f"{correct.mean():.3f} ({known.sum():,} tasks)"))
         return rows
 

@@ -1,4 +1,4 @@
-"""What turns text into the input of a model, as it is saved beside the model."""
+"""What turns instances into the input of a model, as it is saved beside the model."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import DataError
+import numpy as np
 
-__all__ = ["encoder_config", "encoder_of"]
+from crowdzoo.errors import DataError
+from crowdzoo.instances import take_rows
+
+__all__ = ["encoded", "encoder_config", "encoder_of"]
 
 
 def encoder_config(encoder: Any) -> dict[str, Any]:
     """The entry of a file of names for an encoder: its key and its configuration; nothing for None."""
-    if encoder is None:
-        return {}
-    return {key: encoder.get_config() for key, made in _encoders().items() if isinstance(encoder, made)}
+    return {} if encoder is None else {encoder.key: encoder.get_config()}
 
 
 def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
-    """What turns text into the input of a tagger or of a regressor of texts; None for other models.
+    """What turns instances into the input of a model; None for models that take them as they are.
 
     Args:
         names: what `crowdzoo.files.model_files.read_model_names` found.
@@ -28,17 +29,38 @@ def encoder_of(names: Mapping[str, Any], path: Path) -> Any:
     Raises:
         DataError: settings that make no encoder.
     """
-    for key, made in _encoders().items():
-        if key in names:
+    for made in _encoders():
+        if made.key in names:
             try:
-                return made(**names[key])
+                return made(**names[made.key])
             except Exception as error:  # a file that was changed may hold arguments of any kind
-                raise DataError(f"{path}: {key!r} makes no {made.__name__}: {error}. Train the model again.") from error
+                raise DataError(
+                    f"{path}: {made.key!r} makes no {made.__name__}: {error}. Train the model again."
+                ) from error
     return None
 
 
-def _encoders() -> dict[str, Any]:
+def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:
+    """Some instances as the model takes them.
+
+    Args:
+        values: of all tasks, as `crowdzoo.instances.Instances` holds them.
+        rows: which of them, bool [N].
+        encoder: from them to the model's input, or None.
+
+    Returns:
+        What `CrowdModel.predict` takes.
+    """
+    chosen = take_rows(values, rows)
+    if encoder is None or not encoder.per_batch:
+        return chosen if encoder is None else encoder.to_numpy(chosen)
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(chosen).batch(256).map(encoder).prefetch(2)
+
+
+def _encoders() -> tuple[Any, ...]:
     from crowdzoo.models.text_ids import TextIds
     from crowdzoo.models.token_encoder import TokenEncoder
 
-    return {"text_ids": TextIds, "encoder": TokenEncoder}
+    return TextIds, TokenEncoder

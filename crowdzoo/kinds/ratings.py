@@ -9,19 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.instances import TEXTS, VECTORS, holds_texts, read_gold_ratings, read_instances
+from crowdzoo.errors import DataError
+from crowdzoo.instances import Instances, read_gold_ratings
 from crowdzoo.kinds.base import Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.encoders import encoded
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from crowdzoo.option_types import number
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.settings import TextSettings
 
 __all__ = ["Ratings"]
 
 
 class Ratings(Kind):
-    """Labels are numbers on a scale; models are regressors of feature vectors or of texts."""
+    """Labels are numbers on a scale; models are regressors of instances of any kind."""
 
     name = "regression"
     title = counted = "ratings"
@@ -68,49 +68,9 @@ class Ratings(Kind):
 
     # === Training ===
 
-    def base_of(self, instances: Path | None) -> str:
-        """See `Kind.base_of`; a regressor of texts where the instances are texts."""
-        if instances is None:
-            raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
-        return (TEXTS if holds_texts(instances) else VECTORS).bases[self.name]
-
-    def settings(self, base: str, **given: Any) -> Any:
-        """See `Kind.settings`; a regressor of texts takes one number of hidden units, or a list of one."""
-        if base != TEXTS.bases[self.name]:
-            if given.pop("form", None) is not None:
-                raise ConfigError("form: is for texts; the instances have features and no column 'text'.")
-            return super().settings(base, task=self.name, **given)
-        if isinstance(hidden := given.get("hidden"), (list, tuple)):
-            if len(hidden) != 1:
-                raise ConfigError(
-                    "hidden: a regressor of texts has one hidden layer: give one number, or a list of one."
-                )
-            given["hidden"] = hidden[0]
-        return super().settings(base, **given)
-
-    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
-        """See `Kind.training_set`; gold is a column of the instances."""
-        texts = self.base_of(instances) == TEXTS.bases[self.name]
-        assert instances is not None
-        table = read_instances(instances, TEXTS if texts else VECTORS)
-        known = table.gold_ratings(instances)
-        crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
-        x = table.features if table.texts is None else np.array(table.texts, object)
-        return TrainingSet(crowd, x, crowd, table.training, known)
-
-    def train(
-        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
-    ) -> tuple[Any, Any]:
-        """See `Kind.train`."""
-        from crowdzoo.models.feature_training import train
-        from crowdzoo.models.text_training import train_text_regressor
-
-        labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
-        if targets is not None:
-            labels = {"ratings": targets}
-        if isinstance(settings, TextSettings):
-            return train_text_regressor(settings, x.tolist(), **labels, **how)
-        return train(settings, x, **labels, **how), None
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> np.ndarray:
+        """True ratings, float64 [N], NaN where the table does not know."""
+        return table.gold_ratings(path)
 
     # === Evaluation ===
 
@@ -132,12 +92,12 @@ class Ratings(Kind):
 
     def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
         """Errors on the tasks that were trained on and on the others."""
-        x = data.x if encoder is None else encoder.to_numpy(data.x.tolist())
         rows = []
         for name, chosen in (("training ", data.training), ("held-out ", ~data.training)):
             known = chosen & ~np.isnan(data.gold)
             if known.any():
-                rows += self._gold_rows(name, data.gold[known], model.predict(x[known], verbose=0)[:, 0])
+                found = model.predict(encoded(data.x, known, encoder), verbose=0)
+                rows += self._gold_rows(name, data.gold[known], found[:, 0])
         return rows
 
     def _gold_rows(self, name: str, gold: np.ndarray, found: np.ndarray) -> Rows:

@@ -15,6 +15,7 @@ from crowdzoo.sequences import CrowdSequences, span_scores
 from crowdzoo.sequences.retokenized import retokenized
 from crowdzoo.sequences.sentence_files import read_sentences
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.settings import TaggerSettings
 
 __all__ = ["Sentences"]
 
@@ -35,6 +36,7 @@ class Sentences(Kind):
     header = ("task", "start", "end", "type", "text", "score")
     refused: ClassVar = {
         **RATINGS_ONLY,
+        "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
         "use_gold": "no method for sentences takes known tags; leave it out.",
     }
@@ -100,6 +102,18 @@ class Sentences(Kind):
         return np.split(result.posteriors, result.starts[1:-1])
 
     # === Training ===
+
+    def base_of(self, instances: Path | None) -> str:
+        """See `Kind.base_of`; sentences are in the file of annotations."""
+        return self.bases[0]
+
+    def settings(self, base: str, **given: Any) -> TaggerSettings:
+        """See `Kind.settings`."""
+        return TaggerSettings(**given)
+
+    def settings_class(self, base: str) -> type[TaggerSettings]:
+        """See `Kind.settings_class`."""
+        return TaggerSettings
 
     def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""

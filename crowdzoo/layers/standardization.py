@@ -1,6 +1,6 @@
 """Features brought to mean zero and variance one, by statistics that travel with the model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -69,22 +69,47 @@ class Standardization(keras.layers.Layer):
         Raises:
             DataError: wrong rank, no rows, or a value that is not finite.
         """
-        x = np.asarray(x)
+        self.adapt_batches([x])
+
+    def adapt_batches(self, batches: Iterable[np.ndarray]) -> None:
+        """Takes mean and variance from data that come in parts, in one pass.
+
+        Parts are merged as in Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing Sample
+        Variances, 1979: no difference of large sums.
+
+        Args:
+            batches: features `[n, D]` each, n at least 1, all finite.
+
+        Raises:
+            DataError: wrong rank, no rows, or a value that is not finite.
+        """
+        count, mean, squares = 0, np.zeros(1), np.zeros(1)
+        for x in map(np.asarray, batches):
+            self._check(x, count)
+            rows = x.astype(np.float64)
+            batch_mean = rows.mean(axis=0)
+            total = count + len(rows)
+            shift = batch_mean - mean
+            squares = squares + ((rows - batch_mean) ** 2).sum(axis=0) + shift**2 * (count * len(rows) / total)
+            mean = mean + shift * (len(rows) / total)
+            count = total
+        self.mean.assign(mean)
+        self.variance.assign(squares / count)
+
+    def _check(self, x: np.ndarray, before: int) -> None:
         if x.ndim != 2 or len(x) == 0:
             raise DataError(f"features must have shape [rows, features] with at least one row, got {x.shape}")
         bad = np.argwhere(~np.isfinite(x))
         if len(bad):
             row, column = bad[0]
             raise DataError(
-                f"features must be finite numbers: row {row}, feature {column} is {x[row, column]} ({len(bad):,} such "
-                "values in all); fill or drop them first"
+                f"features must be finite numbers: row {before + row}, feature {column} is {x[row, column]} "
+                f"({len(bad):,} such values in all); fill or drop them first"
             )
         if not self.built:
             self.build((None, x.shape[1]))
         if x.shape[1] != self.mean.shape[0]:
             raise DataError(f"the model takes {self.mean.shape[0]} features, the data have {x.shape[1]}")
-        self.mean.assign(x.mean(axis=0, dtype="float64"))
-        self.variance.assign(x.var(axis=0, dtype="float64"))
 
     def call(self, inputs: Any) -> Any:
         """Standardises; see the class."""

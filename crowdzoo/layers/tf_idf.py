@@ -1,5 +1,6 @@
 """Words of a text as one vector: how often each occurs, the rarer the heavier."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -60,17 +61,30 @@ class TfIdf(keras.layers.Layer):
         Raises:
             DataError: another shape, no rows, or ids that are not 0 to V - 1.
         """
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or len(ids) == 0 or ids.dtype.kind not in "iu":
-            raise DataError(f"word ids must be integers of shape [texts, words], got {ids.dtype} {ids.shape}")
-        if ids.size and not 0 <= ids.min() <= ids.max() < self.num_words:
-            raise DataError(f"word ids must be 0 to {self.num_words - 1}, got {ids.min()} to {ids.max()}")
-        rows = np.repeat(np.arange(len(ids)), ids.shape[1])
-        pairs = np.unique(rows * self.num_words + ids.ravel())
-        texts = np.bincount(pairs % self.num_words, minlength=self.num_words)
+        self.adapt_batches([ids])
+
+    def adapt_batches(self, batches: Iterable[np.ndarray]) -> None:
+        """Takes the weights from texts that come in parts.
+
+        Args:
+            batches: int `[n, T]` each, n at least 1; T may differ.
+
+        Raises:
+            DataError: another shape, no rows, or ids that are not 0 to V - 1.
+        """
+        num_texts, texts = 0, np.zeros(self.num_words, np.int64)
+        for ids in map(np.asarray, batches):
+            if ids.ndim != 2 or len(ids) == 0 or ids.dtype.kind not in "iu":
+                raise DataError(f"word ids must be integers of shape [texts, words], got {ids.dtype} {ids.shape}")
+            if ids.size and not 0 <= ids.min() <= ids.max() < self.num_words:
+                raise DataError(f"word ids must be 0 to {self.num_words - 1}, got {ids.min()} to {ids.max()}")
+            rows = np.repeat(np.arange(len(ids)), ids.shape[1])
+            pairs = np.unique(rows * self.num_words + ids.ravel())
+            texts += np.bincount(pairs % self.num_words, minlength=self.num_words)
+            num_texts += len(ids)
         if not self.built:
             self.build((None, None))
-        self.weight.assign(1 + np.log((1 + len(ids)) / (1 + texts)))
+        self.weight.assign(1 + np.log((1 + num_texts) / (1 + texts)))
 
     def call(self, inputs: Any) -> Any:
         """See the class."""

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.utf8_texts import utf8_texts
 
 __all__ = ["PADDING", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
@@ -33,11 +35,11 @@ def words_of(texts: Any) -> Any:
     return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN, " "))
 
 
-def build_vocabulary(texts: Iterable[str], *, max_words: int = 20_000, min_texts: int = 1) -> list[str]:
+def build_vocabulary(texts: Iterable[str | bytes], *, max_words: int = 20_000, min_texts: int = 1) -> list[str]:
     """The words of training texts, the most frequent first, ties in alphabetical order.
 
     Args:
-        texts: training texts.
+        texts: training texts; gone through once, and not held.
         max_words: most words that are kept.
         min_texts: texts that a word must occur in.
 
@@ -47,24 +49,25 @@ def build_vocabulary(texts: Iterable[str], *, max_words: int = 20_000, min_texts
     Raises:
         DataError: no word is left.
     """
-    texts = list(texts)
+    rest, num_texts = iter(texts), 0
     counts: Counter[str] = Counter()
     number: Counter[str] = Counter()
-    for start in range(0, len(texts), 1024):
-        for row in words_of(texts[start : start + 1024]).to_list():
+    while part := list(islice(rest, 1024)):
+        num_texts += len(part)
+        for row in words_of(part).to_list():
             words = [word.decode("utf-8") for word in row]
             counts.update(words)
             number.update(set(words))
     kept = sorted((word for word in counts if number[word] >= min_texts), key=lambda word: (-counts[word], word))
     if not kept:
-        raise DataError(f"none of the {len(texts):,} texts has a word that occurs in {min_texts} of them")
+        raise DataError(f"none of the {num_texts:,} texts has a word that occurs in {min_texts} of them")
     return kept[:max_words]
 
 
-class TextIds:
+class TextIds(InstanceEncoder):
     """Texts as word ids; callable inside a TensorFlow graph, such as a serving signature.
 
-    A `tf.Module` that keeps a reference to `tables` exports them with the SavedModel.
+    A `tf.Module` that keeps a reference to `resources` exports them with the SavedModel.
 
     Args:
         vocabulary: words without repetition; word i has id i + 2.
@@ -74,6 +77,10 @@ class TextIds:
         DataError: an empty vocabulary, an empty or repeated word.
         ConfigError: max_length below 1.
     """
+
+    key = "text_ids"
+    example: ClassVar = {"instances": "warm up"}
+    per_batch = False
 
     @checked(max_length=Number(1, whole=True, optional=True))
     def __init__(self, vocabulary: Sequence[str], max_length: int | None = None):
@@ -88,7 +95,7 @@ class TextIds:
         self.max_length = max_length
         words = tf.constant(self.vocabulary)
         numbers = tf.range(2, len(self.vocabulary) + 2, dtype=tf.int64)
-        self.resource = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, numbers), UNKNOWN)
+        self._table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, numbers), UNKNOWN)
 
     @property
     def num_words(self) -> int:
@@ -96,19 +103,26 @@ class TextIds:
         return len(self.vocabulary) + 2
 
     @property
-    def tables(self) -> dict[str, Any]:
+    def inputs(self) -> dict[str, Any]:
+        """Strings `[B]`."""
+        import tensorflow as tf
+
+        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
+
+    @property
+    def resources(self) -> dict[str, Any]:
         """Lookup table from words to ids; an exported model has to hold it."""
-        return {"words": self.resource}
+        return {"words": self._table}
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {"vocabulary": list(self.vocabulary), "max_length": self.max_length}
 
-    def __call__(self, texts: Any) -> Any:
+    def __call__(self, values: Any) -> Any:
         """Ids of texts.
 
         Args:
-            texts: strings `[B]`.
+            values: strings `[B]`.
 
         Returns:
             int32 tensor `[B, T]`, T the longest text's words (at least 1), padded with 0.
@@ -118,16 +132,16 @@ class TextIds:
         """
         import tensorflow as tf
 
-        words = words_of(utf8_texts(texts))
+        words = words_of(utf8_texts(values))
         if self.max_length is not None:
             words = words[:, : self.max_length]
-        ids = tf.ragged.map_flat_values(self.resource.lookup, words).to_tensor(PADDING)
+        ids = tf.ragged.map_flat_values(self._table.lookup, words).to_tensor(PADDING)
         ids = tf.pad(ids, [[0, 0], [0, tf.maximum(0, 1 - tf.shape(ids)[1])]])
         return tf.cast(ids, tf.int32)
 
-    def to_numpy(self, texts: Sequence[str], batch_size: int = 1024) -> np.ndarray:
+    def to_numpy(self, values: Sequence[str | bytes], batch_size: int = 1024) -> np.ndarray:
         """Ids of many texts in memory, int32 `[N, T]`, padded with 0 to the longest of all."""
-        parts = [self(list(texts[start : start + batch_size])).numpy() for start in range(0, len(texts), batch_size)]
+        parts = [self(list(values[start : start + batch_size])).numpy() for start in range(0, len(values), batch_size)]
         length = max((part.shape[1] for part in parts), default=1)
         padded = [np.pad(part, ((0, 0), (0, length - part.shape[1]))) for part in parts]
         return np.concatenate(padded) if padded else np.zeros((0, 1), "int32")

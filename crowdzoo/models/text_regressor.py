@@ -4,21 +4,18 @@ from dataclasses import replace
 from typing import Any
 
 import keras
-import numpy as np
-from keras import ops
 
 from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.label_unit import LabelUnit
-from crowdzoo.layers.masked_convolution import MaskedConvolution
 from crowdzoo.layers.ranges import BATCH, CENTER, DROPOUT, UNIT, UNITS
-from crowdzoo.layers.tf_idf import TfIdf
+from crowdzoo.models.text_network import TextNetwork
 from crowdzoo.training.settings import FORMS
 
 __all__ = ["TextRegressor"]
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
-class TextRegressor(keras.Model):
+class TextRegressor(TextNetwork):
     """A rating of a text, from its word ids (`crowdzoo.models.text_ids` makes them).
 
     | form | network |
@@ -26,8 +23,7 @@ class TextRegressor(keras.Model):
     | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout, Dense 1 |
 
-    Estimates do not depend on how far a text is padded. The paper flattens where here a maximum over the text stands:
-    a flattened text has a fixed length, and its padding counts. Weights and dropout follow
+    Estimates do not depend on how far a text is padded; see `TextNetwork`. Weights and dropout follow
     `keras.utils.set_random_seed`.
 
     Args:
@@ -81,42 +77,10 @@ class TextRegressor(keras.Model):
         head: bool = True,
         **kwargs: Any,
     ):
-        units = (32 if form == "convolutional" else 64) if hidden is None else hidden
-        drop = keras.layers.Dropout(dropout, name="dropout")
-        inputs = keras.Input((None,), dtype="int32", name="instances")
-        weigh = None
-        if form == "convolutional":
-            places = ops.cast(ops.not_equal(inputs, 0), "float32")
-            outputs = keras.layers.Embedding(num_words, embedding, name="embedding")(inputs)
-            outputs, places = MaskedConvolution(filters, 3, pool=5, name="convolution_0")(outputs, places)
-            outputs, places = MaskedConvolution(filters, 5, pool=5, name="convolution_1")(drop(outputs), places)
-            outputs = ops.max(outputs, axis=1)
-            outputs = keras.layers.Dense(units, activation="relu", name="hidden")(outputs)
-        else:
-            weigh = TfIdf(num_words, name="tf_idf")
-            outputs = drop(keras.layers.Dense(units, activation="relu", name="hidden")(weigh(inputs)))
-        if head:
-            outputs = keras.layers.Dense(1, name="value")(outputs)
-            outputs = LabelUnit(center, unit, name="label_unit")(outputs)
-        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-        self.weigh = weigh
-        self.settings = {
-            "num_words": num_words, "form": form, "embedding": embedding, "filters": filters, "hidden": hidden,
-            "dropout": float(dropout), "center": float(center), "unit": float(unit), "head": head,
-        }  # fmt: skip
+        def layers() -> list[Any]:
+            if not head:
+                return []
+            return [keras.layers.Dense(1, name="value"), LabelUnit(center, unit, name="label_unit")]
 
-    def adapt(self, ids: np.ndarray) -> None:
-        """Takes the words' weights from the training texts; the convolutional form has none.
-
-        Args:
-            ids: int `[N, T]`.
-
-        Raises:
-            DataError: another shape, no texts, or ids that there are not.
-        """
-        if self.weigh is not None:
-            self.weigh.adapt(ids)
-
-    def get_config(self) -> dict[str, Any]:
-        """Every argument of the constructor."""
-        return {**self.settings, "name": self.name, "trainable": self.trainable}
+        super().__init__(num_words, form, embedding, filters, hidden, dropout, layers, **kwargs)
+        self.settings |= {"center": float(center), "unit": float(unit), "head": head}

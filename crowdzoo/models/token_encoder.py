@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class TokenEncoder:
         >>> tagger = SequenceTagger(**encoder.sizes, num_classes=annotations.num_classes)
         >>> x = encoder(sequences.tokens)
     """
+
+    key = "encoder"
+    example: ClassVar = {"instances": "warm up"}
 
     @checked(tokenizer=Choice(TOKENIZERS), max_characters=Number(1, whole=True))
     def __init__(
@@ -202,7 +205,7 @@ class TokenEncoder:
             return tf.pad(ids, [[0, 0], [0, missing], *([[0, 0]] * (ids.shape.rank - 2))])
 
         flat = tokens.flat_values
-        encoded = {"words": dense(self.tables["words"].lookup(_normal_form(flat)))}
+        encoded = {"words": dense(self.resources["words"].lookup(_normal_form(flat)))}
         if self.shapes:
             shape = tf.fill(tf.shape(flat), len(SHAPES) + 1)
             for number, pattern in reversed(list(enumerate(SHAPES, start=1))):
@@ -210,14 +213,23 @@ class TokenEncoder:
             encoded["shapes"] = dense(shape)
         if self.characters:
             letters = tf.strings.unicode_split(flat, "UTF-8", errors="replace")[:, : self.max_characters]
-            codes = letters.with_flat_values(self.tables["characters"].lookup(letters.flat_values)).to_tensor(PADDING)
+            codes = letters.with_flat_values(self.resources["characters"].lookup(letters.flat_values)).to_tensor(
+                PADDING
+            )
             # one column at least, for texts without tokens
             codes = tf.pad(codes, [[0, 0], [0, tf.maximum(1 - tf.shape(codes)[1], 0)]])
             encoded["characters"] = dense(codes)
         return encoded
 
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Texts, strings `[B]`."""
+        import tensorflow as tf
+
+        return {"instances": tf.TensorSpec([None], tf.string, name="instances")}
+
     @cached_property
-    def tables(self) -> dict[str, Any]:
+    def resources(self) -> dict[str, Any]:
         """Lookup tables from words and characters to ids; an exported model has to hold them."""
         vocabularies = {"words": self.words, "characters": list(self.characters)}
         return {name: _table(values) for name, values in vocabularies.items()}

@@ -4,17 +4,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import keras
+import numpy as np
 
 from crowdzoo.errors import DataError
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.faults import LOOKED_AT, StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 
-__all__ = ["compiled_model", "crowd_of", "fit_and_check", "paired"]
+__all__ = ["check_answers", "compiled_model", "crowd_of", "fit_and_check", "paired"]
 
 
 def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
@@ -64,22 +65,17 @@ def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, feat
 def fit_and_check(
     model: CrowdModel,
     settings: Any,
-    x: Any,
-    y: Any = None,
+    data: Any,
     *,
-    tasks: Any = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     verbose: Any = 0,
 ) -> keras.callbacks.History:
-    """Trains a compiled model, from arrays or from batches.
+    """Trains a compiled model.
 
     Args:
         model: of `compiled_model`.
         settings: with `epochs`, `batch_size` and `seed`.
-        x: as for `CrowdModel.fit`: instances, `TrainingData`, or batches.
-        y: annotations, one label distribution a task `[N, K]`, or one rating a task `[N, 1]`, with which the model is
-            tried on the first rows of x afterwards; None where x is batches, which tries nothing.
-        tasks: ids of the rows of x.
+        data: `TrainingData`, or batches.
         callbacks: Keras callbacks.
         verbose: Keras' verbosity.
 
@@ -88,22 +84,30 @@ def fit_and_check(
 
     Raises:
         DataError: the loss or a weight became NaN or infinite.
-
-    Warns:
-        NotLearnedWarning: the trained model gives one answer to all instances, while their labels differ.
     """
     history = model.fit(
-        x, y, tasks=tasks, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
+        data, epochs=settings.epochs, batch_size=settings.batch_size, seed=settings.seed,
         callbacks=[*callbacks, StopAtNaN()], verbose=verbose,
     )  # fmt: skip
     check_weights(model)
-    if y is None:
-        return history
-    predicted = model.predict(x[:LOOKED_AT], verbose=0)
-    if not label_kind(settings.kind).has_classes:
-        warn_if_one_value(predicted[:, 0], y.labels if isinstance(y, Annotations) else y[:, 0])
-    elif isinstance(y, Annotations):
-        warn_if_one_class(predicted.argmax(axis=1), y.labels, y.classes)
-    else:
-        warn_if_one_class(predicted.argmax(axis=1), y.argmax(axis=1))
     return history
+
+
+def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, classes: Any = None) -> None:
+    """Tries a trained model on a few instances.
+
+    Args:
+        model: the model.
+        kind: of label, "classification" or "regression".
+        x: as the model takes them.
+        labels: what it learned from: class codes or ratings, of any shape.
+        classes: names of the classes, or None.
+
+    Warns:
+        NotLearnedWarning: the model gives one answer to all instances, while their labels differ.
+    """
+    predicted = model.predict(x, verbose=0)
+    if label_kind(kind).has_classes:
+        warn_if_one_class(predicted.argmax(axis=1), labels, classes)
+    else:
+        warn_if_one_value(predicted[:, 0], labels)

@@ -15,7 +15,7 @@ from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.metrics import accuracy
-from crowdzoo.models.feature_training import train
+from crowdzoo.models.instance_training import train
 from crowdzoo.report.tables import format_table
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.length import with_length
@@ -199,7 +199,7 @@ def compare(
                 chosen = dataclasses.replace(settings, method=AGGREGATED, arguments={}, seed=seed)
                 labels = {"label_distribution": targets[method]}
             started = time.perf_counter()
-            model = train(chosen, dataset.instances[training], **labels)
+            model, _ = train(chosen, dataset.instances[training], **labels)
             seconds[method].append(time.perf_counter() - started)
             estimate = keras.ops.convert_to_numpy(model.base(dataset.instances[held_out], training=False))
             predicted = estimate.argmax(axis=1)

@@ -1,6 +1,6 @@
 """Batches of instances and their annotations, for every Keras backend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,10 +31,14 @@ class _Shuffled(keras.utils.PyDataset):
         batch_size: rows in a batch.
         seed: seed of the shuffling.
         shuffle: False keeps the order of `rows`.
+        encode: from instances to what the model takes, in TensorFlow operations; None gives them as they are.
     """
 
-    def __init__(self, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool):
+    def __init__(
+        self, rows: np.ndarray, batch_size: int, seed: int, shuffle: bool, encode: Callable[[Any], Any] | None = None
+    ):
         super().__init__()
+        self.encode = encode
         self.rows = rows
         self.batch_size = batch_size
         self.seed = seed
@@ -52,8 +56,8 @@ class _Shuffled(keras.utils.PyDataset):
         self._order = self._drawn(self._epoch)
 
     def for_keras(self) -> Any:
-        """What `keras.Model.fit` takes: on TensorFlow a `tf.data.Dataset`, else these batches."""
-        return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" else self
+        """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
+        return self.as_tf_dataset() if keras.backend.backend() == "tensorflow" or self.encode else self
 
     def as_tf_dataset(self) -> Any:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
@@ -78,12 +82,23 @@ class TargetBatches(_Shuffled):
         batch_size: rows in a batch.
         seed: seed of the shuffling.
         shuffle: False keeps the rows' order.
+        encode: from x to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset` go.
 
     Raises:
         DataError: different numbers of rows.
     """
 
-    def __init__(self, x: Any, y: Any, sample_weight: Any = None, *, batch_size: int, seed: int, shuffle: bool):
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        batch_size: int,
+        seed: int,
+        shuffle: bool = True,
+        encode: Callable[[Any], Any] | None = None,
+    ):
         self.x = keras.tree.map_structure(np.asarray, x)
         self.y = np.asarray(y)
         rows = num_rows(self.x)
@@ -92,7 +107,7 @@ class TargetBatches(_Shuffled):
         self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, dtype="float32")
         if self.sample_weight is not None and self.sample_weight.shape != (rows,):
             raise DataError(f"sample_weight has one number a row, {rows:,}, got shape {self.sample_weight.shape}")
-        super().__init__(np.arange(rows), batch_size, seed, shuffle)
+        super().__init__(np.arange(rows), batch_size, seed, shuffle, encode)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         rows = self._batch(index)
@@ -104,7 +119,7 @@ class TargetBatches(_Shuffled):
 
     def as_tf_dataset(self) -> Any:
         """The same batches as a `tf.data.Dataset`; an iteration is an epoch."""
-        return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays))
+        return tf_dataset(self, keras.tree.map_structure(tensor_spec, self._arrays), self.encode)
 
 
 class CrowdBatches(_Shuffled):
@@ -131,6 +146,8 @@ class CrowdBatches(_Shuffled):
             of them `x` is the instances alone.
         targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
+        encode: from instances to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset`
+            go; None gives instances as they are.
 
     Items:
         instances `[B, ...]`; ids int32 `[B, M]`, -1 as padding; labels int32 `[B, M]`, -1 where there is none
@@ -153,6 +170,7 @@ class CrowdBatches(_Shuffled):
         shuffle: bool = True,
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
+        encode: Callable[[Any], Any] | None = None,
     ):
         if unknown := [name for name in inputs if name not in INPUTS]:
             raise ValueError(f"inputs knows {', '.join(INPUTS)}, got {unknown[0]!r}")
@@ -179,7 +197,7 @@ class CrowdBatches(_Shuffled):
         self.inputs = tuple(inputs)
         self.targets = targets
         self._most = int(annotations.redundancy.max())
-        super().__init__(labelled, batch_size, seed, shuffle)
+        super().__init__(labelled, batch_size, seed, shuffle, encode)
 
     def __getitem__(self, index: int) -> tuple[Any, np.ndarray]:
         tasks = self._batch(index)
@@ -244,7 +262,12 @@ class CrowdBatches(_Shuffled):
                 {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
                 specs["labels"] if self.targets is None else spec(self.targets),
             ),
+            self._encoded if self.encode else None,
         )
+
+    def _encoded(self, x: Any) -> Any:
+        assert self.encode is not None
+        return {**x, "instances": self.encode(x["instances"])} if self.inputs else self.encode(x)
 
 
 def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
@@ -255,7 +278,7 @@ def tensor_spec(array: np.ndarray, open_axes: int = 1) -> Any:
     return tf.TensorSpec((*[None] * open_axes, *array.shape[open_axes:]), dtype)
 
 
-def tf_dataset(batches: Any, signature: Any) -> Any:
+def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None = None) -> Any:
     """Batches made in Python as a `tf.data.Dataset`; an iteration is an epoch.
 
     A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
@@ -263,6 +286,7 @@ def tf_dataset(batches: Any, signature: Any) -> Any:
     Args:
         batches: has a length, `on_epoch_begin()` and batches by their index.
         signature: `tf.TensorSpec`s in the structure of a batch.
+        encode: from a batch's x to what the model takes, in TensorFlow operations; None leaves it.
     """
     import tensorflow as tf
 
@@ -279,7 +303,10 @@ def tf_dataset(batches: Any, signature: Any) -> Any:
         shaped = [tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True)]
         return tf.nest.pack_sequence_as(signature, shaped)
 
-    return tf.data.Dataset.range(len(batches)).map(load).prefetch(2)
+    dataset = tf.data.Dataset.range(len(batches)).map(load)
+    if encode is not None:
+        dataset = dataset.map(lambda x, *rest: (encode(x), *rest), tf.data.AUTOTUNE)
+    return dataset.prefetch(2)
 
 
 def _tuples(structure: Any) -> Any:

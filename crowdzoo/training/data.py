@@ -1,7 +1,7 @@
 """Where training gets its batches from: arrays in memory here, files in the pipeline, one set of words for both."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import keras
@@ -77,6 +77,8 @@ class ArrayData:
         x: instances, an array `[N, ...]`, a structure of them, or a table that carries the ids of its rows.
         annotations: labels.
         tasks: ids of the rows of x, `[N]`; see `CrowdModel.fit`.
+        encode: from instances to what the model takes, in TensorFlow operations, such as an `InstanceEncoder`; batches
+            are then a `tf.data.Dataset` on every backend. None gives instances as they are.
 
     Attributes:
         annotations: the same labels, renumbered so that task code i is row i of x.
@@ -85,7 +87,10 @@ class ArrayData:
         DataError: nothing says which row is which task, or labelled tasks have no row.
     """
 
-    def __init__(self, x: Any, annotations: Annotations, tasks: Any = None):
+    def __init__(
+        self, x: Any, annotations: Annotations, tasks: Any = None, *, encode: Callable[[Any], Any] | None = None
+    ):
+        self.encode = encode
         self.x, annotations = pair_rows(x, annotations, tasks, line="ArrayData(x, annotations, tasks={})")
         self.annotations = annotations
         self.num_tasks = annotations.num_tasks
@@ -112,10 +117,10 @@ class ArrayData:
                     "rows, or give validation_data."
                 )
             x = keras.tree.map_structure(lambda array, rows=rows: np.asarray(array)[rows[0] : rows[-1] + 1], self.x)
-            parts.append(ArrayData(x, annotations, annotations.tasks))
+            parts.append(ArrayData(x, annotations, annotations.tasks, encode=self.encode))
         return parts[0], parts[1]
 
     def batches(self, batch_size: int, seed: int, **how: Any) -> Any:
         """See `TrainingData.batches`."""
-        annotations = self.annotations
-        return CrowdBatches(self.x, annotations, annotations.tasks, batch_size=batch_size, seed=seed, **how).for_keras()
+        how |= {"batch_size": batch_size, "seed": seed, "encode": self.encode}
+        return CrowdBatches(self.x, self.annotations, self.annotations.tasks, **how).for_keras()

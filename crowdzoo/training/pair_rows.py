@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.errors import DataError
+from crowdzoo.instances import Instances
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import names_array
 
@@ -80,8 +81,8 @@ def instances_of(x: Any) -> Any:
     """The instances alone, of what may carry ids beside them; see `pair_rows`."""
     if isinstance(x, Mapping) and "instances" in x and {*x} <= {"instances", "annotators", "labels", "tasks"}:
         return x["instances"]
-    if hasattr(x, "tasks") and hasattr(x, "features"):  # crowdzoo.instances.instances.Instances
-        return x.features if x.texts is None else np.array(x.texts, dtype=object)
+    if isinstance(x, Instances):
+        return x.values
     if _is_frame(x) and "task" in x.columns:
         names = [name for name in x.columns if name not in NOT_FEATURES]
         if names == ["text"]:
@@ -121,7 +122,7 @@ def _carried_tasks(x: Any) -> Any:
     """Ids that stand beside the instances, or None."""
     if isinstance(x, Mapping):
         return x["tasks"] if {*x} == {"instances", "tasks"} else None
-    if hasattr(x, "tasks") and hasattr(x, "features"):
+    if isinstance(x, Instances):
         return x.tasks
     return x["task"] if _is_frame(x) and "task" in x.columns else None
 

@@ -1,26 +1,28 @@
 """Settings of every training: values that can be printed, compared and hashed. Loads no Keras."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from crowdzoo.constraints import FLAG, Checked, Choice, check_settings, setting
 from crowdzoo.errors import ConfigError
+from crowdzoo.instances import SENTENCES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.training.methods import check_method
 
-__all__ = ["FORMS", "SETTINGS", "Settings", "TaggerSettings", "TextSettings", "TrainingSettings"]
+__all__ = ["FORMS", "InstanceSettings", "Settings", "TaggerSettings", "TextSettings", "TrainingSettings"]
 
-FORMS = ("convolutional", "bag-of-words")  # of a regressor of texts
+FORMS = ("convolutional", "bag-of-words")  # of a model of texts
 
 MAY_BE_NONE = replace(BATCH, optional=True)
 
 
 @dataclass(frozen=True)
-class Settings(Checked):
+class Settings(Checked, ABC):
     """What every training has.
 
     Attributes:
@@ -46,6 +48,17 @@ class Settings(Checked):
     seed: int = setting(0, SEED)
 
     usual_epochs: ClassVar[int]
+    instances: ClassVar[InstanceKind]
+
+    @property
+    def base(self) -> str:
+        """Name of the base model that is trained."""
+        return self.instances.bases[self.kind]
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Kind of label."""
 
     def _check(self, kind: str, low: float | None = None, high: float | None = None) -> None:
         try:
@@ -57,12 +70,10 @@ class Settings(Checked):
 
 
 @dataclass(frozen=True)
-class TrainingSettings(Settings):
-    """How to train a model of feature vectors.
+class InstanceSettings(Settings):
+    """What every training on a file of instances has, of classes or of ratings.
 
     Attributes:
-        hidden: units of each hidden layer of the base.
-        batch_normalization: of the base; see `FeatureClassifier`.
         task: kind of label, "classification" or "regression" (ratings).
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
         high: highest rating of the scale; None is any.
@@ -73,13 +84,9 @@ class TrainingSettings(Settings):
         ConfigError: a value out of its range; it names the setting.
     """
 
-    hidden: tuple[int, ...] = setting((128,), HIDDEN)  # YAML gives a list
-    batch_normalization: bool = setting(False, FLAG)
     task: str = "classification"
     low: float | None = None
     high: float | None = None
-
-    usual_epochs: ClassVar[int] = 60
 
     def __post_init__(self) -> None:
         self._check(self.task, self.low, self.high)
@@ -91,26 +98,45 @@ class TrainingSettings(Settings):
         """Kind of label."""
         return self.task
 
+
+@dataclass(frozen=True)
+class TrainingSettings(InstanceSettings):
+    """How to train a model of feature vectors.
+
+    Attributes:
+        hidden: units of each hidden layer of the base.
+        batch_normalization: of the base; see `FeatureClassifier`.
+
+    Other attributes: see `InstanceSettings`.
+
+    Raises:
+        ConfigError: a value out of its range; it names the setting.
+    """
+
+    hidden: tuple[int, ...] = setting((128,), HIDDEN)  # YAML gives a list
+    batch_normalization: bool = setting(False, FLAG)
+
+    usual_epochs: ClassVar[int] = 60
+    instances: ClassVar[InstanceKind] = VECTORS
+
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 @dataclass(frozen=True)
-class TextSettings(Settings):
-    """How to train a regressor of texts.
+class TextSettings(InstanceSettings):
+    """How to train a classifier or a regressor of texts.
 
     Attributes:
-        form: "convolutional" or "bag-of-words"; see `TextRegressor`.
+        form: "convolutional" or "bag-of-words"; see `TextNetwork`.
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.
         max_words: the most frequent words of the training texts that are known.
         min_texts: training texts that a known word occurs in.
         max_length: words of a text that count; None is all.
-        low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
-        high: highest rating of the scale; None is any.
 
-    Other attributes: see `Settings`.
+    Other attributes: see `InstanceSettings`.
 
     Raises:
         ConfigError: a value out of its range; it names the setting.
@@ -123,14 +149,9 @@ class TextSettings(Settings):
     max_words: int = setting(20_000, BATCH)
     min_texts: int = setting(1, BATCH)
     max_length: int | None = setting(None, MAY_BE_NONE)
-    low: float | None = None
-    high: float | None = None
 
-    kind: ClassVar[str] = "regression"
     usual_epochs: ClassVar[int] = 15
-
-    def __post_init__(self) -> None:
-        self._check(self.kind, self.low, self.high)
+    instances: ClassVar[InstanceKind] = TEXTS
 
 
 @dataclass(frozen=True)
@@ -158,19 +179,15 @@ class TaggerSettings(Settings):
     characters: bool = setting(False, FLAG)
     crf: bool = setting(False, FLAG)
 
-    kind: ClassVar[str] = "sequence"
     usual_epochs: ClassVar[int] = 30
+    instances: ClassVar[InstanceKind] = SENTENCES
+
+    @property
+    def kind(self) -> str:
+        """Kind of label."""
+        return "sequence"
 
     def __post_init__(self) -> None:
         self._check(self.kind)
         if self.crf and self.method == "doctor-net":
             raise ConfigError("training: doctor-net has a softmax for each annotator, so crf must be false")
-
-
-# Base model -> its settings
-SETTINGS: dict[str, type[Settings]] = {
-    "feature-classifier": TrainingSettings,
-    "feature-regressor": TrainingSettings,
-    "text-regressor": TextSettings,
-    "sequence-tagger": TaggerSettings,
-}

@@ -6,7 +6,7 @@ from pathlib import Path
 from crowdzoo import datasets
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import check_regular
-from crowdzoo.instances import TEXTS
+from crowdzoo.instances import SENTENCES, TEXTS, VECTORS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
@@ -62,14 +62,14 @@ def _sentence(section: str, error: ConfigError) -> str:
 
 
 def _data_problems(config: PipelineConfig) -> list[str]:
-    data, kind, texts = config.data, config.label_kind, config.instances is TEXTS
+    data, kind, instances = config.data, config.label_kind, config.instances
     if data.dataset is not None:
         known = datasets.names(kind.name)
         if data.dataset not in known:
             return [f"data: {unknown('dataset', data.dataset, known)}"]
-        if texts:
-            way_out = f"base {config.base} needs files with a column 'text'"
-            return [f"data.dataset: {short_repr(data.dataset)} has features and no texts; {way_out}."]
+        if instances not in (VECTORS, SENTENCES):  # what shipped data sets hold
+            named, way_out = short_repr(data.dataset), f"base {config.base} needs a file of them"
+            return [f"data.dataset: {named} has features and no {instances.name}; {way_out}."]
         return []
     problems = []
     for key in kind.inputs:
@@ -77,7 +77,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if path is None:
             continue
         suffixes, needed = _TEXT if kind.labels.has_positions else _TABLES[key]
-        if key == "instances" and texts:
+        if key == "instances" and instances is TEXTS:
             needed = (*needed, "text")
         try:
             _check_file(path, suffixes)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from crowdzoo.instances import InstanceKind
+from crowdzoo.errors import DataError
+from crowdzoo.instances import InstanceKind, recognised
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
@@ -64,7 +65,7 @@ class PipelineConfig(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> "PipelineConfig":
         kind = self.label_kind
-        if self.base not in kind.bases:
+        if self.model.base is not None and self.base not in kind.bases:
             raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
         owner = f"task {kind.name}" if self.base == kind.bases[0] else f"base {self.base}"
         reading = (key for key in (*kind.inputs, *kind.reading) if key in DataConfig.model_fields)
@@ -90,13 +91,22 @@ class PipelineConfig(Section):
 
     @property
     def base(self) -> str:
-        """The base's name."""
-        return self.model.base or self.label_kind.bases[0]
+        """The base's name; where none is named, that of the kind of instances."""
+        return self.model.base or self.instances.bases[self.kind]
 
     @property
     def instances(self) -> InstanceKind:
-        """The kind of instance that the base takes."""
-        return next(one for one in self.label_kind.instance_kinds if one.bases[self.kind] == self.base)
+        """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
+        kinds = self.label_kind.instance_kinds
+        if self.model.base is not None:
+            return next(one for one in kinds if one.bases[self.kind] == self.model.base)
+        if self.data.instances is None:
+            return kinds[0]
+        try:
+            found = recognised(self.data.instances)
+        except DataError:  # of a file that cannot be read, which `outside_problems` says
+            found = kinds[0]
+        return found if found in kinds else kinds[0]
 
     @property
     def _base_keys(self) -> list[str]:

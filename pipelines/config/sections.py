@@ -111,9 +111,10 @@ class ModelConfig(Section):
     """The base model, which is also the one that is served. What is not set is as the base has it (`BASES`).
 
     Attributes:
-        base: which base, by the task: `feature-classifier` is a multilayer perceptron over standardised features,
-            `feature-regressor` the same for ratings, `text-regressor` for ratings of texts, `sequence-tagger` a
-            convolution and a GRU over words.
+        base: which base, by the task and the kind of instances: `feature-classifier` is a multilayer perceptron over
+            standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
+            are networks over the words of texts, `sequence-tagger` a convolution and a GRU over words. Where it is not
+            set, the columns of the file of instances decide.
         dropout: share of hidden units dropped in training.
         hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
             Of texts: units of the last hidden layer, a list of one.
@@ -130,7 +131,7 @@ class ModelConfig(Section):
         crf: of the tagger: whether tags are the best path of a conditional random field.
     """
 
-    base: Literal["feature-classifier", "feature-regressor", "text-regressor", "sequence-tagger"] | None = None
+    base: str | None = None
     dropout: Dropout | None = None
     hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
     batch_normalization: Bool | None = None

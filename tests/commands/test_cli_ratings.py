@@ -155,7 +155,7 @@ def test_a_form_belongs_to_texts(files, tmp_path, capsys):
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])
 def test_an_aggregation_trains_on_its_estimates(files, tmp_path, monkeypatch, method, source):
-    from crowdzoo.models import feature_training as training
+    from crowdzoo.models import instance_training as training
 
     seen = {}
 

@@ -3,12 +3,14 @@ import pytest
 
 from crowdzoo.components.example_dataset import ExampleDataset
 
+INFO = {"num_features": 3, "classes": ["a", "b", "c"]}
+
 
 @pytest.fixture
 def data(shared_crowd):
     """The train split of the crowd as a dataset, and its records."""
     files = [f"{shared_crowd.aggregated.uri}/Split-train/*"]
-    return ExampleDataset(files, 30, 3, 3), shared_crowd.records(shared_crowd.aggregated, "train")
+    return ExampleDataset(files, 30, INFO), shared_crowd.records(shared_crowd.aggregated, "train")
 
 
 def test_an_epoch_has_every_task_once_with_its_annotations_padded_by_minus_one(data):
@@ -71,17 +73,6 @@ def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
     assert first != epochs(1)
 
 
-def test_moments_are_those_of_all_rows_however_they_are_batched(data, monkeypatch):
-    dataset, records = data
-    rows = np.array([record["instances"] for record in records], np.float64)
-    whole = dataset.instances
-    for size in (1, 7, 1000):
-        monkeypatch.setattr(dataset, "instances", lambda size=size: whole(size))
-        mean, variance = dataset.moments()
-        np.testing.assert_allclose(mean, rows.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(variance, rows.var(axis=0), rtol=1e-12)
-
-
 def test_a_pattern_without_files_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
-        ExampleDataset([f"{tmp_path}/Split-train/*"], 30, 3, 3)
+        ExampleDataset([f"{tmp_path}/Split-train/*"], 30, INFO)

@@ -189,7 +189,7 @@ def rated_folder(folder, crowd, kept, tmp_path_factory):
 
 def test_batches_hold_ratings_padded_with_nan_and_estimates(rated_folder):
     examples, report = rated_folder.aggregated
-    data = ExampleDataset([f"{examples.uri}/Split-train/*"], 60, 3, None)
+    data = ExampleDataset([f"{examples.uri}/Split-train/*"], 60, {"num_features": 3, "classes": None})
     records = rated_folder.records(examples, "train")
     number = 0
     for x, y in data.batches(16, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):

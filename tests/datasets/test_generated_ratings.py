@@ -57,7 +57,7 @@ def test_it_ships_and_comes_back_from_its_files(tmp_path):
     table, instances = write_files(one, tmp_path)
     read = read_instances(instances)
     np.testing.assert_array_equal(read.gold_ratings(), one.gold)
-    np.testing.assert_array_equal(read.features, one.instances)
+    np.testing.assert_array_equal(read.values, one.instances)
     again = Annotations.read(table, kind="regression", tasks=read.tasks)
     np.testing.assert_array_equal(again.labels, one.annotations.labels)
 

@@ -50,7 +50,7 @@ def test_instances_are_one_row_a_task(small, tmp_path):
 
 def test_the_pipelines_reader_gives_the_arrays_back(small, tmp_path):
     instances = read_instances(write_files(small, tmp_path)[1])
-    assert np.array_equal(instances.features, small.instances)
+    assert np.array_equal(instances.values, small.instances)
     assert instances.tasks.tolist() == ["t1", "t2"]
     assert instances.gold_codes(small.annotations.classes).tolist() == [1, 0]
     assert instances.split.tolist() == ["train", "eval"]

@@ -217,8 +217,7 @@ def _check_training(words):
         raise ConfigError("stopped before training")
 
     with (
-        unittest.mock.patch("crowdzoo.models.feature_training.train", stop),
-        unittest.mock.patch("crowdzoo.models.text_training.train_text_regressor", stop),
+        unittest.mock.patch("crowdzoo.models.instance_training.train", stop),
         unittest.mock.patch("crowdzoo.models.tagger_training.train_tagger", stop),
     ):
         _check(words)

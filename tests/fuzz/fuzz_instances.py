@@ -11,7 +11,7 @@ from target import Target
 
 from crowdzoo import instances
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.instances import holds_texts, read_gold, read_gold_ratings, read_instances, read_text_columns
+from crowdzoo.instances import read_gold, read_gold_ratings, read_instances, read_text_columns, recognised
 from crowdzoo.tables import csv as csv_files
 
 COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
@@ -43,7 +43,7 @@ def everything(name, content):
     readers = (
         read_instances,
         lambda path: read_instances(path, instances.TEXTS),
-        holds_texts,
+        recognised,
         read_text_columns,
         lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),
         lambda path: read_gold_ratings(path, np.array(["a", "1"], object)).tolist(),
@@ -57,11 +57,12 @@ def everything(name, content):
             except CrowdzooError as error:
                 found.append(str(error))
             else:
-                if hasattr(value, "features"):
-                    assert np.isfinite(value.features).all()
-                    assert value.texts is not None or value.features.shape[1] > 0
-                    assert len(value.tasks) == len(set(value.tasks.tolist())) == len(value.features)
-                    value = [getattr(value, field) for field in ("tasks", "features", "gold", "split", "rows", "texts")]
+                if isinstance(value, instances.Instances):
+                    if value.kind is instances.VECTORS:
+                        assert np.isfinite(value.values).all()
+                        assert value.values.shape[1] > 0
+                    assert len(value.tasks) == len(set(value.tasks.tolist())) == len(value.values)
+                    value = [getattr(value, field) for field in ("tasks", "values", "names", "gold", "split", "rows")]
                     value = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
                 found.append(repr(value))
     return found

@@ -12,8 +12,8 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.models.bases import BASES
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.settings import SETTINGS
 
 PARTS = (
     "name",
@@ -63,7 +63,10 @@ def test_no_two_kinds_can_be_mistaken_for_each_other():
 
 def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
     bases = [base for instances in INSTANCE_KINDS for base in instances.bases.values()]
-    assert sorted(bases) == sorted(SETTINGS)
+    assert sorted(bases) == sorted([*BASES, "sequence-tagger"])
+    for name, kind in KINDS.items():
+        for base in kind.bases:
+            assert (kind.settings(base).base, kind.settings(base).kind) == (base, name)
     assert {name for instances in INSTANCE_KINDS for name in instances.bases} <= set(KINDS)
 
 

@@ -77,3 +77,15 @@ def test_half_a_statistic_is_refused():
         Standardization(mean=[1.0], variance=[1.0, 2.0])
     with pytest.raises(ValueError, match="statistics of 2 features, input has 3"):
         keras.Sequential([keras.Input((3,)), Standardization(mean=[1, 2], variance=[1, 1])])
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_statistics_are_those_of_all_rows_however_they_are_batched(size):
+    rows = np.random.default_rng(0).normal(loc=1e4, scale=[1, 1e-2, 0], size=(30, 3)).astype("float32")
+    layer = Standardization()
+    layer.adapt_batches(rows[start : start + size] for start in range(0, 30, size))
+    wide = rows.astype("float64")
+    np.testing.assert_allclose(ops.convert_to_numpy(layer.mean), wide.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(ops.convert_to_numpy(layer.variance), wide.var(axis=0), rtol=1e-6, atol=1e-12)
+    with pytest.raises(DataError, match="row 4, feature 1 is nan"):
+        layer.adapt_batches([np.zeros((3, 3)), np.array([[0, 0, 0], [0, np.nan, 0]])])

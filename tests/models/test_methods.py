@@ -9,7 +9,8 @@ import pytest
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.errors import ConfigError
 from crowdzoo.models import METHODS, ArrayData, TrainingSettings
-from crowdzoo.models.feature_training import build_model, train
+from crowdzoo.models.bases import Sizes
+from crowdzoo.models.instance_training import build_model, train
 from crowdzoo.training.methods import check_method, create_crowd_layer, crowd_layer_class
 
 N, D, K, R = 240, 4, 3, 5
@@ -45,7 +46,7 @@ def settings(method):
 @functools.cache
 def trained(method):
     """A trained model; tests must not train it further."""
-    return train(settings(method), X, annotations=ANNOTATIONS)
+    return train(settings(method), X, annotations=ANNOTATIONS)[0]
 
 
 def answers(model):
@@ -90,7 +91,7 @@ def test_confusions_and_posteriors_are_distributions_where_a_method_has_them(met
 def test_two_runs_with_one_seed_agree_exactly_and_a_saved_model_is_the_same_and_trains_on(method, tmp_path):
     one, chosen = trained(method), settings(method)
     keras.utils.set_random_seed(chosen.seed)
-    two = build_model(chosen, num_features=D, num_classes=K, num_annotators=R)
+    two = build_model(chosen, Sizes(R, K, num_features=D))
     two.base.adapt(X)
     two.fit(ArrayData(X, ANNOTATIONS), epochs=chosen.epochs, batch_size=64, seed=0, verbose=0)
     two.save(tmp_path / "model.keras")

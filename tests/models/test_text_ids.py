@@ -46,7 +46,7 @@ def test_ids_are_padded_cut_and_unknown_words_are_one():
 def test_the_same_ids_come_out_of_a_saved_graph(tmp_path):
     module = tf.Module()
     module.ids = TextIds(["good", "film"], max_length=4)
-    module.table = module.ids.resource
+    module.table = module.ids.resources
     module.serve = tf.function(module.ids.__call__, input_signature=[tf.TensorSpec([None], tf.string)])
     tf.saved_model.save(module, str(tmp_path / "saved"))
     loaded = tf.saved_model.load(str(tmp_path / "saved"))

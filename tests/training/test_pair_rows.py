@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances import Instances
+from crowdzoo.instances import VECTORS, Instances
 from crowdzoo.layers import CrowdsourcedLayer, DoctorNet
 from crowdzoo.models import CrowdBatches, CrowdModel
 from crowdzoo.tables.annotations import Annotations
@@ -43,7 +43,7 @@ def table(**columns):
         (X, NUMBERS, np.arange(12.0)),  # a column with gaps holds integers as floats
         (X, NUMBERS, [str(i) for i in range(12)]),  # and a text file holds them as text
         ({"instances": X[ORDER], "tasks": NAMES[ORDER]}, STRINGS, None),
-        (Instances(NAMES[ORDER], X[ORDER].astype("float32")), STRINGS, None),
+        (Instances(NAMES[ORDER], VECTORS, X[ORDER].astype("float32")), STRINGS, None),
         (X[[0, 1, 4, 5, 2, 8, 9, 10, 11]][[0, 1, 7, 8, 4, 2, 3, 5, 6]], STRINGS, STRINGS.tasks),
     ],
 )

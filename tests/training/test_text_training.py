@@ -7,7 +7,7 @@ pytest.importorskip("tensorflow")
 
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import r2_score
-from crowdzoo.models import TextSettings, train_text_regressor
+from crowdzoo.models import TextSettings, train
 from crowdzoo.tables.annotations import Annotations
 
 WORDS = ("awful", "dull", "plain", "fine", "great")  # worth 1, 3, 5, 7 and 9 points
@@ -20,7 +20,8 @@ DENSE = TRUTH[:, None] + BIAS + RNG.normal(size=(240, 3)) * 0.3
 DENSE[RNG.random(DENSE.shape) < 0.3] = np.nan
 ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 QUICK = {
-    "form": "bag-of-words", "hidden": 16, "dropout": 0.0, "epochs": 25, "batch_size": 40, "learning_rate": 0.02,
+    "task": "regression", "form": "bag-of-words", "hidden": 16, "dropout": 0.0, "epochs": 25, "batch_size": 40,
+    "learning_rate": 0.02,
 }  # fmt: skip
 
 
@@ -34,7 +35,7 @@ QUICK = {
     ],
 )
 def test_every_method_learns_what_words_are_worth(method, arguments):
-    model, ids = train_text_regressor(TextSettings(method, arguments, **QUICK), TEXTS, annotations=ANNOTATIONS)
+    model, ids = train(TextSettings(method, arguments, **QUICK), TEXTS, annotations=ANNOTATIONS)
     found = model.predict(ids.to_numpy(TEXTS), verbose=0)[:, 0]
     assert r2_score(TRUTH, found) > 0.9
     assert ids.num_words == len({"the", "film", *WORDS}) + 2
@@ -43,12 +44,13 @@ def test_every_method_learns_what_words_are_worth(method, arguments):
 @pytest.mark.slow
 def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
     settings = TextSettings(
-        "aggregated", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40, batch_size=40, learning_rate=0.01,
+        "aggregated", task="regression", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40, batch_size=40,
+        learning_rate=0.01,
     )  # fmt: skip
     ratings = np.where(np.arange(240) % 5 == 0, np.nan, TRUTH)
     found = []
     for _ in range(2):
-        model, ids = train_text_regressor(settings, TEXTS, ratings=ratings)
+        model, ids = train(settings, TEXTS, ratings=ratings)
         assert model.crowd is None
         found.append(model.predict(ids.to_numpy(TEXTS), verbose=0)[:, 0])
     left_out = np.isnan(ratings)
@@ -60,10 +62,10 @@ def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same
 def test_words_are_those_of_the_settings():
     texts = ["a b c d", "a b c", "a b", "a"] * 3
     settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, max_words=2, min_texts=1, max_length=3)
-    _, ids = train_text_regressor(settings, texts, ratings=np.arange(12.0))
+    _, ids = train(settings, texts, ratings=np.arange(12.0))
     assert ids.get_config() == {"vocabulary": ["a", "b"], "max_length": 3}
     settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, min_texts=6)
-    assert train_text_regressor(settings, texts, ratings=np.arange(12.0))[1].vocabulary == ["a", "b", "c"]
+    assert train(settings, texts, ratings=np.arange(12.0))[1].vocabulary == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -78,17 +80,17 @@ def test_words_are_those_of_the_settings():
 )
 def test_a_setting_that_makes_no_sense_is_named(changes, message):
     with pytest.raises(ConfigError, match=message):
-        TextSettings(**changes)
+        TextSettings(**{"task": "regression", **changes})
 
 
 def test_what_does_not_fit_is_said():
     with pytest.raises(DataError, match="needs annotations"):
-        train_text_regressor(TextSettings(), TEXTS)
+        train(TextSettings(task="regression"), TEXTS)
     with pytest.raises(DataError, match=r"needs ratings \[N\]"):
-        train_text_regressor(TextSettings("aggregated"), TEXTS, annotations=ANNOTATIONS)
+        train(TextSettings("aggregated", task="regression"), TEXTS, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="outside of the scale"):
-        train_text_regressor(TextSettings(high=5), TEXTS, annotations=ANNOTATIONS)
+        train(TextSettings(task="regression", high=5), TEXTS, annotations=ANNOTATIONS)
     with pytest.raises(DataError, match="none of the 240 texts has a word"):
-        train_text_regressor(TextSettings(), ["..."] * 240, annotations=ANNOTATIONS)
+        train(TextSettings(task="regression"), ["..."] * 240, annotations=ANNOTATIONS)
     with pytest.raises(DataError):
-        train_text_regressor(TextSettings(), TEXTS[:-1], annotations=ANNOTATIONS)
+        train(TextSettings(task="regression"), TEXTS[:-1], annotations=ANNOTATIONS)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.models import TrainingSettings, build_model, train
+from crowdzoo.models import Sizes, TrainingSettings, build_model, train
 from crowdzoo.tables.annotations import Annotations
 
 N, D, K, R = 200, 5, 3, 6
@@ -21,13 +21,13 @@ def replaced(**changes):
 
 
 def test_training_on_annotations_learns_the_truth():
-    model = train(QUICK, X, annotations=ANNOTATIONS)
+    model, _ = train(QUICK, X, annotations=ANNOTATIONS)
     assert (model.predict(X, verbose=0).argmax(axis=1) == TRUTH).mean() > 0.9
     assert model.annotator_confusions().shape == (R, K, K)
 
 
 def test_training_on_aggregated_labels_makes_a_base_alone():
-    model = train(replaced(method="aggregated"), X, label_distribution=np.eye(K)[TRUTH])
+    model, _ = train(replaced(method="aggregated"), X, label_distribution=np.eye(K)[TRUTH])
     assert model.crowd is None
     assert (model.predict(X, verbose=0).argmax(axis=1) == TRUTH).mean() > 0.9
 
@@ -41,7 +41,7 @@ def test_training_on_aggregated_labels_makes_a_base_alone():
     ],
 )
 def test_two_trainings_with_one_seed_agree(method, labels):
-    model, same = (train(replaced(method=method, epochs=2), X, **labels) for _ in range(2))
+    model, same = (train(replaced(method=method, epochs=2), X, **labels)[0] for _ in range(2))
     for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -50,7 +50,7 @@ def test_settings_reach_the_model():
     settings = TrainingSettings(
         arguments={"connection": "VW", "scale": 3}, hidden=[7, 9], dropout=0.3, learning_rate=0.02
     )
-    model = build_model(settings, num_features=D, num_classes=K, num_annotators=R)
+    model = build_model(settings, Sizes(R, K, num_features=D))
     assert (model.base.hidden, model.base.dropout) == ((7, 9), 0.3)
     assert (model.crowd.connection, model.crowd.scale, model.crowd.num_annotators) == ("VW", 3, R)
     assert float(keras.ops.convert_to_numpy(model.optimizer.learning_rate)) == pytest.approx(0.02)
@@ -111,4 +111,4 @@ def test_labels_that_the_method_needs_must_be_there():
     with pytest.raises(DataError, match=r"feature 2 is nan \(1 such values in all\)"):
         train(QUICK, np.where(np.arange(N * D).reshape(N, D) == 12, np.nan, X), annotations=ANNOTATIONS)
     with pytest.raises(ConfigError, match="needs the number of annotators"):
-        build_model(QUICK, num_features=D, num_classes=K)
+        build_model(QUICK, Sizes(num_classes=K, num_features=D))

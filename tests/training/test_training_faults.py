@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.models import TaggerSettings, TextSettings, TrainingSettings, train, train_tagger, train_text_regressor
+from crowdzoo.models import TaggerSettings, TextSettings, TrainingSettings, train, train_tagger
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.faults import NotLearnedWarning, check_weights, warn_if_one_class, warn_if_one_value
 
@@ -33,7 +33,7 @@ def test_a_text_regressor_that_knows_one_value_says_so():
     pytest.importorskip("tensorflow")
     annotations = Annotations.from_dense(np.arange(8.0)[:, None], kind="regression")
     with pytest.warns(NotLearnedWarning, match="nearly one value"):
-        train_text_regressor(TextSettings(form="bag-of-words", hidden=2, **QUICK), TEXTS, annotations=annotations)
+        train(TextSettings(task="regression", form="bag-of-words", hidden=2, **QUICK), TEXTS, annotations=annotations)
 
 
 @pytest.mark.usefixtures("eager")

@@ -1,0 +1,16 @@
+"""Base models that `train` and the pipeline make, by the name that configurations write. Loads no Keras."""
+
+from collections.abc import Mapping
+
+from crowdzoo.models.bases.base import Base, Sizes
+from crowdzoo.models.bases.features import FeatureBase
+from crowdzoo.models.bases.texts import TextBase
+
+__all__ = ["BASES", "Base", "Sizes"]
+
+BASES: Mapping[str, Base] = {
+    "feature-classifier": FeatureBase(),
+    "feature-regressor": FeatureBase(),
+    "text-classifier": TextBase(),
+    "text-regressor": TextBase(),
+}

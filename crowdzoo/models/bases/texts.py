@@ -1,0 +1,62 @@
+"""Bases on texts."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.label_kinds import label_kind
+from crowdzoo.models.bases.base import Base, Batches, Sizes
+from crowdzoo.training.settings import Settings, TextSettings
+
+__all__ = ["TextBase"]
+
+
+class TextBase(Base):
+    """`TextClassifier` and `TextRegressor`."""
+
+    settings = TextSettings
+
+    def make_settings(self, **given: Any) -> Settings:
+        """See `Base.make_settings`; of hidden layers there is one: a number, or a list of one."""
+        if isinstance(hidden := given.get("hidden"), (list, tuple)):
+            if len(hidden) != 1:
+                raise ConfigError("hidden: a model of texts has one hidden layer: give one number, or a list of one.")
+            given["hidden"] = hidden[0]
+        return super().make_settings(**given)
+
+    def encoder(self, settings: Any, batches: Batches) -> Any:
+        """Ids of the words of the training texts."""
+        from crowdzoo.models.text_ids import TextIds, build_vocabulary
+
+        words = build_vocabulary(
+            chain.from_iterable(batches()), max_words=settings.max_words, min_texts=settings.min_texts
+        )
+        return TextIds(words, settings.max_length)
+
+    def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
+        """See `Base.build`."""
+        from crowdzoo.models.text_classifier import TextClassifier
+        from crowdzoo.models.text_regressor import TextRegressor
+
+        network: dict[str, Any] = {
+            "form": settings.form,
+            "embedding": settings.embedding,
+            "filters": settings.filters,
+            "hidden": settings.hidden,
+            "dropout": settings.dropout,
+            "name": "base",
+        }
+        if label_kind(settings.kind).has_classes:
+            return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
+        return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
+
+    def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
+        """The words' weights of a bag of words."""
+        if model.weigh is not None:
+            model.weigh.adapt_batches(encoder.to_numpy(batch) for batch in batches())
+
+    def features(self, model: Any) -> str:
+        """The last hidden layer."""
+        return "hidden"

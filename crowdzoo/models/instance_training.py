@@ -1,0 +1,149 @@
+"""One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.instances import VECTORS, take_rows
+from crowdzoo.label_kinds import label_kind
+from crowdzoo.models.bases import BASES, Sizes
+from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.instance_encoder import InstanceEncoder
+from crowdzoo.models.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.batches import TargetBatches
+from crowdzoo.training.data import ArrayData
+from crowdzoo.training.faults import LOOKED_AT
+from crowdzoo.training.length import num_labelled, with_length
+from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.rating_units import rating_targets, rating_unit
+from crowdzoo.training.settings import InstanceSettings
+
+__all__ = ["build_model", "train"]
+
+# What a message tells to write; see `pair_rows`
+TRAIN = "train(settings, x, annotations=annotations, tasks={})"
+
+
+def build_model(settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncoder | None = None) -> CrowdModel:
+    """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
+
+    Args:
+        settings: how to train.
+        sizes: what the data say.
+        encoder: of the base, where it has one.
+
+    Returns:
+        A model of what the base takes; without a crowd layer for method "aggregated". The base is not adapted to the
+        instances yet: call `BASES[settings.base].adapt`.
+
+    Raises:
+        ConfigError: the method needs the number of annotators.
+    """
+    if sizes.num_annotators is None and settings.method != AGGREGATED:
+        raise ConfigError(f"method {settings.method} needs the number of annotators")
+    scale = {"center": sizes.center, "unit": sizes.unit}
+    crowd = crowd_of(settings, sizes.num_annotators or 0, sizes.num_classes, **scale)
+    if crowd is not None and crowd.stands_on_hidden_layer:
+        sizes = replace(sizes, head=False)
+    base = BASES[settings.base]
+    model = base.build(settings, sizes, encoder)
+    return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
+
+
+def train(
+    settings: InstanceSettings,
+    x: Any,
+    *,
+    annotations: Annotations | None = None,
+    tasks: Any = None,
+    label_distribution: np.ndarray | None = None,
+    ratings: np.ndarray | None = None,
+    verbose: Any = 0,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+) -> tuple[CrowdModel, InstanceEncoder | None]:
+    """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
+
+    Args:
+        settings: how to train; its class decides about the kind of instances: `TrainingSettings` or `TextSettings`.
+        x: instances, N rows: features `[N, D]` or N texts; or what carries them with the ids of its rows, such as
+            `crowdzoo.instances.read_instances` gives. The base adapts to them: mean and variance of features, the
+            words of texts.
+        annotations: for every method but "aggregated".
+        tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
+        ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
+        verbose: Keras' verbosity.
+        callbacks: Keras callbacks.
+
+    Returns:
+        The trained model, and what turns texts into its input (None for features). Ratings are standardised by their
+        own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
+
+    Raises:
+        DataError: the labels that the method needs are missing, or do not fit the instances or the scale; texts without
+            words; nothing says which row is which task; or the loss or a weight became NaN or infinite.
+
+    Warns:
+        NotLearnedWarning: the trained model gives one answer to all tasks, while their labels differ.
+    """
+    if annotations is not None and annotations.kind != settings.kind:
+        raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
+    x, annotations, tasks = paired(settings, _values(settings, x), annotations, tasks, TRAIN)
+    targets, sizes = _targets(settings, annotations, label_distribution, ratings)
+    if settings.instances is VECTORS:
+        x = np.asarray(x, dtype="float32")
+        if x.ndim != 2:
+            raise DataError(f"features must have shape [tasks, features], got {x.shape}")
+        sizes = replace(sizes, num_features=x.shape[1])
+    settings = with_length(settings, num_labelled(annotations, targets))
+    keras.utils.set_random_seed(settings.seed)
+    base = BASES[settings.base]
+    encoder = base.encoder(settings, lambda: [x])
+    model = build_model(settings, sizes, encoder)
+    base.adapt(model.base, encoder, lambda: [x])
+    encode = encoder if encoder is not None and encoder.per_batch else None
+    first = take_rows(x, slice(LOOKED_AT))
+    if encoder is not None:
+        first = encoder.to_numpy(first)
+        x = x if encode else encoder.to_numpy(x)
+    data: Any
+    if isinstance(targets, Annotations):
+        data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
+    else:
+        order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+        data = TargetBatches(x, targets, **order, encode=encode).for_keras()
+        labels = targets.argmax(axis=1) if sizes.num_classes else targets[:, 0]
+    fit_and_check(model, settings, data, callbacks=callbacks, verbose=verbose)
+    check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
+    return model, encoder
+
+
+def _values(settings: InstanceSettings, x: Any) -> Any:
+    """Instances that can be indexed by rows: a list of texts becomes an array."""
+    return np.array(x, dtype=object) if isinstance(x, (list, tuple)) and settings.instances is not VECTORS else x
+
+
+def _targets(settings: InstanceSettings, annotations: Any, label_distribution: Any, ratings: Any) -> tuple[Any, Sizes]:
+    """What is learned from, checked, and the sizes that it gives the model."""
+    num_annotators = None if annotations is None else annotations.num_annotators
+    if not label_kind(settings.kind).has_classes:
+        targets = rating_targets(settings, annotations, ratings)
+        center, unit = rating_unit(targets)
+        return targets, Sizes(num_annotators, center=center, unit=unit)
+    if settings.method == AGGREGATED:
+        if label_distribution is None:
+            raise DataError("method aggregated needs label_distribution [N, K]")
+        targets = np.asarray(label_distribution, dtype="float32")
+        if targets.ndim != 2:
+            raise DataError(f"label_distribution must have shape [tasks, classes], got {targets.shape}")
+        num_classes = targets.shape[1]
+    else:
+        targets, num_classes = annotations, annotations.num_classes
+    if num_classes < 2:
+        raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
+    return targets, Sizes(num_annotators, num_classes)
