@@ -22,8 +22,8 @@ def load_and_predict(
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings; of
-            several inputs a dictionary of arrays.
+        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings; of one
+            of several inputs an array for each, by their names.
         batch_size: instances in a call.
         signature: "serving_default" or "spans".
 
@@ -47,37 +47,43 @@ def load_and_predict(
         raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
     function = loaded.signatures[signature]
     specs = function.structured_input_signature[1]
-    inputs = _inputs(instances, specs, folder)
-    size = len(next(iter(inputs.values())))
-    parts = []
-    for start in range(0, max(size, 1), batch_size):
-        batch = {name: array[start : start + batch_size] for name, array in inputs.items()}
-        parts.append(function(**{name: tf.constant(part, specs[name].dtype) for name, part in batch.items()}))
+    arrays = _arrays(folder, instances, specs)
+    rows = {name: len(array) for name, array in arrays.items()}
+    if len({*rows.values()}) > 1:
+        raise ServingError(f"{folder}: the inputs have different numbers of rows: {rows}")
+    starts = range(0, max([1, *rows.values()]), batch_size)
+    parts = [
+        function(**{name: tf.constant(array[i : i + batch_size], specs[name].dtype) for name, array in arrays.items()})
+        for i in starts
+    ]
     return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
 
 
-def _inputs(instances: Any, specs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Instances by the names of a signature's inputs."""
-    if "instances" not in specs and not isinstance(instances, Mapping):
-        raise ServingError(f"{folder}: this model takes a dictionary of instances with {', '.join(map(repr, specs))}")
-    given = instances if isinstance(instances, Mapping) else {"instances": instances}
-    if set(given) != set(specs):
+def _arrays(folder: Path, instances: Any, specs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """What a signature takes, an array for each input."""
+    given = {"instances": instances}
+    if isinstance(instances, Mapping):
+        given = dict(instances)
+    elif [*specs] != ["instances"]:
+        raise ServingError(f"{folder}: give the inputs by name, as the model takes them: {', '.join(sorted(specs))}")
+    if {*given} != {*specs}:
         raise ServingError(
-            f"{folder}: this model takes {', '.join(map(repr, specs))}, not {', '.join(map(repr, given))}"
+            f"{folder}: the model takes {', '.join(sorted(specs))}, the instances have {', '.join(map(str, given))}"
         )
-    return {name: _input(given[name], spec, folder) for name, spec in specs.items()}
+    return {name: _array(folder, name, given[name], specs[name]) for name in sorted(specs)}
 
 
-def _input(instances: Any, spec: Any, folder: Path) -> np.ndarray:
+def _array(folder: Path, name: str, values: Any, spec: Any) -> np.ndarray:
+    """An input in the model's type."""
     if spec.dtype.name == "string":
-        array = np.asarray(instances, dtype=object)
+        array = np.asarray(values, dtype=object)
         fits = all(isinstance(text, str | bytes) for text in array.flat)
     else:
-        array = np.asarray(instances)
+        array = np.asarray(values)
         fits = array.dtype.kind in "biuf"
     if not fits or not spec.shape.is_compatible_with(array.shape):
         raise ServingError(
-            f"{folder}: instances have shape {list(array.shape)} ({np.asarray(instances).dtype}), "
+            f"{folder}: {name} has shape {list(array.shape)} ({np.asarray(values).dtype}), "
             f"the model takes {spec.shape.as_list()} ({spec.dtype.name})"
         )
     return array.astype(spec.dtype.as_numpy_dtype)

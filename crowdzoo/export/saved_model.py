@@ -38,7 +38,8 @@ def export_model(
     Signatures (`B` instances in a request, `K` classes):
 
     - `serving_default`: `instances` float32 `[B, D]` (or whatever the base takes, such as images
-      `[B, H, W, C]`; with an encoder raw text, string `[B]`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
+      `[B, H, W, C]`; with an encoder raw text, string `[B]`; of a base of several inputs each under the name of its
+      `keras.Input`) -> `probabilities` float32 `[B, K]`, `label` int64 `[B]`,
       `class` string `[B]`. Of a regressor `value` float32 `[B]`, in the ratings' unit. Of a tagger, padded to the
       longest of the batch, T tokens: `tokens` and `tags` string `[B, T]`, `scores` float32 `[B, T]` (probability of the
       tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
@@ -62,8 +63,9 @@ def export_model(
             goes into the graph, and its `inputs` are those of the signatures. None where the base takes the instances
             themselves. A tagger needs one.
         name: the model's name in the warm-up requests and the card.
-        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; of several inputs a dictionary);
-            the first 16 become warm-up requests. None takes one instance of zeros (or the encoder's `example`).
+        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; arrays in a list or dictionary, as
+            the base takes them); the first 16 become warm-up requests. None takes one instance of zeros (or the
+            encoder's `example`).
         model_card: more to say in the card, such as metrics; anything JSON can hold.
 
     Returns:
@@ -71,7 +73,7 @@ def export_model(
 
     Raises:
         ConfigError: another backend, an output of another shape, a folder that is there already and not empty,
-            names that do not fit the model, or warm-up instances that do not fit the base.
+            names that do not fit the model, inputs without usable names, or warm-up instances that do not fit the base.
         DataError: a weight is NaN or infinite.
     """
     path = Path(path)
@@ -84,7 +86,7 @@ def export_model(
     import tensorflow as tf
 
     from crowdzoo.export.signatures import build_signatures
-    from crowdzoo.export.warmup import instance_spec, request_json, warmup_inputs, write_warmup
+    from crowdzoo.export.warmup import instance_specs, request_json, warmup_arrays, write_warmup
     from crowdzoo.training.faults import check_weights
 
     check_weights(model)
@@ -94,13 +96,19 @@ def export_model(
         raise ConfigError(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
         )
-    specs = encoder.inputs if encoder else {"instances": instance_spec(model.base, warmup_instances)}
-    warmup = warmup_inputs(warmup_instances, specs, None if encoder is None else encoder.example)
+    if encoder is None:
+        specs = instance_specs(model.base, warmup_instances)
+    else:
+        specs = encoder.inputs
+        if warmup_instances is None:
+            warmup_instances = {name: [value] for name, value in encoder.example.items()}
+    warmup = warmup_arrays(warmup_instances, specs, model.base)
     module, signatures = build_signatures(model, specs, class_names, annotator_names, encoder)
     card = _card(model, name, class_names, annotator_names, signatures, model_card)
     requests = {name: warmup for name in signatures if name != "annotators"}
     if model.crowd is not None:
-        cycled = [annotator_names[i % len(annotator_names)] for i in range(len(next(iter(warmup.values()))))]
+        rows = len(next(iter(warmup.values())))
+        cycled = [annotator_names[i % len(annotator_names)] for i in range(rows)]
         requests["annotators"] = {**warmup, "annotator": np.array(cycled, dtype=object)}
     try:
         with atomic_folder(path) as folder:  # replaces an empty folder, never a full one
@@ -145,6 +153,8 @@ def _card(
     more: Mapping[str, Any] | None,
 ) -> str:
     """The card as JSON. Annotators are counted, not named: names may be personal data."""
+    import tensorflow as tf
+
     software = {"crowdzoo": crowdzoo.__version__, "python": platform.python_version()}
     outputs = signatures["serving_default"].structured_outputs
     # of the modules: a distribution may have another name, such as tensorflow-cpu
@@ -158,7 +168,7 @@ def _card(
         "num_parameters": int(model.base.count_params()),
         "signatures": {
             key: {
-                "inputs": {name: _describe(s) for name, s in function.structured_input_signature[1].items()},
+                "inputs": {s.name: _describe(s) for s in tf.nest.flatten(function.structured_input_signature[0])},
                 "outputs": {output: _describe(s) for output, s in function.structured_outputs.items()},
             }
             for key, function in signatures.items()

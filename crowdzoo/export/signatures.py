@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from crowdzoo.errors import ConfigError
@@ -14,17 +15,13 @@ __all__ = ["build_signatures"]
 
 
 def build_signatures(
-    model: Any,
-    specs: Mapping[str, Any],
-    classes: Sequence[str] | None,
-    annotators: list[str],
-    encoder: Any = None,
+    model: Any, specs: dict[str, Any], classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
 ) -> tuple[Any, dict[str, Any]]:
     """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
     Args:
         model: a built `CrowdModel`.
-        specs: what a request holds: name -> `tf.TensorSpec`, mostly "instances" alone.
+        specs: `tf.TensorSpec` of each input by its name.
         classes: names of the K classes or tags; None for ratings.
         annotators: names of the R annotators, where there is a crowd layer.
         encoder: from a request to what the base takes, an `InstanceEncoder` or `TokenEncoder`; None takes the request
@@ -39,15 +36,15 @@ def build_signatures(
     module = tf.Module(name="crowdzoo")
     if encoder is not None:
         module.resources = encoder.resources  # held, or the graph's tables would be gone
-    estimate = tf.function(lambda **inputs: model(_read(encoder, inputs)[0], training=False))
-    shape = estimate.get_concrete_function(**specs).output_shapes.as_list()
+    estimate = tf.function(lambda inputs: model(_read(model, encoder, inputs)[0], training=False))
+    shape = estimate.get_concrete_function(specs).output_shapes.as_list()
     answers = _answers(model, shape, classes, encoder)
 
-    def predict(answer: Callable[..., dict[str, Any]], inputs: Mapping[str, Any], annotator: Any = None) -> Any:
+    def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:
         """The answer for instances, or for what a named annotator would say of each."""
         size = _num_rows(inputs)
         given = _at_least_one(inputs, encoder)
-        x, tokens = _read(encoder, given)
+        x, tokens = _read(model, encoder, given)
         if annotator is None:
             outputs = answer(x, model(x, training=False), tokens)
         else:
@@ -60,20 +57,16 @@ def build_signatures(
         return {name: value[:size] for name, value in outputs.items()}
 
     def signature(answer: Callable[..., dict[str, Any]]) -> Any:
-        return tf.function(lambda **inputs: predict(answer, inputs)).get_concrete_function(**specs)
+        return tf.function(lambda inputs: predict(answer, inputs)).get_concrete_function(specs)
 
     functions = {name: signature(answer) for name, answer in answers.items()}
     if model.crowd is not None:
         module.codes = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(annotators, tf.range(len(annotators), dtype=tf.int64)), default_value=-1
         )
-
-        def said(**inputs: Any) -> Any:
-            annotator = inputs.pop("annotator")
-            return predict(answers["serving_default"], inputs, annotator)
-
+        said = tf.function(lambda inputs, annotator: predict(answers["serving_default"], inputs, annotator))
         name_spec = tf.TensorSpec([None], tf.string, name="annotator")
-        functions["annotators"] = tf.function(said).get_concrete_function(**specs, annotator=name_spec)
+        functions["annotators"] = said.get_concrete_function(specs, name_spec)
 
     # Only what the graphs read: no optimizer, no seed states of dropout, and nothing twice.
     used = {id(variable): variable for graph in functions.values() for variable in graph.variables}
@@ -120,9 +113,11 @@ def _answers(
 # === Instances ===
 
 
-def _read(encoder: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
+def _read(model: Any, encoder: Any, inputs: dict[str, Any]) -> tuple[Any, Any]:
     """The model's input; and of texts that are tagged the text, its tokens, their starts and ends."""
-    instances = inputs["instances"] if list(inputs) == ["instances"] else dict(inputs)
+    if encoder is None and len(inputs) > 1:
+        return keras.tree.map_structure(lambda tensor: inputs[tensor.name], model.base.input), None
+    instances = inputs["instances"] if [*inputs] == ["instances"] else inputs
     if encoder is None:
         return instances, None
     if not hasattr(encoder, "tokenize"):
@@ -131,17 +126,17 @@ def _read(encoder: Any, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     return encoder.encode(tokens), (instances, tokens, starts, ends)
 
 
-def _num_rows(inputs: Mapping[str, Any]) -> Any:
+def _num_rows(inputs: dict[str, Any]) -> Any:
     return tf.shape(next(iter(inputs.values())))[0]
 
 
-def _at_least_one(inputs: Mapping[str, Any], encoder: Any) -> Mapping[str, Any]:
+def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     """What is encoded, one instance at least: a convolution over an empty batch fails."""
     if encoder is None:
         return inputs
     missing = tf.maximum(1 - _num_rows(inputs), 0)
-    examples = {name: tf.constant([encoder.example[name]], value.dtype) for name, value in inputs.items()}
-    return {name: tf.concat([value, examples[name][:missing]], axis=0) for name, value in inputs.items()}
+    examples = {name: tf.fill([missing], tf.constant(encoder.example[name], inputs[name].dtype)) for name in inputs}
+    return {name: tf.concat([values, examples[name]], axis=0) for name, values in inputs.items()}
 
 
 def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> Any:

@@ -4,61 +4,100 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from crowdzoo.errors import ConfigError
 
-__all__ = ["instance_spec", "request_json", "warmup_inputs", "write_warmup"]
+__all__ = ["instance_specs", "request_json", "warmup_arrays", "write_warmup"]
 
 # Most instances kept for warming up. TF Serving refuses more than 1,000 records; we write two a signature.
 WARMUP_INSTANCES = 16
+# What TensorFlow takes as the name of a signature's input, and what is one already
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+RESERVED = ("annotator", "instances")
 
 
-def instance_spec(base: Any, warmup_instances: Any) -> Any:
-    """What the base takes, as a `tf.TensorSpec` with an open batch."""
-    dtype = "float32"
+def instance_specs(base: Any, warmup_instances: Any) -> dict[str, Any]:
+    """What the base takes: a `tf.TensorSpec` with an open batch for each input.
+
+    Returns:
+        A base of one input takes `instances`; one of several inputs is served by the names of its Keras inputs.
+
+    Raises:
+        ConfigError: a base that is not built, or inputs whose names cannot be those of a served model.
+    """
+    inputs = getattr(base, "inputs", None) or []
+    if len(inputs) > 1:
+        names = [tensor.name for tensor in inputs]
+        for name in names:
+            if not _NAME.fullmatch(name) or name in RESERVED:
+                raise ConfigError(
+                    f"export: the base's input {name!r} cannot be served under this name: letters of a to z, digits "
+                    f"and _ are possible, and {' and '.join(RESERVED)} have another meaning. Name it "
+                    "keras.Input(..., name='left')"
+                )
+        return {tensor.name: tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype, tensor.name) for tensor in inputs}
+    dtype: Any = "float32"
     shape: Any
-    if inputs := getattr(base, "inputs", None):
-        if len(inputs) != 1:
-            raise ConfigError(
-                f"export: the base takes {len(inputs)} inputs, a served model takes one. Give a base that takes "
-                "them as columns of one array; for a tagger, which takes raw strings when it is served, write "
-                "export(..., encoder=TokenEncoder)"
-            )
+    if inputs:
         shape, dtype = tuple(inputs[0].shape), inputs[0].dtype
     elif (shape := (base.get_build_config() or {}).get("input_shape")) is None:
         if warmup_instances is None:
             raise ConfigError("export: the base is not built yet. Call it once, or give `warmup_instances`")
         shape = np.shape(warmup_instances)
-    return tf.TensorSpec([None, *shape[1:]], dtype, name="instances")
+    if isinstance(shape, Mapping) or any(isinstance(size, (list, tuple)) for size in shape):
+        raise ConfigError(
+            "export: the base takes several inputs, and a model that is a class of its own does not name them. Make "
+            "it functional, keras.Model({'left': left, 'right': right}, output), left being keras.Input(..., "
+            "name='left')"
+        )
+    return {"instances": tf.TensorSpec([None, *shape[1:]], dtype, name="instances")}
 
 
-def warmup_inputs(instances: Any, specs: Mapping[str, Any], example: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-    """The first instances as requests hold them; the example, or one of zeros, where none are given.
+def warmup_arrays(instances: Any, specs: Mapping[str, Any], base: Any) -> dict[str, np.ndarray]:
+    """The first instances as a signature takes them: an array for each input; see `warmup_array`.
 
     Args:
-        instances: array `[n, ...]`, or a dictionary of them by the names of `specs`; or None.
-        specs: name -> `tf.TensorSpec`.
-        example: an instance by the names of `specs`; or None.
+        instances: as the base takes them: an array, or of several inputs a list or dictionary of arrays; or None.
+        specs: result of `instance_specs`.
+        base: the base.
 
     Raises:
-        ConfigError: they do not fit `specs`, are no texts where texts are taken, or hold a number that is not finite.
+        ConfigError: as `warmup_array`, or another number of inputs, or of rows.
     """
-    if instances is None and example is not None:
-        return {name: np.full([1], example[name], spec.dtype.as_numpy_dtype) for name, spec in specs.items()}
-    if list(specs) == ["instances"]:
-        return {"instances": _warmup_array(instances, specs["instances"])}
-    if instances is not None and (missing := [name for name in specs if name not in instances]):
-        raise ConfigError(f"export: warmup_instances has no {missing[0]!r}, the model takes {', '.join(specs)}")
-    return {name: _warmup_array(instances and instances[name], spec) for name, spec in specs.items()}
+    if [*specs] == ["instances"]:
+        named = isinstance(instances, Mapping) and {*instances} == {"instances"}
+        return {"instances": warmup_array(instances["instances"] if named else instances, specs["instances"])}
+    given = dict.fromkeys(specs)
+    if isinstance(instances, Mapping) and {*instances} == {*specs}:
+        given = dict(instances)
+    elif instances is not None:
+        try:
+            keras.tree.assert_same_structure(
+                keras.tree.lists_to_tuples(base.input), keras.tree.lists_to_tuples(instances)
+            )
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"export: warmup_instances must name {', '.join(specs)}, as the base does") from error
+        keras.tree.map_structure(lambda tensor, array: given.update({tensor.name: array}), base.input, instances)
+    arrays = {name: warmup_array(given[name], spec, f"warmup_instances[{name!r}]") for name, spec in specs.items()}
+    if len({len(array) for array in arrays.values()}) > 1:
+        raise ConfigError("export: warmup_instances must have as many rows for each input")
+    return arrays
 
 
-def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
+def warmup_array(instances: Any, spec: Any, called: str = "warmup_instances") -> np.ndarray:
+    """The first instances as the base takes them; one of zeros, or the text "warm up", where none are given.
+
+    Raises:
+        ConfigError: they do not fit `spec`, are no texts where it takes texts, or hold a number that is not finite.
+    """
     shape = spec.shape.as_list()[1:]
     if instances is None:
         # an open axis, such as an image's height, has no size to choose but the smallest
@@ -67,13 +106,11 @@ def _warmup_array(instances: Any, spec: Any) -> np.ndarray:
     of_texts = spec.dtype == tf.string
     array = np.asarray(instances, object if of_texts else None)[:WARMUP_INSTANCES].astype(spec.dtype.as_numpy_dtype)
     if of_texts and not all(isinstance(text, str | bytes) for text in array.flat):
-        raise ConfigError("export: warmup_instances must be texts, because the model reads texts")
+        raise ConfigError(f"export: {called} must be texts, because the model reads texts")
     if not len(array) or not spec.shape.is_compatible_with(array.shape):
-        raise ConfigError(
-            f"export: warmup_instances has shape {list(np.shape(instances))}, the base takes {[None, *shape]}"
-        )
+        raise ConfigError(f"export: {called} has shape {list(np.shape(instances))}, the base takes {[None, *shape]}")
     if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        raise ConfigError("export: warmup_instances has a number that is not finite")
+        raise ConfigError(f"export: {called} has a number that is not finite")
     return array
 
 

@@ -375,13 +375,78 @@ def test_a_base_with_a_lookup_inside_is_exported_with_its_table(make, x, tmp_pat
     assert request["instances"] == [["warm up" if x.dtype == object else 0]]
 
 
-def test_a_feature_space_takes_several_inputs_and_is_refused_with_a_sentence(tmp_path):
-    space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "float_rescaled"}, output_mode="concat")
-    data = {"a": np.arange(4.0), "b": np.arange(4.0)}
+# === Several inputs ===
+
+
+def two_inputs(structure, names=("left", "right")):
+    left, right = keras.Input((2,), name=names[0]), keras.Input((3,), dtype="int32", name=names[1])
+    wide = keras.layers.Rescaling(0.5)(right)
+    output = keras.layers.Dense(K, "softmax")(keras.layers.Concatenate()([left, wide]))
+    return keras.Model([left, right] if structure == "list" else {names[0]: left, names[1]: right}, output)
+
+
+@pytest.mark.parametrize("structure", ["list", pytest.param("dict", marks=pytest.mark.slow)])
+def test_several_inputs_are_served_by_their_keras_names(structure, tmp_path):
+    model = make_model(base=two_inputs(structure))
+    named = {"left": instances(3)[:, :2], "right": np.arange(9).reshape(3, 3).astype("int32")}
+    x = list(named.values()) if structure == "list" else named
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, warmup_instances=x)
+    expected = model.predict(x, verbose=0)
+    np.testing.assert_allclose(load_and_predict(path, named, batch_size=2)["probabilities"], expected, atol=1e-6)
+    said = tf.saved_model.load(str(path)).signatures["annotators"](
+        **{name: tf.constant(value) for name, value in named.items()}, annotator=tf.constant(["ann", "bob", "7"])
+    )
+    logits = np.einsum("nk,nkl->nl", expected, model.crowd.get_weights()[0][:3])
+    np.testing.assert_allclose(said["probabilities"], tf.nn.softmax(logits), atol=1e-6)
+    request = json.loads((path / REQUEST_FILES["serving_default"]).read_text())
+    np.testing.assert_array_equal(np.float32(request["instances"][0]["left"]), named["left"][0])
+    assert request["instances"][0]["right"] == [0, 1, 2]
+    card = json.loads((path / "assets.extra" / "model_card.json").read_text())
+    assert card["signatures"]["serving_default"]["inputs"] == {
+        "left": {"dtype": "float32", "shape": [None, 2]}, "right": {"dtype": "int32", "shape": [None, 3]}
+    }  # fmt: skip
+    for wrong, message in (
+        (named["left"], "give the inputs by name, as the model takes them: left, right"),
+        ({"left": named["left"]}, "the model takes left, right, the instances have left"),
+        ({**named, "right": named["right"][:2]}, "different numbers of rows: {'left': 3, 'right': 2}"),
+        ({**named, "right": named["right"][:, :2]}, r"right has shape \[3, 2\]"),
+    ):
+        with pytest.raises(ServingError, match=message):
+            load_and_predict(path, wrong)
+
+
+def test_a_feature_space_is_served_by_its_columns(tmp_path):
+    space = keras.utils.FeatureSpace({"a": "float_rescaled", "b": "string_categorical"}, output_mode="concat")
+    data = {"a": np.arange(4.0), "b": np.array(["x", "y", "x", "x"])}
     space.adapt(tf.data.Dataset.from_tensor_slices(data))
-    base = keras.Model(space.get_inputs(), keras.layers.Dense(K, "softmax")(space.get_encoded_features()))
-    with pytest.raises(ConfigError, match="takes 2 inputs, a served model takes one"):
-        make_model(base=base).export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    base = keras.Model(dict(space.get_inputs()), keras.layers.Dense(K, "softmax")(space.get_encoded_features()))
+    model = make_model(base=base)
+    path = model.export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS)
+    x = {"a": np.array([[3.0], [1.0]], "float32"), "b": np.array([["y"], ["never seen"]], object)}
+    expected = base(keras.tree.map_structure(tf.constant, x)).numpy()
+    np.testing.assert_allclose(load_and_predict(path, x)["probabilities"], expected, atol=1e-6)
+    assert json.loads((path / REQUEST_FILES["serving_default"]).read_text()) == {
+        "instances": [{"a": [0.0], "b": ["warm up"]}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("base", "warmup", "message"),
+    [
+        (lambda: two_inputs("list", ("left", "annotator")), None, r"'annotator' cannot be served .*keras\.Input\("),
+        (lambda: two_inputs("list", ("left", "height (cm)")), None, r"'height \(cm\)' cannot be served"),
+        (lambda: two_inputs("list"), instances(), "must name left, right"),
+        (lambda: two_inputs("dict"), {"left": instances()}, "must name left, right"),
+        (lambda: two_inputs("list"), [instances(), instances()], r"warmup_instances\['left'\] has shape \[6, 5\]"),
+        (
+            lambda: two_inputs("list"), [instances()[:, :2], instances(3)[:, :3].astype("int32")],
+            "as many rows for each input",
+        ),
+    ],
+)  # fmt: skip
+def test_several_inputs_that_cannot_be_served_say_what_to_write(base, warmup, message, tmp_path):
+    with pytest.raises(ConfigError, match=message):
+        make_model(base=base()).export(tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, warmup_instances=warmup)
 
 
 def test_versions_are_those_of_the_modules_not_of_distributions(model, tmp_path, monkeypatch):
