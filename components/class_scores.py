@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import apache_beam as beam
+import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
+from crowdzoo.components.instance_features import instance_features
+
 __all__ = ["class_scores"]
 
+_TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
 METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")
 
 
@@ -70,7 +74,7 @@ def _analyse(
     ]
     source = tfxio.TFExampleRecord(
         file_pattern=files,
-        schema=_schema(info["num_features"]),
+        schema=_schema(info),
         raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
         telemetry_descriptors=["crowdzoo"],
     )
@@ -87,11 +91,12 @@ def _analyse(
     )
 
 
-def _schema(num_features: int) -> schema_pb2.Schema:
+def _schema(info: Mapping[str, Any]) -> schema_pb2.Schema:
     """Only what is read here: TFMA feeds a signature by name, so the feature is called what the model's input is."""
-    kinds = {"instances": ("FLOAT", num_features), "evaluation_label": ("INT", 1), "evaluation_weight": ("FLOAT", 1)}
-    features = [
-        f'feature {{ name: "{name}" type: {kind} shape {{ dim {{ size: {size} }} }} presence {{ min_fraction: 1 }} }}'
-        for name, (kind, size) in kinds.items()
-    ]
+    kinds = {name: (_TYPES[read.dtype], list(read.shape)) for name, read in instance_features(info).items()}
+    kinds |= {"evaluation_label": ("INT", [1]), "evaluation_weight": ("FLOAT", [1])}
+    features = []
+    for name, (kind, shape) in kinds.items():
+        sizes = " ".join(f"dim {{ size: {size} }}" for size in shape)
+        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {sizes} }} presence {{ min_fraction: 1 }} }}')
     return text_format.Parse("\n".join(features), schema_pb2.Schema())

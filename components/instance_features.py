@@ -1,5 +1,6 @@
 """Instances in tf.Examples: how a row is written, and how batches of them are read."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -34,7 +35,7 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
         feature.bytes_list.value.append(instances.values[row].encode())
 
 
-def instance_features(info: dict[str, Any]) -> dict[str, Any]:
+def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:
     """What `tf.io.parse_example` needs to read instances.
 
     Args:

@@ -38,10 +38,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as connection=VW; may be given several times",
     )  # fmt: skip
-    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); ratings of "
-        "texts: units of the last one")  # fmt: skip
+    command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
+        "of the last one")  # fmt: skip
     command.add_argument("--form", metavar="FORM",
-        help="base model for ratings of texts: convolutional (default) or bag-of-words",
+        help="texts: form of the base model, convolutional (default) or bag-of-words",
     )  # fmt: skip
     command.add_argument("--dropout", type=number(), help="share of hidden units that are dropped in training")
     for name, what in (("--epochs", "number of epochs"), ("--batch-size", "tasks per batch")):

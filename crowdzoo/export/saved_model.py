@@ -63,8 +63,8 @@ def export_model(
             goes into the graph, and its `inputs` are those of the signatures. None where the base takes the instances
             themselves. A tagger needs one.
         name: the model's name in the warm-up requests and the card.
-        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; arrays in a list or dictionary, as
-            the base takes them); the first 16 become warm-up requests. None takes one instance of zeros (or the
+        warmup_instances: array `[n, ...]` of instances (with an encoder what it takes; arrays in a list or dictionary,
+            as the base takes them); the first 16 become warm-up requests. None takes one instance of zeros (or the
             encoder's `example`).
         model_card: more to say in the card, such as metrics; anything JSON can hold.
 

@@ -20,7 +20,7 @@ def recognised(path: str | Path) -> InstanceKind:
     """The kind of instances that a file holds, by its name and its columns; feature vectors if no other fits.
 
     Raises:
-        DataError: it is neither what a kind knows nor a table, or there is no such table.
+        DataError: the file does not exist, or is neither a table nor what another kind is read from.
     """
     path = Path(path)
     found = _looks_like(path, ())  # what is no table has no columns

@@ -34,7 +34,7 @@ from crowdzoo.label_kinds import LabelKind, label_kind
 from crowdzoo.models.bases import BASES
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import AGGREGATED, methods_of
-from crowdzoo.training.settings import Settings
+from crowdzoo.training.settings import InstanceSettings, Settings
 
 __all__ = ["Kind", "TrainingSet", "csv_cell"]
 
@@ -301,7 +301,8 @@ class Kind(ABC):
         known = {field.name for field in fields(self.settings_class(base))}
         for name in given:
             if name not in known:
-                raise ConfigError(f"{name}: is not for base {base}.")
+                own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
+                raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
         return BASES[base].make_settings(task=self.name, **given)
 
     def settings_class(self, base: str) -> type[Settings]:

@@ -134,7 +134,7 @@ def test_from_ratings_of_texts_to_predictions_on_texts(reviews, tmp_path, capsys
     ("words", "message"),
     [
         (("--form", "bag"), "unknown form 'bag': choose one of convolutional, bag-of-words"),
-        (("--hidden", "3,4"), "--hidden: a regressor of texts has one hidden layer: give one number"),
+        (("--hidden", "3,4"), "--hidden: a model of texts has one hidden layer: give one number"),
         (("--low", 3), "outside of the scale"),
     ],
 )
@@ -148,9 +148,12 @@ def test_what_is_not_for_texts_is_said(reviews, tmp_path, capsys, words, message
 def test_a_form_belongs_to_texts(files, tmp_path, capsys):
     inputs = (files / "ratings.csv", files / "instances.parquet", "--form", "bag-of-words")
     assert run("train", *inputs, "--task", "regression", "--out", tmp_path / "model.keras") != 0
-    assert "--form: is for texts; the instances have features and no column 'text'" in capsys.readouterr().err
+    assert (
+        "--form: is not for base feature-regressor, which has batch_normalization, dropout, hidden."
+        in capsys.readouterr().err
+    )
     assert run("train", *inputs, "--out", tmp_path / "model.keras") != 0
-    assert "belongs to --task regression" in capsys.readouterr().err
+    assert "--form: is not for base feature-classifier" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("method", "source"), [("aggregated", "rating-em"), ("median", "median")])

@@ -147,7 +147,7 @@ def test_what_is_not_for_texts_is_said(tmp_path):
         (
             "model.hidden",
             [8, 8],
-            "model: hidden: a regressor of texts has one hidden layer: give one",
+            "model: hidden: a model of texts has one hidden layer: give one",
         ),
         ("model.units", 8, "model.units is not for base text-regressor, where model has base, dropout, hidden, form"),
         (
