@@ -11,13 +11,17 @@ __all__ = ["add_instance", "instance_features", "instance_info", "parsed_instanc
 
 
 def instance_info(instances: Instances) -> dict[str, Any]:
-    """Entries of `dataset.json` that `instance_features` needs: `instances` (name of their kind), `num_features`.
+    """Entries of `dataset.json`: `instances` (name of their kind), `num_features` and `features` (names of columns).
 
     Args:
         instances: all of them.
     """
     of_vectors = instances.kind is VECTORS
-    return {"instances": instances.kind.name, "num_features": instances.values.shape[1] if of_vectors else None}
+    return {
+        "instances": instances.kind.name,
+        "num_features": instances.values.shape[1] if of_vectors else None,
+        "features": instances.names,
+    }
 
 
 def add_instance(example: tf.train.Example, instances: Instances, row: int) -> None:

@@ -70,6 +70,6 @@ def run_fn(fn_args: FnArgs) -> None:
             "model": config["model"],
             "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
             "aggregation": info["aggregation"],
-            **{key: info[key] for key in ("scheme",) if key in info},
+            **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
         },
     )

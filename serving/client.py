@@ -96,8 +96,9 @@ class Client:
         """What the model takes and gives.
 
         Returns:
-            `name`, `version` and `signatures`: name -> `inputs` and `outputs`: name -> `dtype` and `shape`, where -1 is
-            any size.
+            `name`, `version`, `signatures`: name -> `inputs` and `outputs`: name -> `dtype` and `shape`, where -1 is
+            any size; and `features`, the names of the columns that the model was trained on, in its order (None where
+            they had no names, and from TensorFlow Serving, which does not tell).
         """
         return self._connection.metadata()
 

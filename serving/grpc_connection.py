@@ -9,6 +9,7 @@ import grpc
 import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
+from google.protobuf.struct_pb2 import ListValue
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, SignatureDefMap
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, ModelVersionStatus
@@ -22,6 +23,14 @@ __all__ = ["GrpcConnection"]
 
 # What gRPC itself says where nobody answers; a server that is busy has the same statuses
 _NO_SERVER = re.compile("connect|socket|transport|resol|handshake|deadline exceeded", re.IGNORECASE)
+
+
+def _features(metadata: Mapping[str, Any]) -> list[str] | None:
+    if "features" not in metadata:
+        return None
+    columns = ListValue()
+    metadata["features"].Unpack(columns)
+    return [str(name) for name in columns]
 
 
 class GrpcConnection:
@@ -63,6 +72,7 @@ class GrpcConnection:
             "name": answer.model_spec.name,
             "version": answer.model_spec.version.value,
             "signatures": described_signatures(as_json.get("signature_def", {})),
+            "features": _features(answer.metadata),
         }
 
     def status(self) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+from google.protobuf.struct_pb2 import ListValue
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, GetModelMetadataResponse
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
 
@@ -159,6 +160,10 @@ class GrpcService(grpc.GenericRpcHandler):
         response = GetModelMetadataResponse()
         fill_spec(response.model_spec, self._store, model)
         response.metadata["signature_def"].Pack(model.signature_defs)
+        if model.features is not None:  # TF Serving's answer has no such key
+            columns = ListValue()
+            columns.extend(model.features)
+            response.metadata["features"].Pack(columns)
         return response
 
     def _status(self, message: bytes, context: grpc.ServicerContext) -> GetModelStatusResponse:

@@ -1,6 +1,5 @@
 """One version of a model in memory, warmed up."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,8 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from crowdzoo.errors import short_repr
+from crowdzoo.errors import DataError, short_repr
+from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
@@ -34,6 +34,7 @@ class LoadedModel:
 
     Attributes:
         signature_defs: `SignatureDefMap` as TF Serving's metadata shows it.
+        features: names of the columns that the model was trained on, by its card; None where it has none.
         num_warmup_requests: number of warm-up requests that were replayed.
     """
 
@@ -43,7 +44,11 @@ class LoadedModel:
         # kept: the variables live only as long as this object
         self._loaded: Any = load_saved_model(folder)
         functions = dict(self._loaded.signatures)
-        by_rows = _is_crowdzoos(folder)
+        card = _card(folder)
+        # crowdzoo exported this model: then each row is answered by itself, with finite numbers
+        software, described = (card.get(key) or {} for key in ("software", "signatures"))
+        by_rows = "crowdzoo" in software and DEFAULT_SIGNATURE in described
+        self.features: list[str] | None = card.get("features")
         of_tokens = by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs
         self.signatures = {
             name: Signature(name, function, by_rows=by_rows, of_tokens=of_tokens)
@@ -79,13 +84,12 @@ class LoadedModel:
         return count
 
 
-def _is_crowdzoos(folder: Path) -> bool:
-    """Whether crowdzoo exported this model, by its card: then each row is answered by itself, with finite numbers."""
+def _card(folder: Path) -> dict[str, Any]:
+    """What the model's card says; nothing where there is none as crowdzoo writes it."""
     try:
-        card = json.loads((folder / MODEL_CARD_FILE).read_text(encoding="utf-8"))
-        return "crowdzoo" in card["software"] and DEFAULT_SIGNATURE in card["signatures"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return False
+        return read_model_card(folder / MODEL_CARD_FILE)
+    except DataError:
+        return {}
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:

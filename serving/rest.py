@@ -170,4 +170,5 @@ def _metadata(store: ModelStore, version: int | None, label: str | None) -> str:
     names = ("always_print_fields_with_no_presence", "including_default_value_fields", "preserving_proto_field_name")
     signatures = json_format.MessageToDict(model.signature_defs, **{name: True for name in names if name in known})
     spec = {"name": store.name, "signature_name": "", "version": str(model.version)}
-    return _indented({"model_spec": spec, "metadata": {"signature_def": signatures}})
+    columns = {} if model.features is None else {"features": model.features}  # TF Serving's answer has no such key
+    return _indented({"model_spec": spec, "metadata": {"signature_def": signatures, **columns}})

@@ -40,6 +40,7 @@ class RestConnection:
             "name": answer["model_spec"]["name"],
             "version": int(answer["model_spec"]["version"]),
             "signatures": described_signatures(answer["metadata"]["signature_def"]["signature_def"]),
+            "features": answer["metadata"].get("features"),
         }
 
     def status(self) -> list[dict[str, Any]]:

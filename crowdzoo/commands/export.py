@@ -7,7 +7,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
-from crowdzoo.instances import TEXTS, VECTORS, read_inputs
+from crowdzoo.instances import VECTORS, read_inputs
 from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
@@ -41,10 +41,12 @@ def run(arguments: argparse.Namespace) -> None:
         raise DataError(f"{beside}: is missing; it holds the class names and was written beside {arguments.model}.")
     names = read_model_names(beside)
     encoder = encoder_of(names, beside)
-    warmup = (
-        read_inputs(arguments.warmup, TEXTS if encoder is not None else VECTORS).values if arguments.warmup else None
-    )
+    warmup, features = None, names.get("features")
+    if arguments.warmup:
+        instances = read_inputs(arguments.warmup, VECTORS if encoder is None else encoder.instances)
+        warmup = instances.in_order(features, arguments.warmup)
     model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
-    export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup)
+    card = {} if features is None else {"features": features}
+    export_model(model, target, **vocabularies, encoder=encoder, warmup_instances=warmup, model_card=card)
     print(target)

@@ -12,7 +12,7 @@ from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import read_inputs
+from crowdzoo.instances import Instances, read_inputs
 from crowdzoo.kinds import KINDS
 from crowdzoo.option_types import path
 
@@ -39,7 +39,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
     instances = read_inputs(arguments.instances)
-    outputs = _answers(arguments, instances.values)
+    outputs = _answers(arguments, instances)
     kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
@@ -51,20 +51,23 @@ def run(arguments: argparse.Namespace) -> None:
             file.write(text.encode(errors="backslashreplace"))
 
 
-def _answers(arguments: argparse.Namespace, instances: Any) -> dict[str, Any]:
-    """What a served folder, or a server, answers."""
+def _answers(arguments: argparse.Namespace, instances: Instances) -> dict[str, Any]:
+    """What a served folder, or a server, answers; columns go to the model in the order in which it learned them."""
     if "://" in arguments.model:
         from crowdzoo.serving import Client
 
         with Client(arguments.model, model=arguments.name) as client:
-            signature = _signature(client.metadata()["signatures"])
+            model = client.metadata()
+            signature = _signature(model["signatures"])
             batches = {} if signature == DEFAULT else {"batch_size": 256}
-            return client.predict(instances, signature=signature, **batches)
+            values = instances.in_order(model["features"], arguments.instances)
+            return client.predict(values, signature=signature, **batches)
     from crowdzoo.export.predict import load_and_predict
 
-    card = newest_version(arguments.model) / MODEL_CARD_FILE
-    signatures = read_model_card(card).get("signatures") if card.is_file() else None
-    return load_and_predict(arguments.model, instances, signature=_signature(signatures or ()))
+    path = newest_version(arguments.model) / MODEL_CARD_FILE
+    card = read_model_card(path) if path.is_file() else {}
+    values = instances.in_order(card.get("features"), arguments.instances)
+    return load_and_predict(arguments.model, values, signature=_signature(card.get("signatures") or ()))
 
 
 def _signature(known: Collection[str]) -> str:

@@ -107,6 +107,7 @@ def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> Non
     names = {
         "classes": None if classes is None else [str(name) for name in classes],
         "annotators": [str(name) for name in annotators],
+        **({} if data.names is None else {"features": data.names}),
         **encoder_config(encoder),
     }
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:

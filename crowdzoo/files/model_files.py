@@ -90,8 +90,8 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the file beside a model that `crowdzoo train` saved.
 
     Returns:
-        `classes` (list of str, or None for ratings), `annotators` (list of str), and the settings `encoder` or
-        `text_ids` where the model reads text.
+        `classes` (list of str, or None for ratings), `annotators` (list of str), `features` (list of str, where the
+        columns of the training instances had names), and the settings of an encoder under its key.
 
     Raises:
         DataError: not a regular file, not JSON, or something else in it.
@@ -100,13 +100,13 @@ def read_model_names(path: str | os.PathLike[str]) -> dict[str, Any]:
     file = os.fspath(path)
     if not isinstance(names, dict):
         raise DataError(f"{file}: holds no JSON object. {_TRAIN_AGAIN}")
-    for key in ("classes", "annotators"):
+    for key in ("classes", "annotators", "features"):
         values = names.get(key)
-        ratings = key == "classes" and key in names and values is None
-        if not ratings and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
+        left_out = values is None and (key == "features" or (key == "classes" and key in names))
+        if not left_out and not (isinstance(values, list) and all(isinstance(each, str) for each in values)):
             raise DataError(f"{file}: {key!r} should be a list of names. {_TRAIN_AGAIN}")
-    for key in ("encoder", "text_ids"):
-        if not isinstance(names.get(key, {}), dict):
+    for key in names.keys() - {"classes", "annotators", "features"}:
+        if not isinstance(names[key], dict):
             raise DataError(f"{file}: {key!r} should be a JSON object. {_TRAIN_AGAIN}")
     return names
 
@@ -115,13 +115,19 @@ def read_model_card(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the card beside an exported model.
 
     Returns:
-        What it says; `classes` is a list, or None for ratings.
+        What it says; `classes` is a list, or None for ratings; `features` a list of names, None or absent.
 
     Raises:
         DataError: not a regular file, not JSON, or not a card.
     """
     card = read_json(path)
-    if not isinstance(card, dict) or not isinstance(card.get("classes"), list | None):
+    features = card.get("features") if isinstance(card, dict) else None
+    if (
+        not isinstance(card, dict)
+        or not isinstance(card.get("classes"), list | None)
+        or any(not isinstance(card.get(key) or {}, dict) for key in ("software", "signatures"))
+        or not (features is None or (isinstance(features, list) and all(isinstance(each, str) for each in features)))
+    ):
         raise DataError(f"{Path(path)}: is no model card as crowdzoo writes it. Export the model again.")
     return card
 

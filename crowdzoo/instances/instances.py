@@ -2,15 +2,17 @@
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crowdzoo.errors import DataError
 from crowdzoo.instances.gold import parse_classes, parse_ratings
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import recognised
-from crowdzoo.instances.table import Table, read_table, task_names
+from crowdzoo.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.instances.texts import TEXTS, read_texts
 
 __all__ = ["Instances", "read_inputs", "read_instances", "take_rows"]
@@ -83,6 +85,30 @@ class Instances:
         if self.gold is None:
             return np.full(len(self), np.nan)
         return parse_ratings(self._table(file), self.gold)
+
+    def in_order(self, names: Sequence[str] | None, file: str | Path) -> Any:
+        """The values as a model takes them that was trained on named columns.
+
+        Args:
+            names: of the columns that the model was trained on, in its order; None where it does not know them.
+            file: the name used in an error.
+
+        Returns:
+            `values`, feature vectors in the order of `names`; as they are where either has no names.
+
+        Raises:
+            DataError: columns are missing, or there are others; it names them.
+        """
+        if names is None or self.names is None or tuple(names) == self.names:
+            return self.values
+        differing = (("lacks", {*names} - {*self.names}), ("has", {*self.names} - {*names}))
+        parts = [f"{verb} {shown_names(sorted(found))}" for verb, found in differing if found]
+        if parts:
+            raise DataError(
+                f"{file}: {' and '.join(parts)}. The model was trained on the columns {shown_names(names)}; give these "
+                "columns, in any order."
+            )
+        return self.values[:, [self.names.index(name) for name in names]]
 
     def _table(self, file: str | Path) -> Table:
         return Table(os.fspath(file), {}, np.arange(len(self)) if self.rows is None else self.rows)

@@ -57,6 +57,7 @@ class TrainingSet:
         annotations: labels of all tasks; task code i is row i of x.
         training: which tasks are trained on, bool [N].
         gold: what is known of the tasks, in the kind's own form; None where nothing is.
+        names: of the columns of feature vectors; None for a list column, and for other instances.
     """
 
     crowd: Any
@@ -64,6 +65,7 @@ class TrainingSet:
     annotations: Annotations
     training: np.ndarray
     gold: Any
+    names: tuple[str, ...] | None = None
 
     @property
     def instances(self) -> Any:
@@ -325,7 +327,8 @@ class Kind(ABC):
         assert instances is not None
         table = read_instances(instances, kind)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
-        return TrainingSet(crowd, table.values, crowd, table.training, self.gold_column(table, crowd, instances))
+        gold = self.gold_column(table, crowd, instances)
+        return TrainingSet(crowd, table.values, crowd, table.training, gold, table.names)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
         """What a table of instances knows of the tasks, in the kind's own form.

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from crowdzoo.instances import InstanceKind
+
 __all__ = ["InstanceEncoder"]
 
 
@@ -16,6 +18,7 @@ class InstanceEncoder(ABC):
 
     Attributes:
         key: of its configuration in the file of names beside a model.
+        instances: kind of instances that it takes.
         example: an instance that it takes, by the names of `inputs`: it warms a served model up where no other is
             given, and stands in an empty batch.
         per_batch: True encodes instances when a batch is made, each time; False all at once before training, for
@@ -23,6 +26,7 @@ class InstanceEncoder(ABC):
     """
 
     key: ClassVar[str]
+    instances: ClassVar[InstanceKind]
     example: ClassVar[Mapping[str, Any]]
     per_batch: ClassVar[bool] = True
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.instances import TEXTS
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.utf8_texts import utf8_texts
 
@@ -79,6 +80,7 @@ class TextIds(InstanceEncoder):
     """
 
     key = "text_ids"
+    instances = TEXTS
     example: ClassVar = {"instances": "warm up"}
     per_batch = False
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.instances import TEXTS
 from crowdzoo.models.utf8_texts import utf8_texts
 
 __all__ = ["TOKENIZERS", "TokenEncoder"]
@@ -59,6 +60,7 @@ class TokenEncoder:
     """
 
     key = "encoder"
+    instances = TEXTS
     example: ClassVar = {"instances": "warm up"}
 
     @checked(tokenizer=Choice(TOKENIZERS), max_characters=Number(1, whole=True))

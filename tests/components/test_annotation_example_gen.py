@@ -50,7 +50,9 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
         "classes": ["cat", "dog"],
         "annotators": ["ann", "bob", "cid"],
         "kind": "classification",
+        "instances": "feature vectors",
         "num_features": 2,
+        "features": None,
         "num_tasks": {"train": 3, "eval": 2},
         "num_gold": {"train": 3, "eval": 2},
     }

@@ -43,7 +43,7 @@ def test_the_base_is_that_of_the_columns_of_the_file(inputs):
     assert (config.instances, config.base) == (TEXTS, "text-classifier")
     assert (config.settings.kind, config.settings.form) == ("classification", "bag-of-words")
     (inputs / "texts.csv").write_text("task,a,gold\n1,2,good\n")
-    config = load_config(inputs / "texts.yaml", {"model.form": None, "model.hidden": [8, 8]})
+    config = load_config(inputs / "texts.yaml", {"model": {"hidden": [8, 8]}})
     assert (config.instances, config.base) == (VECTORS, "feature-classifier")
 
 

@@ -1,0 +1,82 @@
+"""Columns of feature vectors go to a model by their names, whatever their order in a file."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import DataError
+from crowdzoo.instances import VECTORS, Instances, read_instances
+from crowdzoo.serving import Client, Server
+
+
+def run(*words) -> int:
+    return cli.main([str(word) for word in words])
+
+
+def test_values_are_put_in_the_order_of_names_and_other_columns_are_named():
+    given = Instances(np.arange(2), VECTORS, np.array([[1, 2, 3], [4, 5, 6]]), ("a", "b", "c"))
+    np.testing.assert_array_equal(given.in_order(["c", "a", "b"], "x.csv"), [[3, 1, 2], [6, 4, 5]])
+    for names in (None, ["a", "b", "c"]):
+        assert given.in_order(names, "x.csv") is given.values
+    assert Instances(np.arange(2), VECTORS, given.values).in_order(["c", "a", "b"], "x.csv") is given.values
+    with pytest.raises(DataError, match=r"^x.csv: lacks \['d'\] and has \['b'\]. .* columns \['c', 'a', 'd'\]"):
+        given.in_order(["c", "a", "d"], "x.csv")
+    with pytest.raises(DataError, match=r"^x.csv: has \['b', 'c'\]\. "):
+        given.in_order(["a"], "x.csv")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model trained on the columns size, age and weight, exported; and the instances in another order."""
+    path = tmp_path_factory.mktemp("columns")
+    rng = np.random.default_rng(0)
+    x = rng.normal(loc=[10, 0, -5], scale=[5, 1, 2], size=(60, 3)).round(3)
+    kinds = np.where(x[:, 0] > 10, "big", "small")
+    rows = [(task, *x[task].tolist()) for task in range(60)]
+    write(path / "instances.csv", ("task", "size", "age", "weight"), rows)
+    write(path / "other.csv", ("age", "task", "weight", "size"), [(row[2], row[0], row[3], row[1]) for row in rows])
+    write(path / "fewer.csv", ("task", "age", "height", "size"), rows)
+    write(path / "answers.csv", ("task", "annotator", "label"), [(t, a, kinds[t]) for t in range(60) for a in "xy"])
+    inputs = (path / "answers.csv", path / "instances.csv")
+    how = ("--epochs", 15, "--hidden", 8, "--dropout", 0, "--learning-rate", 0.02)
+    assert run("train", *inputs, *how, "--out", path / "m.keras") == 0
+    assert run("export", path / "m.keras", path / "served", "--warmup", path / "other.csv") == 0
+    return path
+
+
+def write(path, header, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def predictions(folder, model, capsys, name):
+    capsys.readouterr()
+    assert run("predict", model, folder / name) == 0
+    return capsys.readouterr().out
+
+
+def test_a_served_folder_and_a_warm_up_take_columns_in_any_order(folder, capsys):
+    card = json.loads((folder / "served" / "1" / "assets.extra" / "model_card.json").read_text())
+    assert card["features"] == ["size", "age", "weight"]
+    assert json.loads((folder / "m.names.json").read_text())["features"] == card["features"]
+    warm = json.loads((folder / "served" / "1" / "assets.extra" / "request.json").read_text())["instances"]
+    np.testing.assert_allclose(warm, read_instances(folder / "instances.csv").values[:1], rtol=1e-6)
+    expected = predictions(folder, folder / "served", capsys, "instances.csv")
+    assert predictions(folder, folder / "served", capsys, "other.csv") == expected
+    assert len(set(expected.splitlines())) == 61
+    assert run("predict", folder / "served", folder / "fewer.csv") != 0
+    assert "fewer.csv: lacks ['weight'] and has ['height']" in capsys.readouterr().err
+
+
+def test_a_server_tells_the_names_of_columns_and_takes_them_in_any_order(folder, capsys):
+    expected = predictions(folder, folder / "served", capsys, "instances.csv")
+    with Server(folder / "served", rest_port=0, grpc_port=0) as server:
+        for url in (f"http://127.0.0.1:{server.rest_port}", f"grpc://127.0.0.1:{server.grpc_port}"):
+            with Client(url) as client:
+                assert client.metadata()["features"] == ["size", "age", "weight"]
+            assert predictions(folder, url, capsys, "other.csv") == expected
+            assert run("predict", url, folder / "fewer.csv") != 0
+            assert "fewer.csv: lacks ['weight'] and has ['height']" in capsys.readouterr().err
