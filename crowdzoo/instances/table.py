@@ -32,13 +32,13 @@ class Table:
     Attributes:
         name: name of the file.
         columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
-        rows: the number of each row for a reader of the file, int64 [N].
+        rows: the number of each row for a reader of the file, int64 [N]; None where it has none, as a folder.
         trim: white space around a value does not count.
     """
 
     name: str
     columns: dict[str, pa.Array]
-    rows: np.ndarray
+    rows: np.ndarray | None
     trim: bool = False
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
@@ -60,7 +60,8 @@ class Table:
         for place in places[:SHOWN]:
             value = values[place].item() if isinstance(values[place], np.generic) else values[place]
             why = reason if isinstance(reason, str) else reason(value)
-            rows.append(BadRow(self.name, int(self.rows[place]), column, value, why))
+            row = None if self.rows is None else int(self.rows[place])
+            rows.append(BadRow(self.name, row, None if row is None else column, value, why))
         raise DataError("Some instances cannot be used.", rows, len(places))
 
 
@@ -80,8 +81,8 @@ class _InstanceCsv(CsvSource):
         return {name: name for name in names}
 
     def numeric_columns(self) -> set[str]:
-        """Features."""
-        return set(self.found) - set(NAMED)
+        """Features, which are there where all columns are wanted."""
+        return set(self.found) - set(NAMED) if self.wanted is None else set()
 
 
 def read_table(path: str | Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]) -> Table:
@@ -96,7 +97,7 @@ def read_table(path: str | Path, wanted: Sequence[str] | None, check: Callable[[
         found = Table(name, columns, np.arange(table.num_rows))
     else:
         found = _read_csv(_InstanceCsv(path, wanted, check))
-    if not len(found.rows):
+    if found.rows is None or not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     return found
 

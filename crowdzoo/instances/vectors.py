@@ -38,6 +38,7 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     bad = np.argwhere(~np.isfinite(matrix))
     if len(bad):
         rows = []
+        assert table.rows is not None
         for row, column in bad[:SHOWN].tolist():
             value = float(matrix[row, column])
             reason = "is not a finite number of 32 bits. Give a number, or leave the task out."

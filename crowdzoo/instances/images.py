@@ -1,0 +1,143 @@
+"""Images: a folder of files, or a table with a column of their paths."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import DataError
+from crowdzoo.instances.image_file import read_image
+from crowdzoo.instances.instance_kind import InstanceKind
+from crowdzoo.instances.table import Table, read_table, shown_names
+from crowdzoo.instances.upright_image import FORMATS, MAX_MEGAPIXELS
+
+__all__ = ["IMAGES", "check_images", "image_column", "read_image_table"]
+
+COLUMNS = ("image", "path", "file", "filename")
+ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
+# Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
+_OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
+_NAMED = ("task", "gold", "split")
+
+
+def image_column(header: Sequence[str]) -> str | None:
+    """The column that holds paths of images: `image`; or `path`, `file` or `filename`.
+
+    Args:
+        header: names of a table's columns.
+
+    Returns:
+        The first of these names that is there; None where there is none.
+    """
+    return next((name for name in COLUMNS if name in header), None)
+
+
+def read_image_table(path: str | Path) -> tuple[Table, list[Path]]:
+    """Reads which images there are; opens none of them.
+
+    Args:
+        path: a folder, whose images (in its folders, too) are taken by their endings, hidden files left out; or a
+            .csv, .csv.gz or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to
+            the file's folder, and optional `task`, `gold` and `split`.
+
+    Returns:
+        A table with the columns `task` and `image`, `gold` and `split` if they are there; and N paths. Without a
+        column `task`, the name of a task is the image's path as it stands there (of a folder: inside it), without
+        its ending.
+
+    Raises:
+        DataError: no such file, folder or column, no images in it, an image of another format, or an empty path.
+    """
+    path = Path(path)
+    table = _folder_table(path) if path.is_dir() else _file_table(path)
+    names = table.names("image")
+    table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
+    urls = np.flatnonzero(["://" in name for name in names])
+    table.complain(urls, "image", names, "is a URL. Download the images, and give the paths of the files.")
+    if "task" not in table.columns:
+        tasks = [os.path.splitext(name)[0] for name in names]
+        table.columns["task"] = pa.array(tasks, pa.large_string())
+    home = path if path.is_dir() else path.parent
+    return table, [home / name for name in names]
+
+
+def check_images(table: Table, paths: Sequence[Path], max_megapixels: float = MAX_MEGAPIXELS) -> Counter[str]:
+    """Opens and decodes every image, one after another.
+
+    Args:
+        table: of `read_image_table`.
+        paths: of the images, N.
+        max_megapixels: most pixels of one, in millions.
+
+    Returns:
+        How many images are changed where they are stored and sent; see `upright_image`.
+
+    Raises:
+        DataError: images that are missing, damaged, too large or of another format; all of them are counted, and the
+            first ten are listed with file, row, column, path and reason.
+    """
+    changes: Counter[str] = Counter()
+    bad: dict[int, str] = {}
+    for place, path in enumerate(paths):
+        try:
+            changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
+        except DataError as error:
+            bad[place] = _reason(error, path)
+    names = table.names("image")
+    reasons = {names[place]: reason for place, reason in bad.items()}
+    table.complain(list(bad), "image", names, lambda name: reasons[name])
+    return changes
+
+
+def _file_table(path: Path) -> Table:
+    table = read_table(path, (*_NAMED, *COLUMNS), _check_header)
+    column = image_column(list(table.columns))
+    assert column is not None
+    table.columns = {"image": table.columns[column]} | {
+        name: values for name, values in table.columns.items() if name in _NAMED
+    }
+    return table
+
+
+def _check_header(name: str, header: Sequence[str]) -> None:
+    if image_column(header) is None:
+        raise DataError(
+            f"{name}: has no column of images ({', '.join(COLUMNS)}); its columns are {shown_names(header)}. Give the "
+            "paths of the images in a column 'image'."
+        )
+
+
+def _folder_table(folder: Path) -> Table:
+    names: list[str] = []
+    others: list[str] = []
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith((".", "__MACOSX")))
+        for file in files:
+            name = Path(parent, file).relative_to(folder).as_posix()
+            if not file.startswith(".") and name.lower().endswith((*ENDINGS, *_OTHER_ENDINGS)):
+                (names if name.lower().endswith(ENDINGS) else others).append(name)
+    names.sort()
+    table = Table(os.fspath(folder), {}, None)
+    unread = "is of a format that cannot be read here. Convert it to JPEG or PNG, or move it elsewhere."
+    table.complain(range(len(others)), "image", sorted(others), unread)
+    if not names:
+        raise DataError(f"{folder}: holds no images. Their names end in {', '.join(ENDINGS)}.")
+    # Python has bytes of a name that are no UTF-8 as half characters
+    odd = [place for place, name in enumerate(names) if name != name.encode("utf-8", "replace").decode()]
+    table.complain(odd, "image", names, "is no name in UTF-8. Rename the file.")
+    table.columns["image"] = pa.array(names, pa.large_string())
+    return table
+
+
+def _reason(error: DataError, path: Path) -> str:
+    """What is wrong with an image, without its name, which stands before it."""
+    text = str(error)
+    for name in (os.fspath(path), repr(os.fspath(path))):
+        text = text.removeprefix(name).removeprefix(":")
+    return text.lstrip()
+
+
+IMAGES = InstanceKind("images", {"classification": "image-classifier", "regression": "image-regressor"})

@@ -1,0 +1,199 @@
+"""An image file's bytes, checked, and changed where the model's graph would not read them as people see them."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from crowdzoo.errors import ConfigError, DataError, shorten
+
+__all__ = ["FORMATS", "MAX_MEGAPIXELS", "UprightImage", "upright_image"]
+
+# Format by Pillow's name -> endings of its files. MPO is a JPEG with more pictures behind the first, as phones write
+FORMATS = {
+    "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "MPO": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "PNG": (".png",),
+    "GIF": (".gif",),
+    "BMP": (".bmp", ".dib"),
+}
+MAX_MEGAPIXELS = 50.0
+
+_ORIENTATION = 0x0112
+_QUALITY = 95  # of JPEG files that have to be written again
+_WAY_OUT = "Give a JPEG, PNG, GIF or BMP file."
+
+
+@dataclass(frozen=True)
+class UprightImage:
+    """An image as it is stored: a JPEG or PNG file.
+
+    Attributes:
+        content: the file's bytes; where nothing had to be changed, those that were given.
+        size: width and height, in pixels, as `content` has them.
+        changes: what was changed or overlooked, in words that a count can stand before; often none.
+    """
+
+    content: bytes
+    size: tuple[int, int]
+    changes: tuple[str, ...] = ()
+
+
+def upright_image(
+    content: bytes, name: str = "", *, max_megapixels: float = MAX_MEGAPIXELS, whole: bool = True
+) -> UprightImage:
+    """Checks an image, and brings it to what is stored and sent: upright, three colours or grey, 8 bits, one picture.
+
+    | found | what happens |
+    |---|---|
+    | JPEG or PNG, upright, RGB or grey of 8 bits | kept byte for byte |
+    | an orientation in its EXIF data | turned; JPEG is written again, with quality 95 |
+    | JPEG in CMYK | RGB |
+    | more than 8 bits a colour | the upper 8 |
+    | a palette, or black and white | RGB |
+    | transparency | laid on white |
+    | several pictures (animation) | the first |
+    | GIF, BMP | PNG |
+    | an ending of another of these formats | what the file holds counts |
+    | empty, cut off or damaged, another format, more pixels than `max_megapixels` | refused |
+
+    Args:
+        content: bytes of a file.
+        name: its name, whose ending is compared with the format; "" compares nothing.
+        max_megapixels: most pixels, in millions. The file's header says how many there are, before anything is decoded.
+        whole: decode all of it, to find out whether it is sound; else only what has to be changed is decoded.
+
+    Returns:
+        What is stored.
+
+    Raises:
+        DataError: it is refused; the message is the end of a sentence that begins with the file.
+        ConfigError: Pillow is not installed.
+    """
+    if not content:
+        raise DataError("is empty. Copy or download it again.")
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise ConfigError("reading images needs Pillow: pip install 'crowdzoo[images]'") from None
+    with warnings.catch_warnings():
+        # of a size that is judged below, and of damaged EXIF data
+        warnings.simplefilter("ignore")
+        try:
+            image = Image.open(io.BytesIO(content))
+        except Image.DecompressionBombError:
+            raise DataError(_too_large("far more", max_megapixels)) from None
+        except UnidentifiedImageError:
+            raise DataError(f"is no image that can be read ({_beginning(content)}). {_WAY_OUT}") from None
+        except Exception as error:  # a damaged header ends in whatever a parser of it raises
+            raise DataError(_damaged(error)) from None
+        with image:
+            if image.format not in FORMATS:
+                raise DataError(f"is a {image.format} image. {_WAY_OUT}")
+            width, height = image.size
+            if width * height > max_megapixels * 1e6:
+                raise DataError(_too_large(f"{width:,} x {height:,}", max_megapixels))
+            try:
+                return _upright(image, content, name, whole)
+            except Exception as error:  # as above, of the pixels
+                raise DataError(_damaged(error)) from None
+
+
+def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage:
+    from PIL import Image
+
+    jpeg, size = image.format in ("JPEG", "MPO"), image.size
+    changes = _changes(image, content)
+    if changes:
+        upright = _turned(_colours(image), _orientation(image))
+        stream = io.BytesIO()
+        if jpeg:
+            upright.save(stream, "JPEG", quality=_QUALITY, subsampling=0)
+        else:
+            upright.save(stream, "PNG")
+        content, size = stream.getvalue(), upright.size
+    elif whole:
+        if jpeg:
+            image.draft(image.mode, (1, 1))  # every byte is read, but pixels are computed at an eighth of the size
+        image.load()
+        if image.format == "PNG":
+            Image.open(io.BytesIO(content)).verify()  # checksums, which TensorFlow looks at
+    if name and not name.lower().endswith(FORMATS[image.format]):
+        changes.append("had the ending of another format")
+    return UprightImage(content, size, tuple(changes))
+
+
+def _changes(image: Any, content: bytes) -> list[str]:
+    """What has to be changed."""
+    kind, mode = image.format, image.mode
+    found = {
+        "turned upright, as their EXIF data say": _orientation(image) > 1,
+        "CMYK, now RGB": mode == "CMYK",
+        # the header of a PNG file has the bits at byte 24
+        "of more than 8 bits a colour, now 8": _is_deep(image) or (kind == "PNG" and content[24] > 8),
+        "of a palette or black and white, now RGB": mode in ("P", "PA", "1"),
+        "transparent, now on white": _is_transparent(image),
+        "animated, now the first picture": kind in ("GIF", "PNG") and getattr(image, "n_frames", 1) > 1,
+        f"{kind}, now PNG": kind in ("GIF", "BMP"),
+    }
+    return [change for change, applies in found.items() if applies]
+
+
+def _is_deep(image: Any) -> bool:
+    return image.mode.startswith(("I", "F"))
+
+
+def _is_transparent(image: Any) -> bool:
+    return not _is_deep(image) and ("A" in image.mode or "transparency" in image.info)
+
+
+def _orientation(image: Any) -> int:
+    """How the picture lies, 1 to 8 as EXIF counts; 1, upright, where nothing readable says so."""
+    try:
+        found = image.getexif().get(_ORIENTATION, 1)
+    except Exception:  # damaged EXIF data; the picture may be sound
+        return 1
+    return found if isinstance(found, int) and 1 <= found <= 8 else 1
+
+
+def _colours(image: Any) -> Any:
+    """The first picture in RGB, or grey, of 8 bits."""
+    from PIL import Image
+
+    if _is_deep(image):
+        return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+    if _is_transparent(image):
+        picture = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+    return image if image.mode == "L" else image.convert("RGB")
+
+
+def _turned(image: Any, orientation: int) -> Any:
+    from PIL.Image import Transpose
+
+    turns = {
+        2: Transpose.FLIP_LEFT_RIGHT, 3: Transpose.ROTATE_180, 4: Transpose.FLIP_TOP_BOTTOM, 5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270, 7: Transpose.TRANSVERSE, 8: Transpose.ROTATE_90,
+    }  # fmt: skip
+    return image.transpose(turns[orientation]) if orientation in turns else image
+
+
+def _too_large(size: str, most: float) -> str:
+    return (
+        f"has {size} pixels, more than {most:g} megapixels. Make it smaller, or raise max_megapixels if you trust the "
+        "file."
+    )
+
+
+def _damaged(error: Exception) -> str:
+    return f"is cut off or damaged ({shorten(str(error)) or type(error).__name__}). Copy or download it again."
+
+
+def _beginning(content: bytes) -> str:
+    """What a file seems to be instead."""
+    start = content[:64].lstrip().lower()
+    if start.startswith((b"<!doctype", b"<html")):
+        return "a web page"
+    return "SVG" if start.startswith((b"<svg", b"<?xml")) else f"it begins with {content[:8]!r}"
