@@ -1,0 +1,76 @@
+"""Turning a photograph as its EXIF data say, inside a TensorFlow graph: TensorFlow's decoders do not look there."""
+
+from typing import Any
+
+__all__ = ["exif_upright"]
+
+_HEAD = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
+_ORIENTATION = 0x0112
+_MOST_ENTRIES = 512
+
+
+def exif_upright(image: Any, content: Any) -> Any:
+    """Turns an image upright.
+
+    Args:
+        image: `[H, W, C]`.
+        content: scalar string, bytes of the file that it was decoded from; those of another format than JPEG turn
+            nothing.
+
+    Returns:
+        `[H, W, C]`, or `[W, H, C]` if it lay on its side.
+
+    Source:
+        CIPA DC-008, Exchangeable image file format, tag Orientation.
+    """
+    import tensorflow as tf
+
+    way = _orientation(content)
+    image = tf.cond(way >= 5, lambda: tf.transpose(image, [1, 0, 2]), lambda: image)
+    image = tf.cond(_among(way, 2, 3, 6, 7), lambda: tf.reverse(image, [1]), lambda: image)
+    return tf.cond(_among(way, 3, 4, 7, 8), lambda: tf.reverse(image, [0]), lambda: image)
+
+
+def _among(way: Any, *ways: int) -> Any:
+    import tensorflow as tf
+
+    return tf.reduce_any(tf.equal(way, ways))
+
+
+def _orientation(content: Any) -> Any:
+    """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
+    import tensorflow as tf
+
+    head = tf.io.decode_raw(tf.strings.substr(content, 0, _HEAD), tf.uint8)
+    size = tf.size(head)
+    head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
+
+    def number(place: Any, length: int, little: Any = False) -> Any:
+        """An unsigned number of `length` bytes at a place, or at each of some places; cut off at 2**31 - 1."""
+        steps = tf.range(length)
+        digits = tf.gather(head, tf.clip_by_value(place[..., None] + steps, 0, size + 15))
+        weights = tf.cast(256 ** tf.cast(tf.where(little, steps, length - 1 - steps), tf.int64), tf.int64)
+        total = tf.reduce_sum(tf.cast(digits, tf.int64) * weights, axis=-1)
+        return tf.cast(tf.minimum(total, 2**31 - 1), tf.int32)
+
+    # segments: 0xFF, a marker, and their length with its own two bytes; pixels begin behind marker 0xDA
+    def is_exif(place: Any) -> Any:
+        marked = tf.equal(number(place, 2), 0xFFE1)
+        return tf.logical_and(marked, tf.equal(number(place + 4, 4), 0x45786966))  # "Exif"
+
+    def goes_on(place: Any) -> Any:
+        here = tf.logical_and(place < size, tf.equal(number(place, 1), 0xFF))
+        return here & ~is_exif(place) & ~tf.equal(number(place + 1, 1), 0xDA)
+
+    place = tf.while_loop(goes_on, lambda place: (place + 2 + tf.maximum(number(place + 2, 2), 1),), [tf.constant(2)])
+    place = place[0] if isinstance(place, (list, tuple)) else place
+
+    # TIFF: byte order, 42, where the entries are: their number, and 12 bytes each: tag, type, count, value
+    start = place + 10
+    little = tf.equal(number(start, 2), 0x4949)
+    first = start + tf.clip_by_value(number(start + 4, 4, little), 0, _HEAD)
+    entries = first + 2 + 12 * tf.range(tf.minimum(number(first, 2, little), _MOST_ENTRIES))
+    said = tf.equal(number(entries, 2, little), _ORIENTATION) & (entries < size)
+    value = tf.reduce_max(tf.where(said, number(entries + 8, 2, little), 1))
+    known = is_exif(place) & tf.equal(number(tf.constant(0), 2), 0xFFD8) & (value >= 1) & (value <= 8)
+    return tf.where(known, value, 1)

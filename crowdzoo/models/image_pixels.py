@@ -1,0 +1,186 @@
+"""From the bytes of image files to pixels: TensorFlow operations only, so that training and serving run one graph."""
+
+from typing import Any
+
+from crowdzoo.constraints import Choice, Number, checked
+from crowdzoo.models.exif_upright import exif_upright
+
+__all__ = ["FITS", "ImagePixels"]
+
+# How an image of another shape is made to fit
+FITS = ("crop", "stretch")
+_SIDE = Number(8, 4096, whole=True)
+_MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
+
+
+class ImagePixels:
+    """Images as pixels of one size; callable inside a TensorFlow graph, such as a serving signature.
+
+    JPEG, PNG and BMP (24 or 32 bits) are decoded to RGB, as people see them: grey three times, of more than 8 bits the
+    upper 8, transparent PNG on white, JPEG turned as its EXIF data say. `crowdzoo.instances.upright_image` gives files
+    that are read here as they are seen; it takes GIF, too.
+
+    Images are scaled with antialiasing (bilinear), so that "crop" fills `height` x `width` with the middle of the image
+    and cuts off what sticks out on two sides, or "stretch" keeps all of it and changes its shape.
+
+    Args:
+        height: H, rows of the pixels that come out, 8 to 4,096.
+        width: W, columns.
+        fit: "crop" or "stretch".
+        max_megapixels: most pixels of an image, in millions; what has more is refused before it is decoded.
+
+    Raises:
+        ConfigError: a value out of its range.
+    """
+
+    key = "image_pixels"
+
+    @checked(height=_SIDE, width=_SIDE, fit=Choice(FITS), max_megapixels=Number(0, 2000, above=True))
+    def __init__(self, height: int = 64, width: int = 64, fit: str = "crop", max_megapixels: float = 50.0):
+        self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What is served: name -> `tf.TensorSpec`."""
+        import tensorflow as tf
+
+        return {"instances": tf.TensorSpec([None], tf.string, "instances")}
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What an exported model has to hold beside the graph: nothing."""
+        return {}
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {"height": self.height, "width": self.width, "fit": self.fit, "max_megapixels": self.max_megapixels}
+
+    def __call__(self, images: Any) -> Any:
+        """Pixels of images.
+
+        Args:
+            images: strings `[B]`, the bytes of each file.
+
+        Returns:
+            float32 tensor `[B, H, W, 3]`, 0 to 255.
+
+        Raises:
+            tf.errors.InvalidArgumentError: an image is too large, damaged or of another format; it names the rows,
+                from 0.
+        """
+        import tensorflow as tf
+
+        images = tf.convert_to_tensor(images, tf.string)
+        number = tf.size(images, tf.int64)
+        rows = tf.range(number)
+        nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])
+
+        def one(row: Any, content: Any) -> Any:
+            pixels = _num_pixels(content)
+            few = tf.logical_and(pixels > 0, pixels <= self.max_megapixels * 1e6)
+            blank = tf.zeros([self.height, self.width, 3])
+            return row, pixels, tf.cond(few, lambda: self._decoded(content), lambda: blank)
+
+        # a data set inside the graph, because it can go on after a decoder's error, and so find out which row has it
+        read = tf.data.Dataset.from_tensor_slices((rows, images)).map(one, num_parallel_calls=tf.data.AUTOTUNE)
+        batch = read.ignore_errors().batch(tf.maximum(number, 1)).concatenate(tf.data.Dataset.from_tensors(nothing))
+        found, sizes, pixels = batch.take(1).get_single_element()
+        large = tf.boolean_mask(found, sizes > self.max_megapixels * 1e6)
+        bad = tf.sets.difference(rows[None], tf.boolean_mask(found, sizes > 0)[None]).values
+        limit = f"instances: more than {self.max_megapixels:g} megapixels in row"
+        no_image = "instances: no sound JPEG, PNG or BMP (24 or 32 bits) image in row"
+        checks = [
+            tf.debugging.Assert(tf.equal(tf.size(rows_), 0), [message, rows_], summarize=3)
+            for message, rows_ in ((limit, large), (no_image, bad))
+        ]
+        with tf.control_dependencies(checks):
+            return tf.ensure_shape(pixels, [None, self.height, self.width, 3])
+
+    def _decoded(self, content: Any) -> Any:
+        """Pixels of one image, float32 `[H, W, 3]`."""
+        import tensorflow as tf
+
+        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: _others(content))
+        shape = tf.shape(image)
+        if self.fit == "crop":
+            # the largest part of the wanted shape, from the middle
+            height = tf.minimum(shape[0], _rounded(shape[1] * self.height, self.width))
+            width = tf.minimum(shape[1], _rounded(shape[0] * self.width, self.height))
+            image = tf.image.crop_to_bounding_box(
+                image, (shape[0] - height) // 2, (shape[1] - width) // 2, height, width
+            )
+        small = tf.image.resize(image, [self.height, self.width], antialias=True)
+        return tf.ensure_shape(tf.clip_by_value(small, 0.0, 255.0), [self.height, self.width, 3])
+
+    def _jpeg(self, content: Any) -> Any:
+        """uint8 `[?, ?, 3]`; of large photographs not all pixels are computed."""
+        import tensorflow as tf
+
+        size = tf.image.extract_jpeg_shape(content)
+        least = tf.maximum(1, tf.minimum(size[0], size[1]) // max(self.height, self.width))
+        decode = {
+            ratio: lambda ratio=ratio: tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
+            for ratio in (1, 2, 4, _MOST_FASTER)
+        }
+        image = tf.case([(least >= ratio, decode[ratio]) for ratio in (8, 4, 2)], default=decode[1])
+        return exif_upright(image, content)
+
+
+_JPEG, _PNG, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM"
+
+
+def _begins(content: Any, start: bytes) -> Any:
+    import tensorflow as tf
+
+    return tf.equal(tf.strings.substr(content, 0, len(start)), start)
+
+
+def _rounded(number: Any, by: int) -> Any:
+    """A quotient of whole numbers, rounded, at least 1."""
+    import tensorflow as tf
+
+    return tf.maximum(1, (2 * number + by) // (2 * by))
+
+
+def _others(content: Any) -> Any:
+    """PNG and BMP, uint8 `[?, ?, 3]`."""
+    import tensorflow as tf
+
+    def on_white() -> Any:
+        image = tf.cast(tf.io.decode_png(content, 4), tf.int32)
+        colours, share = image[..., :3], image[..., 3:]
+        return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
+
+    def png() -> Any:
+        # grey of fewer than 8 bits has no transparency, and TensorFlow would leave it at 0 to 15 beside one
+        depth, kind = tf.unstack(tf.io.decode_raw(tf.strings.substr(content, 24, 2), tf.uint8), 2)
+        return tf.cond((depth < 8) & tf.equal(kind, 0), lambda: tf.io.decode_png(content, 3), on_white)
+
+    return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
+
+
+def _num_pixels(content: Any) -> Any:
+    """How many pixels a file's header says that it has, scalar float32; 0 for another format or a damaged header."""
+    import tensorflow as tf
+
+    def numbers(start: int, length: int, signed: bool, little: bool) -> Any:
+        kind = tf.int32 if signed else tf.uint16
+        part = tf.strings.substr(content, start, length)
+        return tf.cast(tf.io.decode_raw(part, kind, little_endian=little), tf.float32)
+
+    def jpeg() -> Any:
+        return tf.reduce_prod(tf.cast(tf.image.extract_jpeg_shape(content)[:2], tf.float32))
+
+    def png() -> Any:
+        return tf.reduce_prod(tf.abs(numbers(16, 8, True, False)))
+
+    def bmp() -> Any:
+        bits = numbers(28, 2, False, True)[0]
+        # a height below 0 says that rows run down
+        pixels = tf.reduce_prod(tf.abs(numbers(18, 8, True, True)))
+        return tf.where(tf.logical_or(tf.equal(bits, 24), tf.equal(bits, 32)), pixels, 0.0)
+
+    long_enough = tf.strings.length(content) >= 30
+    kinds = [(tf.logical_and(long_enough, _begins(content, start)), size) for start, size in
+             ((_JPEG, jpeg), (_PNG, png), (_BMP, bmp))]  # fmt: skip
+    return tf.case(kinds, default=lambda: tf.constant(0.0))
