@@ -48,6 +48,8 @@ _CLASSES = {
     "crowdzoo.models.crowd_model": ("CrowdModel",),
     "crowdzoo.models.feature_classifier": ("FeatureClassifier",),
     "crowdzoo.models.feature_regressor": ("FeatureRegressor",),
+    "crowdzoo.models.image_classifier": ("ImageClassifier",),
+    "crowdzoo.models.image_regressor": ("ImageRegressor",),
     "crowdzoo.models.sequence_tagger": ("SequenceTagger",),
     "crowdzoo.models.text_classifier": ("TextClassifier",),
     "crowdzoo.models.text_regressor": ("TextRegressor",),

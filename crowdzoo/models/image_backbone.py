@@ -1,0 +1,79 @@
+"""Backbones: networks trained elsewhere, from a file of this machine. Nothing is downloaded."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.files.regular import check_regular
+from crowdzoo.saving import load_model
+
+__all__ = ["load_backbone", "pixel_scale_of"]
+
+# Networks of keras.applications, by how their names begin -> what they were trained on; those that are not here scale
+# pixels of 0 to 255 themselves
+_SCALES = {
+    "DenseNet": "imagenet",
+    "Inception": "-1 to 1",
+    "MobileNetV3": "0 to 255",
+    "MobileNet": "-1 to 1",
+    "NASNet": "-1 to 1",
+    "ResNet": "imagenet-bgr",
+    "VGG": "imagenet-bgr",
+    "Xception": "-1 to 1",
+}
+
+
+def load_backbone(backbone: str, weights: str | Path | None = None, *, height: int, width: int) -> keras.Model:
+    """Loads a network without its last layers.
+
+    Args:
+        backbone: name in `keras.applications`, such as "MobileNetV2"; or the path of a `.keras` file, a model from
+            pixels `[B, H, W, 3]` to features `[B, D]` or maps `[B, h, w, D]`.
+        weights: of a named one: path of a `.weights.h5` or `.h5` file, as Keras publishes them ("notop"). None leaves
+            the weights random, which only fine-tuning makes sense of.
+        height: H, rows of the images that it will get.
+        width: W, columns.
+
+    Returns:
+        The model, for `ImageClassifier(backbone=...)`, together with `pixel_scale_of(backbone)`.
+
+    Raises:
+        DataError: no such file, or one that does not fit.
+        ConfigError: no network of this name, images that are too small for it, or weights beside a `.keras` file.
+    """
+    if backbone.endswith(".keras"):
+        if weights is not None:
+            raise ConfigError(f"the backbone {backbone} has its weights in it; leave out backbone_weights.")
+        return load_model(backbone, compile=False)
+    networks = _networks()
+    if backbone not in networks:
+        raise ConfigError(f"{unknown('backbone', backbone, networks)} Or give the path of a .keras file.")
+    try:
+        model = networks[backbone](include_top=False, weights=None, input_shape=(height, width, 3), pooling="avg")
+    except ValueError as error:
+        raise ConfigError(f"backbone {backbone} cannot take images of {height} x {width}: {error}") from error
+    if weights is not None:
+        check_regular(weights)
+        try:
+            model.load_weights(str(weights))
+        except Exception as error:  # h5py and Keras raise whatever comes of another file's content
+            raise DataError(f"{weights} does not hold the weights of {backbone} without its top: {error}") from error
+    return model
+
+
+def pixel_scale_of(backbone: str) -> str:
+    """What a backbone takes for a pixel; "0 to 255" where nothing is known, as of a `.keras` file.
+
+    A second version of ResNet takes "-1 to 1", where the first takes "imagenet-bgr".
+    """
+    if backbone.startswith("ResNet") and backbone.endswith("V2"):
+        return "-1 to 1"
+    return next((scale for start, scale in _SCALES.items() if backbone.startswith(start)), "0 to 255")
+
+
+def _networks() -> dict[str, Any]:
+    applications = vars(keras.applications)
+    return {name: found for name, found in sorted(applications.items()) if inspect.isfunction(found)}

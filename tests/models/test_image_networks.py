@@ -1,0 +1,179 @@
+"""Base models of images, and the backbones that they stand on."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import crowdzoo
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models import CrowdModel, ImageClassifier, ImageRegressor
+from crowdzoo.models.image_backbone import load_backbone, pixel_scale_of
+
+X = np.random.default_rng(0).integers(0, 256, (6, 16, 24, 3)).astype("float32")
+COMMON = {
+    "height": 16, "width": 24, "filters": [4, 6], "hidden": [5], "dropout": 0.25, "backbone": None,
+    "pixel_scale": "0 to 255", "fine_tune": False, "name": "mine", "trainable": True,
+}  # fmt: skip
+CLASSIFIER = {**COMMON, "num_classes": 3}
+REGRESSOR = {**COMMON, "center": 4.0, "unit": 2.0, "head": True}
+
+
+def tiny_backbone():
+    """Four features: the mean of each colour, and of all."""
+    pixels = keras.Input((None, None, 3))
+    maps = keras.layers.Conv2D(4, 1, name="mix")(pixels)
+    model = keras.Model(pixels, maps, name="tiny")
+    kernel = np.concatenate([np.eye(3), np.full((3, 1), 1 / 3)], axis=1)
+    model.set_weights([kernel[None, None].astype("float32"), np.zeros(4, "float32")])
+    return model
+
+
+@pytest.mark.parametrize(("model", "arguments"), [(ImageClassifier, CLASSIFIER), (ImageRegressor, REGRESSOR)])
+def test_the_config_holds_every_argument_and_revives(model, arguments):
+    made = model(**arguments)
+    assert json.loads(json.dumps(made.get_config())) == arguments
+    revived = keras.saving.deserialize_keras_object(json.loads(json.dumps(keras.saving.serialize_keras_object(made))))
+    assert type(revived) is model
+    assert revived.get_config() == arguments
+    assert [weight.shape for weight in revived.weights] == [weight.shape for weight in made.weights]
+
+
+def test_probabilities_sum_to_one_and_a_regressor_speaks_in_the_labels_unit():
+    answers = ops.convert_to_numpy(ImageClassifier(**CLASSIFIER)(X))
+    assert answers.shape == (6, 3)
+    np.testing.assert_allclose(answers.sum(axis=1), 1, rtol=1e-5)
+    regressor = ImageRegressor(**REGRESSOR)
+    value = regressor.get_layer("value")
+    value.set_weights([np.zeros((5, 1)), np.array([0.5])])
+    np.testing.assert_allclose(ops.convert_to_numpy(regressor(X)), np.full((6, 1), 4.0 + 2.0 * 0.5), rtol=1e-6)
+
+
+def test_a_residual_block_adds_its_input():
+    """With kernels of zero the blocks pass on what comes in, through the path beside them."""
+    model = ImageClassifier(16, 24, None, filters=(4,), dropout=0.0)
+    for layer in model.layers:
+        if layer.name in ("stage_0_first", "stage_0_second"):
+            layer.set_weights([np.zeros_like(weights) for weights in layer.get_weights()])
+    kernel = ops.convert_to_numpy(model.get_layer("begin").kernel)
+    scaled = np.pad(X / 127.5 - 1, ((0, 0), (0, 1), (0, 1), (0, 0)))  # "same" with stride 2 pads below and right
+    windows = np.lib.stride_tricks.sliding_window_view(scaled, (3, 3), axis=(1, 2))[:, ::2, ::2]
+    maps = np.maximum(np.einsum("bhwcij,ijco->bhwo", windows, kernel) / np.sqrt(1 + 1e-3), 0)  # Keras' epsilon
+    np.testing.assert_allclose(ops.convert_to_numpy(model(X)), maps.mean(axis=(1, 2)), rtol=1e-3, atol=1e-4)
+
+
+def test_without_classes_or_head_the_last_hidden_layer_comes_out():
+    assert ImageClassifier(16, 24, None, filters=(4,), hidden=(5, 6)).output_shape == (None, 6)
+    assert ImageClassifier(16, 24, None, filters=(4, 7)).output_shape == (None, 7)
+    assert ImageRegressor(16, 24, filters=(4,), hidden=(5,), head=False).output_shape == (None, 5)
+
+
+MEANS = X.mean(axis=(1, 2))
+SCALED = {
+    "0 to 255": MEANS,
+    "0 to 1": MEANS / 255,
+    "-1 to 1": MEANS / 127.5 - 1,
+    # the numbers of torchvision and of Caffe's VGG
+    "imagenet": (MEANS / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225],
+    "imagenet-bgr": MEANS[:, ::-1] - [103.939, 116.779, 123.68],
+}
+
+
+@pytest.mark.parametrize("scale", SCALED)
+def test_a_backbone_gets_pixels_as_it_takes_them(scale):
+    model = ImageClassifier(16, 24, None, backbone=tiny_backbone(), pixel_scale=scale, dropout=0.0)
+    np.testing.assert_allclose(ops.convert_to_numpy(model(X))[:, :3], SCALED[scale], rtol=1e-4, atol=1e-3)
+
+
+def test_a_frozen_backbone_keeps_its_weights_and_a_tuned_one_does_not(tmp_path):
+    for fine_tune in (False, True):
+        base = ImageClassifier(16, 24, 3, hidden=(5,), backbone=tiny_backbone(), fine_tune=fine_tune)
+        assert len(base.trainable_weights) == (6 if fine_tune else 4)
+        base.save(tmp_path / "base.keras")
+        loaded = crowdzoo.load_model(tmp_path / "base.keras")
+        assert len(loaded.trainable_weights) == len(base.trainable_weights)
+        np.testing.assert_array_equal(ops.convert_to_numpy(loaded(X)), ops.convert_to_numpy(base(X)))
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        ("MobileNetV2", "-1 to 1"),
+        ("MobileNetV3Small", "0 to 255"),
+        ("ResNet50", "imagenet-bgr"),
+        ("ResNet50V2", "-1 to 1"),
+        ("DenseNet121", "imagenet"),
+        ("EfficientNetB0", "0 to 255"),
+        ("VGG16", "imagenet-bgr"),
+        ("a.keras", "0 to 255"),
+    ],
+)
+def test_networks_of_keras_take_the_scale_that_their_own_preprocessing_gives(name, scale):
+    assert pixel_scale_of(name) == scale
+
+
+@pytest.mark.slow
+def test_a_named_backbone_is_loaded_with_weights_from_a_file(tmp_path):
+    source = keras.applications.MobileNetV2(include_top=False, weights=None, input_shape=(32, 32, 3), alpha=1.0)
+    source.save_weights(tmp_path / "mine.weights.h5")
+    loaded = load_backbone("MobileNetV2", tmp_path / "mine.weights.h5", height=32, width=32)
+    kernel = [np.asarray(model.get_layer("block_1_expand").kernel) for model in (source, loaded)]
+    np.testing.assert_array_equal(*kernel)
+    assert loaded.output_shape == (None, 1280)
+    with pytest.raises(DataError, match="does not hold the weights of VGG16"):
+        load_backbone("VGG16", tmp_path / "mine.weights.h5", height=32, width=32)
+    with pytest.raises(ConfigError, match="VGG16 cannot take images of 16 x 16"):
+        load_backbone("VGG16", height=16, width=16)
+
+
+def test_a_keras_file_is_a_backbone_and_mistakes_are_named(tmp_path):
+    tiny_backbone().save(tmp_path / "tiny.keras")
+    path = str(tmp_path / "tiny.keras")
+    assert load_backbone(path, height=16, width=24).output_shape == (None, None, None, 4)
+    with pytest.raises(ConfigError, match="has its weights in it"):
+        load_backbone(path, path, height=16, width=24)
+    with pytest.raises(ConfigError, match=r"unknown backbone 'MobileNetV4'.*Did you mean 'MobileNetV2'"):
+        load_backbone("MobileNetV4", height=16, width=24)
+    with pytest.raises(DataError, match="does not exist"):
+        load_backbone("VGG16", tmp_path / "missing.h5", height=32, width=32)
+    with pytest.raises(ConfigError, match="does not take images"):
+        ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Flatten()]))
+    with pytest.raises(ConfigError, match="gives features"):
+        ImageClassifier(16, 24, 3, backbone=keras.Sequential([keras.Input((16, 24, 3)), keras.layers.Reshape((-1, 3))]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"height": 0}, "height must be"),
+        ({"filters": ()}, "filters"),
+        ({"pixel_scale": "caffe"}, "unknown pixel_scale 'caffe'"),
+        ({"num_classes": 1}, "num_classes must be"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        ImageClassifier(**{**CLASSIFIER, **arguments})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["crowdsourced-layer", "doctor-net", "conal"])
+def test_crowd_layers_learn_on_images(method):
+    from crowdzoo.training.methods import create_crowd_layer
+
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 60)
+    images = (rng.normal(size=(60, 16, 16, 3)) * 20 + 60 + 120 * truth[:, None, None, None]).clip(0, 255)
+    said = np.where(rng.random((60, 3)) < 0.2, 1 - truth[:, None], truth[:, None])
+    task, annotator = np.nonzero(said >= 0)
+    annotations = crowdzoo.Annotations.from_arrays(task, annotator, said[task, annotator])
+    crowd = create_crowd_layer(method, 3, 2, {})
+    keras.utils.set_random_seed(0)
+    base = ImageClassifier(16, 16, None if crowd.stands_on_hidden_layer else 2, filters=(4,), hidden=(8,), dropout=0.0)
+    model = CrowdModel(base, crowd, features="features")
+    model.compile(keras.optimizers.Adam(0.01))
+    model.fit(images.astype("float32"), annotations, tasks=np.arange(60), epochs=15, batch_size=20, seed=0, verbose=0)
+    found = model.predict(images.astype("float32"), verbose=0)
+    assert (found.argmax(axis=1) == truth).mean() > 0.9
