@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from crowdzoo.instances import VECTORS, Instances
+from crowdzoo.instances import VECTORS, Instances, opened
 
 __all__ = ["add_instance", "instance_features", "instance_info", "parsed_instances"]
 
@@ -25,7 +25,7 @@ def instance_info(instances: Instances) -> dict[str, Any]:
 
 
 def add_instance(example: tf.train.Example, instances: Instances, row: int) -> None:
-    """Adds the feature `instances`: float [D] of a feature vector, bytes [1] of a text.
+    """Adds the feature `instances`: float [D] of a feature vector, bytes [1] of a text or an image file.
 
     Args:
         example: of a task; changed.
@@ -36,7 +36,8 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
     if instances.kind is VECTORS:
         feature.float_list.value.extend(instances.values[row])
     else:
-        feature.bytes_list.value.append(instances.values[row].encode())
+        value = opened(instances.values[row : row + 1])[0]
+        feature.bytes_list.value.append(value.encode() if isinstance(value, str) else value)
 
 
 def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _CLASSES = {
     "crowdzoo.layers.lia": ("LIA",),
     "crowdzoo.layers.masked_convolution": ("MaskedConvolution",),
     "crowdzoo.layers.max_mig": ("MaxMIG", "MutualInformationGain"),
+    "crowdzoo.layers.mirror_and_shift": ("MirrorAndShift",),
     "crowdzoo.layers.pooled_confusions": ("PooledConfusions",),
     "crowdzoo.layers.rating_doctor_net": ("MeanRatingError", "RatingDoctorNet"),
     "crowdzoo.layers.rating_em": ("RatingEM",),

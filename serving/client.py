@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ import numpy as np
 
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import stacked
+from crowdzoo.instances import opened
 
 if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection
@@ -67,7 +69,8 @@ class Client:
         """Predicts a batch.
 
         Args:
-            instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping.
+            instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping. Of a model of
+                images paths (`Path`) or the bytes of files.
             signature: `serving_default` or `annotators`.
             batch_size: most instances in one request; None sends all in one.
             **inputs: further inputs, such as `annotator`, names `[n]`. A single text stands for all instances.
@@ -86,7 +89,7 @@ class Client:
         if step < 1:
             raise ServingError(f"batch_size: must be at least 1, got {batch_size}")
         parts = [
-            self._connection.predict(signature, {name: array[i : i + step] for name, array in arrays.items()},
+            self._connection.predict(signature, {name: opened(array[i : i + step]) for name, array in arrays.items()},
                                      self._outputs(signature))
             for i in range(0, max(size, 1), step)
         ]  # fmt: skip
@@ -153,9 +156,9 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     if spec is None:
         return array  # the server names the unknown input
     if of_texts:
-        wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes)]
+        wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes | os.PathLike)]
         if wrong:
-            raise ServingError(f"input {name!r}: {array[wrong[0]]!r} at {list(wrong[0])} is not a text")
+            raise ServingError(f"input {name!r}: {array[wrong[0]]!r} at {list(wrong[0])} is not a text (or image)")
         return array
     if array.dtype.kind not in ("biu" if np.dtype(spec["dtype"]).kind in "iu" else "biuf"):
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")

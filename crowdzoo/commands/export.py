@@ -7,7 +7,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_names
 from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
-from crowdzoo.instances import VECTORS, read_inputs
+from crowdzoo.instances import VECTORS, opened, read_inputs, take_rows
 from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
     warmup, features = None, names.get("features")
     if arguments.warmup:
         instances = read_inputs(arguments.warmup, VECTORS if encoder is None else encoder.instances)
-        warmup = instances.in_order(features, arguments.warmup)
+        warmup = opened(take_rows(instances.in_order(features, arguments.warmup), slice(16)))
     model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
     card = {} if features is None else {"features": features}

@@ -12,13 +12,14 @@ from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import Instances, read_inputs
+from crowdzoo.instances import IMAGES, Instances, read_inputs
 from crowdzoo.kinds import KINDS
 from crowdzoo.option_types import path
 
 __all__ = ["describe", "run"]
 
 DEFAULT = "serving_default"
+FEW = {"batch_size": 32}  # files of images, which are large
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -27,7 +28,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
     command.add_argument("instances", type=path,
-        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); or one text per line (.txt)",
+        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); one text per line (.txt); or a "
+        "folder of images, or a column image of their paths",
     )  # fmt: skip
     command.add_argument(
         "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
@@ -59,7 +61,7 @@ def _answers(arguments: argparse.Namespace, instances: Instances) -> dict[str, A
         with Client(arguments.model, model=arguments.name) as client:
             model = client.metadata()
             signature = _signature(model["signatures"])
-            batches = {} if signature == DEFAULT else {"batch_size": 256}
+            batches = FEW if instances.kind is IMAGES else {} if signature == DEFAULT else {"batch_size": 256}
             values = instances.in_order(model["features"], arguments.instances)
             return client.predict(values, signature=signature, **batches)
     from crowdzoo.export.predict import load_and_predict
@@ -67,7 +69,8 @@ def _answers(arguments: argparse.Namespace, instances: Instances) -> dict[str, A
     path = newest_version(arguments.model) / MODEL_CARD_FILE
     card = read_model_card(path) if path.is_file() else {}
     values = instances.in_order(card.get("features"), arguments.instances)
-    return load_and_predict(arguments.model, values, signature=_signature(card.get("signatures") or ()))
+    batches = FEW if instances.kind is IMAGES else {}
+    return load_and_predict(arguments.model, values, signature=_signature(card.get("signatures") or ()), **batches)
 
 
 def _signature(known: Collection[str]) -> str:

@@ -19,14 +19,19 @@ from crowdzoo.training.length import length_rows, num_labelled, with_length
 __all__ = ["describe", "run"]
 
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
-FIELDS = ("dropout", "epochs", "batch_size", "learning_rate", "form")  # of settings, as options
+# Of settings, as options
+FIELDS = (
+    "dropout", "epochs", "batch_size", "learning_rate", "form", "height", "width", "fit", "backbone",
+    "backbone_weights", "pixel_scale", "fine_tune", "augment",
+)  # fmt: skip
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
     command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features (or text), optional gold and split (.parquet, .csv, .csv.gz); not for sentences",
+        help="columns task, features (or text, or image, a path), optional gold and split (.parquet, .csv, .csv.gz); "
+        "or a folder of images; not for sentences",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
@@ -42,6 +47,25 @@ def describe(command: argparse.ArgumentParser) -> None:
         "of the last one")  # fmt: skip
     command.add_argument("--form", metavar="FORM",
         help="texts: form of the base model, convolutional (default) or bag-of-words",
+    )  # fmt: skip
+    for name, what in (("--height", "rows"), ("--width", "columns")):
+        command.add_argument(name, type=integer(8, 4096), help=f"images: {what} that an image has for the model, in "
+            "pixels (default 64)")  # fmt: skip
+    command.add_argument("--fit", metavar="FIT",
+        help="images of another shape: crop keeps the middle (default), stretch all of them",
+    )  # fmt: skip
+    command.add_argument("--backbone", metavar="NAME",
+        help="images: a network of keras.applications, such as MobileNetV2, or a .keras file (default: a small "
+        "residual network)",
+    )  # fmt: skip
+    command.add_argument("--backbone-weights", metavar="FILE", help="file of the weights of a named backbone")
+    command.add_argument("--pixel-scale", metavar="SCALE",
+        help="what the backbone of a .keras file takes for a pixel: '0 to 255' (default), '0 to 1', '-1 to 1', "
+        "imagenet or imagenet-bgr",
+    )  # fmt: skip
+    command.add_argument("--fine-tune", action="store_true", default=None, help="train the backbone's weights, too")
+    command.add_argument("--no-augment", action="store_false", dest="augment", default=None,
+        help="images: do not mirror and shift them at random in training",
     )  # fmt: skip
     command.add_argument("--dropout", type=number(), help="share of hidden units that are dropped in training")
     for name, what in (("--epochs", "number of epochs"), ("--batch-size", "tasks per batch")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text, load_saved_model, stacked
 from crowdzoo.files.version_folders import newest_version
+from crowdzoo.instances import opened
 
 __all__ = ["load_and_predict"]
 
@@ -22,7 +24,8 @@ def load_and_predict(
 
     Args:
         path: an exported model, or a served folder `MODEL_DIR`, whose highest version is taken.
-        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings; of one
+        instances: array `[n, ...]`, as the exported model's signature takes them; of a model of texts n strings;
+            of images the bytes of n files, or their paths (`Path`); of one
             of several inputs an array for each, by their names.
         batch_size: instances in a call.
         signature: "serving_default" or "spans".
@@ -53,7 +56,12 @@ def load_and_predict(
         raise ServingError(f"{folder}: the inputs have different numbers of rows: {rows}")
     starts = range(0, max([1, *rows.values()]), batch_size)
     parts = [
-        function(**{name: tf.constant(array[i : i + batch_size], specs[name].dtype) for name, array in arrays.items()})
+        function(
+            **{
+                name: tf.constant(opened(array[i : i + batch_size]), specs[name].dtype)
+                for name, array in arrays.items()
+            }
+        )
         for i in starts
     ]
     return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
@@ -77,7 +85,7 @@ def _array(folder: Path, name: str, values: Any, spec: Any) -> np.ndarray:
     """An input in the model's type."""
     if spec.dtype.name == "string":
         array = np.asarray(values, dtype=object)
-        fits = all(isinstance(text, str | bytes) for text in array.flat)
+        fits = all(isinstance(text, str | bytes | os.PathLike) for text in array.flat)
     else:
         array = np.asarray(values)
         fits = array.dtype.kind in "biuf"

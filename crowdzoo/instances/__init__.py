@@ -1,14 +1,17 @@
-"""Instances: what was labelled, as feature vectors, texts or sentences; one file for each kind."""
+"""Instances: what was labelled, as feature vectors, texts, images or sentences; one file for each kind."""
 
 from crowdzoo.instances.gold import read_gold, read_gold_ratings
+from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, recognised
 from crowdzoo.instances.instances import Instances, read_inputs, read_instances, take_rows
+from crowdzoo.instances.opened import opened
 from crowdzoo.instances.sentences import SENTENCES
 from crowdzoo.instances.texts import TEXTS, read_text_columns, read_texts
 from crowdzoo.instances.vectors import VECTORS
 
 __all__ = [
+    "IMAGES",
     "INSTANCE_KINDS",
     "SENTENCES",
     "TEXTS",
@@ -16,6 +19,7 @@ __all__ = [
     "InstanceKind",
     "Instances",
     "instance_kind",
+    "opened",
     "read_gold",
     "read_gold_ratings",
     "read_inputs",

@@ -1,6 +1,7 @@
 """Images: a folder of files, or a table with a column of their paths."""
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, read_table, shown_names
 from crowdzoo.instances.upright_image import FORMATS, MAX_MEGAPIXELS
 
-__all__ = ["IMAGES", "check_images", "image_column", "read_image_table"]
+__all__ = ["IMAGES", "image_paths", "read_image_table"]
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
@@ -23,19 +24,7 @@ _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", "
 _NAMED = ("task", "gold", "split")
 
 
-def image_column(header: Sequence[str]) -> str | None:
-    """The column that holds paths of images: `image`; or `path`, `file` or `filename`.
-
-    Args:
-        header: names of a table's columns.
-
-    Returns:
-        The first of these names that is there; None where there is none.
-    """
-    return next((name for name in COLUMNS if name in header), None)
-
-
-def read_image_table(path: str | Path) -> tuple[Table, list[Path]]:
+def read_image_table(path: str | Path) -> Table:
     """Reads which images there are; opens none of them.
 
     Args:
@@ -44,9 +33,8 @@ def read_image_table(path: str | Path) -> tuple[Table, list[Path]]:
             the file's folder, and optional `task`, `gold` and `split`.
 
     Returns:
-        A table with the columns `task` and `image`, `gold` and `split` if they are there; and N paths. Without a
-        column `task`, the name of a task is the image's path as it stands there (of a folder: inside it), without
-        its ending.
+        A table with the columns `task` and `image`, and `gold` and `split` if they are there. Without a column `task`,
+        the name of a task is the image's path as it stands there (of a folder: inside it), without its ending.
 
     Raises:
         DataError: no such file, folder or column, no images in it, an image of another format, or an empty path.
@@ -60,42 +48,50 @@ def read_image_table(path: str | Path) -> tuple[Table, list[Path]]:
     if "task" not in table.columns:
         tasks = [os.path.splitext(name)[0] for name in names]
         table.columns["task"] = pa.array(tasks, pa.large_string())
-    home = path if path.is_dir() else path.parent
-    return table, [home / name for name in names]
+    return table
 
 
-def check_images(table: Table, paths: Sequence[Path], max_megapixels: float = MAX_MEGAPIXELS) -> Counter[str]:
-    """Opens and decodes every image, one after another.
+def image_paths(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.ndarray:
+    """Where the images are, each of which was opened and decoded.
 
     Args:
         table: of `read_image_table`.
-        paths: of the images, N.
         max_megapixels: most pixels of one, in millions.
 
     Returns:
-        How many images are changed where they are stored and sent; see `upright_image`.
+        N paths, objects of type `Path`.
 
     Raises:
         DataError: images that are missing, damaged, too large or of another format; all of them are counted, and the
             first ten are listed with file, row, column, path and reason.
+
+    Warns:
+        UserWarning: images are changed where they are stored and sent; it counts them. See `upright_image`.
     """
     changes: Counter[str] = Counter()
     bad: dict[int, str] = {}
+    home = Path(table.name)
+    home = home if home.is_dir() else home.parent
+    names = table.names("image")
+    paths = np.array([home / name for name in names], object)
     for place, path in enumerate(paths):
         try:
             changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
         except DataError as error:
             bad[place] = _reason(error, path)
-    names = table.names("image")
     reasons = {names[place]: reason for place, reason in bad.items()}
     table.complain(list(bad), "image", names, lambda name: reasons[name])
-    return changes
+    if changes:
+        counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
+        warnings.warn(
+            f"{table.name}: of {len(paths):,} images some are stored and sent changed: {counted}", stacklevel=2
+        )
+    return paths
 
 
 def _file_table(path: Path) -> Table:
     table = read_table(path, (*_NAMED, *COLUMNS), _check_header)
-    column = image_column(list(table.columns))
-    assert column is not None
+    column = next(name for name in COLUMNS if name in table.columns)
     table.columns = {"image": table.columns[column]} | {
         name: values for name, values in table.columns.items() if name in _NAMED
     }
@@ -103,7 +99,7 @@ def _file_table(path: Path) -> Table:
 
 
 def _check_header(name: str, header: Sequence[str]) -> None:
-    if image_column(header) is None:
+    if not {*COLUMNS} & {*header}:
         raise DataError(
             f"{name}: has no column of images ({', '.join(COLUMNS)}); its columns are {shown_names(header)}. Give the "
             "paths of the images in a column 'image'."
@@ -140,4 +136,15 @@ def _reason(error: DataError, path: Path) -> str:
     return text.lstrip()
 
 
-IMAGES = InstanceKind("images", {"classification": "image-classifier", "regression": "image-regressor"})
+def _looks_like(path: Path, header: Sequence[str]) -> bool:
+    """A folder, or a table with a column `image`, or whose columns beside task, gold and split are one of paths."""
+    return path.is_dir() or "image" in header or (set(header) - {*_NAMED}) in [{name} for name in COLUMNS]
+
+
+IMAGES = InstanceKind(
+    "images",
+    {"classification": "image-classifier", "regression": "image-regressor"},
+    _looks_like,
+    table=read_image_table,
+    values=lambda table: (image_paths(table), None),
+)

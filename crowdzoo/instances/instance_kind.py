@@ -24,6 +24,8 @@ class InstanceKind:
             left over.
         wanted: columns of the table that are read; None is all.
         check_header: refuses column names, given the file's name; None where there is no table.
+        table: reads the table from a path, where it is not a file of columns as it stands; `wanted` and `check_header`
+            are not used then.
         values: from the table to `Instances.values` and `Instances.names`; None where there is no table.
     """
 
@@ -32,4 +34,5 @@ class InstanceKind:
     looks_like: Callable[[Path, Sequence[str]], bool] | None = None
     wanted: tuple[str, ...] | None = None
     check_header: Callable[[str, Sequence[str]], None] | None = None
+    table: Callable[[Path], Table] | None = None
     values: Callable[[Table], tuple[Any, tuple[str, ...] | None]] | None = None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.sentences import SENTENCES
 from crowdzoo.instances.table import check_ending
@@ -13,7 +14,7 @@ from crowdzoo.tables.suffixes import column_names
 
 __all__ = ["INSTANCE_KINDS", "instance_kind", "recognised"]
 
-INSTANCE_KINDS = (VECTORS, TEXTS, SENTENCES)
+INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, SENTENCES)
 
 
 def recognised(path: str | Path) -> InstanceKind:

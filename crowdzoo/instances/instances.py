@@ -28,7 +28,8 @@ class Instances:
     Attributes:
         tasks: names of the tasks, [N], int64 where every name is an integer, else objects (strings).
         kind: of instances.
-        values: what a model learns from, a row a task: feature vectors float32 [N, D], texts objects (strings) [N].
+        values: what a model learns from, a row a task: feature vectors float32 [N, D], texts objects (strings) [N],
+            images objects (`Path`) [N], which are opened when they are needed (`opened`).
         names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
         gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
             unknown; None without the column.
@@ -115,17 +116,18 @@ class Instances:
 
 
 def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instances:
-    """Read instances from Parquet or CSV.
+    """Read instances from Parquet or CSV, or images from a folder.
 
     Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
     order, or for texts `text`; optional `gold` (name of the true class, or the true rating; empty where unknown) and
     `split` ("train" or "eval"). In CSV white space around a value does not count, but for texts; true and false are
-    the features 1 and 0.
+    the features 1 and 0. Images: see `crowdzoo.instances.images.read_image_table`.
 
     Args:
-        path: file ending in .parquet, .csv or .csv.gz.
-        kind: of instances; of `TEXTS` columns other than the named ones are passed over. None takes the kind that the
-            columns are of: texts where there is no column but `text` beside the named ones, else feature vectors.
+        path: file ending in .parquet, .csv or .csv.gz; or a folder of images.
+        kind: of instances; of `TEXTS` and `IMAGES` columns other than the named ones are passed over. None takes the
+            kind that the columns are of: texts where there is no column but `text` beside the named ones, images where
+            there is a column `image`, else feature vectors.
 
     Returns:
         The instances in the file's order.
@@ -136,9 +138,12 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instan
             and value.
     """
     kind = recognised(path) if kind is None else kind
-    assert kind.check_header is not None, f"{kind.name} have no table"
-    assert kind.values is not None
-    table = read_table(path, kind.wanted, kind.check_header)
+    assert kind.values is not None, f"{kind.name} have no table"
+    if kind.table is not None:
+        table = kind.table(Path(path))
+    else:
+        assert kind.check_header is not None
+        table = read_table(path, kind.wanted, kind.check_header)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None

@@ -133,7 +133,7 @@ def _changes(image: Any, content: bytes) -> list[str]:
         "CMYK, now RGB": mode == "CMYK",
         # the header of a PNG file has the bits at byte 24
         "of more than 8 bits a colour, now 8": _is_deep(image) or (kind == "PNG" and content[24] > 8),
-        "of a palette or black and white, now RGB": mode in ("P", "PA", "1"),
+        "of a palette or black and white, now RGB": kind == "PNG" and mode in ("P", "PA", "1"),
         "transparent, now on white": _is_transparent(image),
         "animated, now the first picture": kind in ("GIF", "PNG") and getattr(image, "n_frames", 1) > 1,
         f"{kind}, now PNG": kind in ("GIF", "BMP"),

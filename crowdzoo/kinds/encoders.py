@@ -54,13 +54,15 @@ def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:
     chosen = take_rows(values, rows)
     if encoder is None or not encoder.per_batch:
         return chosen if encoder is None else encoder.to_numpy(chosen)
-    import tensorflow as tf
+    from crowdzoo.training.batches import TargetBatches
 
-    return tf.data.Dataset.from_tensor_slices(chosen).batch(256).map(encoder).prefetch(2)
+    batches = TargetBatches(chosen, np.flatnonzero(rows), batch_size=64, seed=0, shuffle=False, encode=encoder)
+    return batches.as_tf_dataset().map(lambda x, _: x)
 
 
 def _encoders() -> tuple[Any, ...]:
+    from crowdzoo.models.image_pixels import ImagePixels
     from crowdzoo.models.text_ids import TextIds
     from crowdzoo.models.token_encoder import TokenEncoder
 
-    return TextIds, TokenEncoder
+    return ImagePixels, TextIds, TokenEncoder

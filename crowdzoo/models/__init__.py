@@ -11,7 +11,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.models.feature_regressor": "FeatureRegressor",
         "crowdzoo.models.instance_encoder": "InstanceEncoder",
         "crowdzoo.models.instance_training": "build_model train",
-        "crowdzoo.models.feature_training": "build_model train",
         "crowdzoo.models.image_backbone": "load_backbone",
         "crowdzoo.models.image_classifier": "ImageClassifier",
         "crowdzoo.models.image_pixels": "ImagePixels",

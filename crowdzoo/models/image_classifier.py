@@ -8,7 +8,8 @@ import keras
 
 from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, HIDDEN
-from crowdzoo.models.image_network import PIXEL_SCALES, ImageNetwork
+from crowdzoo.models.image_network import ImageNetwork
+from crowdzoo.training.settings import PIXEL_SCALES
 
 __all__ = ["ImageClassifier"]
 
@@ -34,6 +35,7 @@ class ImageClassifier(ImageNetwork):
         pixel_scale: numbers that the backbone takes for a pixel: "0 to 255", "0 to 1", "-1 to 1", "imagenet" (mean 0
             and deviation 1 of each colour on ImageNet) or "imagenet-bgr" (mean 0, blue first).
         fine_tune: whether the backbone's weights are trained. Otherwise its batch normalisation stands still, too.
+        augment: whether images are mirrored (left and right) and shifted by up to a tenth at random in training.
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Call arguments:
@@ -59,6 +61,7 @@ class ImageClassifier(ImageNetwork):
         dropout=DROPOUT,
         pixel_scale=Choice(PIXEL_SCALES),
         fine_tune=FLAG,
+        augment=FLAG,
     )
     def __init__(
         self,
@@ -71,6 +74,7 @@ class ImageClassifier(ImageNetwork):
         backbone: keras.Model | None = None,
         pixel_scale: str = "0 to 255",
         fine_tune: bool = False,
+        augment: bool = False,
         **kwargs: Any,
     ):
         def head() -> list[Any]:
@@ -79,7 +83,9 @@ class ImageClassifier(ImageNetwork):
             softmax = keras.layers.Softmax(dtype=keras.backend.result_type(keras.config.floatx(), "float32"))
             return [keras.layers.Dense(num_classes, name="logits"), softmax]
 
-        super().__init__(height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, head, **kwargs)
+        super().__init__(
+            height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, head, **kwargs
+        )
         self.num_classes = num_classes
 
     def get_config(self) -> dict[str, Any]:

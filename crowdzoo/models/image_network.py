@@ -7,11 +7,10 @@ import keras
 from keras import ops
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.layers.mirror_and_shift import MirrorAndShift
 
-__all__ = ["PIXEL_SCALES", "ImageNetwork"]
+__all__ = ["ImageNetwork"]
 
-# What a backbone was trained on: numbers of pixels, from those of 0 to 255
-PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
 _MEAN = (123.675, 116.28, 103.53)
 _DEVIATION = (58.395, 57.12, 57.375)
 _MEAN_BGR = (103.939, 116.779, 123.68)
@@ -29,6 +28,7 @@ class ImageNetwork(keras.Model):
         backbone: a network in place of the residual one; or None.
         pixel_scale: what the backbone takes.
         fine_tune: whether the backbone's weights are trained.
+        augment: whether images are mirrored and shifted in training.
         head: makes the child's own layers, once the hidden ones are made.
         **kwargs: `keras.Model`'s `name`, `trainable`.
     """
@@ -43,17 +43,21 @@ class ImageNetwork(keras.Model):
         backbone: keras.Model | None,
         pixel_scale: str,
         fine_tune: bool,
+        augment: bool,
         head: Callable[[], list[Any]],
         **kwargs: Any,
     ):
         if not filters:
             raise ConfigError(f"{type(self).__name__}: filters must be a list of at least one number, got {filters!r}")
         inputs = keras.Input((height, width, 3), name="instances")
+        outputs = inputs
+        if augment:
+            outputs = MirrorAndShift(name="augment")(outputs)
         if backbone is None:
-            outputs = _residual(keras.layers.Rescaling(1 / 127.5, -1, name="scale")(inputs), filters)
+            outputs = _residual(keras.layers.Rescaling(1 / 127.5, -1, name="scale")(outputs), filters)
         else:
             backbone.trainable = fine_tune
-            outputs = _scaled(inputs, pixel_scale)
+            outputs = _scaled(outputs, pixel_scale)
             try:
                 outputs = backbone(outputs)
             except ValueError as error:
@@ -80,6 +84,7 @@ class ImageNetwork(keras.Model):
         self.settings = {
             "height": height, "width": width, "filters": list(filters), "hidden": list(hidden),
             "dropout": float(dropout), "pixel_scale": pixel_scale, "fine_tune": fine_tune,
+            "augment": augment,
         }  # fmt: skip
 
     def get_config(self) -> dict[str, Any]:

@@ -1,19 +1,26 @@
 """From the bytes of image files to pixels: TensorFlow operations only, so that training and serving run one graph."""
 
-from typing import Any
+import base64
+from typing import Any, ClassVar
+
+import numpy as np
 
 from crowdzoo.constraints import Choice, Number, checked
+from crowdzoo.instances import opened
 from crowdzoo.models.exif_upright import exif_upright
+from crowdzoo.models.instance_encoder import InstanceEncoder
+from crowdzoo.training.settings import FITS, SIDE
 
-__all__ = ["FITS", "ImagePixels"]
+__all__ = ["ImagePixels"]
 
-# How an image of another shape is made to fit
-FITS = ("crop", "stretch")
-_SIDE = Number(8, 4096, whole=True)
 _MOST_FASTER = 8  # libjpeg computes an eighth of the size at least
+# a PNG file of one white pixel
+_EXAMPLE = base64.b64decode(
+    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)
 
 
-class ImagePixels:
+class ImagePixels(InstanceEncoder):
     """Images as pixels of one size; callable inside a TensorFlow graph, such as a serving signature.
 
     JPEG, PNG and BMP (24 or 32 bits) are decoded to RGB, as people see them: grey three times, of more than 8 bits the
@@ -34,8 +41,9 @@ class ImagePixels:
     """
 
     key = "image_pixels"
+    example: ClassVar = {"instances": _EXAMPLE}
 
-    @checked(height=_SIDE, width=_SIDE, fit=Choice(FITS), max_megapixels=Number(0, 2000, above=True))
+    @checked(height=SIDE, width=SIDE, fit=Choice(FITS), max_megapixels=Number(0, 2000, above=True))
     def __init__(self, height: int = 64, width: int = 64, fit: str = "crop", max_megapixels: float = 50.0):
         self.height, self.width, self.fit, self.max_megapixels = height, width, fit, float(max_megapixels)
 
@@ -55,11 +63,22 @@ class ImagePixels:
         """Every argument of the constructor."""
         return {"height": self.height, "width": self.width, "fit": self.fit, "max_megapixels": self.max_megapixels}
 
-    def __call__(self, images: Any) -> Any:
+    def to_numpy(self, values: Any, batch_size: int = 64) -> np.ndarray:
+        """Pixels of many images in memory, float32 `[N, H, W, 3]`.
+
+        Args:
+            values: N paths, or the bytes of N files.
+            batch_size: files that are held at a time.
+        """
+        values = np.asarray(values, object)
+        starts = range(0, max(1, len(values)), batch_size)
+        return np.concatenate([self(opened(values[start : start + batch_size])).numpy() for start in starts])
+
+    def __call__(self, values: Any) -> Any:
         """Pixels of images.
 
         Args:
-            images: strings `[B]`, the bytes of each file.
+            values: strings `[B]`, the bytes of each file.
 
         Returns:
             float32 tensor `[B, H, W, 3]`, 0 to 255.
@@ -70,7 +89,7 @@ class ImagePixels:
         """
         import tensorflow as tf
 
-        images = tf.convert_to_tensor(images, tf.string)
+        images = tf.convert_to_tensor(values, tf.string)
         number = tf.size(images, tf.int64)
         rows = tf.range(number)
         nothing = tf.zeros([0], tf.int64), tf.zeros([0]), tf.zeros([0, self.height, self.width, 3])

@@ -8,7 +8,8 @@ import keras
 from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.label_unit import LabelUnit
 from crowdzoo.layers.ranges import BATCH, CENTER, DROPOUT, HIDDEN, UNIT
-from crowdzoo.models.image_network import PIXEL_SCALES, ImageNetwork
+from crowdzoo.models.image_network import ImageNetwork
+from crowdzoo.training.settings import PIXEL_SCALES
 
 __all__ = ["ImageRegressor"]
 
@@ -22,12 +23,13 @@ class ImageRegressor(ImageNetwork):
     Args:
         height: H, rows of an image.
         width: W, columns.
-        filters: see `ImageClassifier`, as for the five arguments that follow.
+        filters: see `ImageClassifier`, as for the six arguments that follow.
         hidden: units of each hidden layer.
         dropout: share dropped in training.
         backbone: a Keras model, or None.
         pixel_scale: what the backbone takes.
         fine_tune: whether the backbone's weights are trained.
+        augment: whether images are mirrored and shifted in training.
         center: mean of the ratings, such as of `crowdzoo.models.rating_unit`.
         unit: their standard deviation, above 0.
         head: False leaves out the last layer, for crowd layers that stand on a hidden layer (`RatingDoctorNet`).
@@ -46,7 +48,7 @@ class ImageRegressor(ImageNetwork):
 
     @checked(
         height=BATCH, width=BATCH, filters=HIDDEN, hidden=HIDDEN, dropout=DROPOUT, pixel_scale=Choice(PIXEL_SCALES),
-        fine_tune=FLAG, center=CENTER, unit=UNIT, head=FLAG,
+        fine_tune=FLAG, augment=FLAG, center=CENTER, unit=UNIT, head=FLAG,
     )  # fmt: skip
     def __init__(
         self,
@@ -58,6 +60,7 @@ class ImageRegressor(ImageNetwork):
         backbone: keras.Model | None = None,
         pixel_scale: str = "0 to 255",
         fine_tune: bool = False,
+        augment: bool = False,
         center: float = 0.0,
         unit: float = 1.0,
         head: bool = True,
@@ -67,7 +70,9 @@ class ImageRegressor(ImageNetwork):
             last = [keras.layers.Dense(1, name="value"), LabelUnit(center, unit, name="label_unit")]
             return last if head else []
 
-        super().__init__(height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, layers, **kwargs)
+        super().__init__(
+            height, width, filters, hidden, dropout, backbone, pixel_scale, fine_tune, augment, layers, **kwargs
+        )
         self.scale = {"center": float(center), "unit": float(unit), "head": head}
 
     def get_config(self) -> dict[str, Any]:

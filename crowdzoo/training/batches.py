@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdzoo.constraints import checked
 from crowdzoo.errors import DataError
+from crowdzoo.instances import opened
 from crowdzoo.layers.ranges import BATCH
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.pair_rows import num_rows, pair_rows
@@ -296,7 +297,7 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     def make(index: np.int64) -> list[np.ndarray]:
         if index == 0:
             batches.on_epoch_begin()
-        return [np.asarray(part) for part in tf.nest.flatten(batches[int(index)])]
+        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches[int(index)])]
 
     def load(index: Any) -> Any:
         parts = tf.numpy_function(make, [index], [spec.dtype for spec in specs])

@@ -6,17 +6,34 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from crowdzoo.constraints import FLAG, Checked, Choice, check_settings, setting
+from crowdzoo.constraints import FLAG, Checked, Choice, Number, check_settings, setting
 from crowdzoo.errors import ConfigError
-from crowdzoo.instances import SENTENCES, TEXTS, VECTORS, InstanceKind
+from crowdzoo.instances import IMAGES, SENTENCES, TEXTS, VECTORS, InstanceKind
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.training.methods import check_method
 
-__all__ = ["FORMS", "InstanceSettings", "Settings", "TaggerSettings", "TextSettings", "TrainingSettings"]
+__all__ = [
+    "FITS",
+    "FORMS",
+    "PIXEL_SCALES",
+    "SIDE",
+    "ImageSettings",
+    "InstanceSettings",
+    "Settings",
+    "TaggerSettings",
+    "TextSettings",
+    "TrainingSettings",
+]
 
 FORMS = ("convolutional", "bag-of-words")  # of a model of texts
+
+# How an image of another shape is made to fit
+FITS = ("crop", "stretch")
+# What a backbone was trained on: numbers of pixels, from those of 0 to 255
+PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
+SIDE = Number(8, 4096, whole=True)  # of images, in pixels
 
 MAY_BE_NONE = replace(BATCH, optional=True)
 
@@ -152,6 +169,57 @@ class TextSettings(InstanceSettings):
 
     usual_epochs: ClassVar[int] = 15
     instances: ClassVar[InstanceKind] = TEXTS
+
+
+@dataclass(frozen=True)
+class ImageSettings(InstanceSettings):
+    """How to train a classifier or a regressor of images.
+
+    Attributes:
+        height: rows that an image has for the model, in pixels.
+        width: columns.
+        fit: how an image of another shape is made to fit, "crop" or "stretch"; see `ImagePixels`.
+        stages: filters of each stage of the residual network; see `ImageClassifier`.
+        hidden: units of each hidden layer after the convolutions.
+        backbone: a network in place of the residual one: a name in `keras.applications`, or the path of a `.keras`
+            file; see `load_backbone`. None is the residual network.
+        backbone_weights: path of the weights of a named backbone. None leaves them random.
+        pixel_scale: what the backbone takes for a pixel; None: what a named one was trained on.
+        fine_tune: whether the backbone's weights are trained, too.
+        augment: whether images are mirrored and shifted at random in training; not for things whose left and right
+            mean something, such as letters.
+
+    Other attributes: see `InstanceSettings`.
+
+    Raises:
+        ConfigError: a value out of its range; it names the setting.
+    """
+
+    height: int = setting(64, SIDE)
+    width: int = setting(64, SIDE)
+    fit: str = setting("crop", Choice(FITS))
+    stages: tuple[int, ...] = setting((32, 64, 128), HIDDEN)
+    hidden: tuple[int, ...] = setting((), HIDDEN)
+    backbone: str | None = None
+    backbone_weights: str | None = None
+    pixel_scale: str | None = setting(None, Choice(PIXEL_SCALES, optional=True))
+    fine_tune: bool = setting(False, FLAG)
+    augment: bool = setting(True, FLAG)
+
+    usual_epochs: ClassVar[int] = 60
+    instances: ClassVar[InstanceKind] = IMAGES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.stages:
+            raise ConfigError("training: stages must be a list of at least one number of filters, such as [32, 64]")
+        if self.backbone is None:
+            given = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
+            for name in (name for name, value in given.items() if value is not None):
+                raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(asdict(self), sort_keys=True))
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,9 @@ class ModelConfig(Section):
     Attributes:
         base: which base, by the task and the kind of instances: `feature-classifier` is a multilayer perceptron over
             standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
-            are networks over the words of texts, `sequence-tagger` a convolution and a GRU over words. Where it is not
-            set, the columns of the file of instances decide.
+            are networks over the words of texts, `image-classifier` and `image-regressor` over images,
+            `sequence-tagger` a convolution and a GRU over words. Where it is not set, the columns of the file of
+            instances decide.
         dropout: share of hidden units dropped in training.
         hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
             Of texts: units of the last hidden layer, a list of one.
@@ -123,6 +124,15 @@ class ModelConfig(Section):
         max_words: of texts: the most frequent words that are known.
         min_texts: of texts: training texts that a known word occurs in.
         max_length: of texts: words of a text that count; all where it is not set.
+        height: of images: rows that an image has for the model, in pixels.
+        width: of images: columns.
+        fit: of images: how those of another shape are made to fit, `crop` or `stretch`.
+        stages: of images: filters of each stage of the residual network.
+        backbone: of images: a network of `keras.applications`, or a `.keras` file, in place of the residual one.
+        backbone_weights: of images: file of the weights of a named backbone.
+        pixel_scale: of images: numbers that the backbone takes for a pixel, where it is not a named one.
+        fine_tune: of images: whether the backbone's weights are trained.
+        augment: of images: whether they are mirrored and shifted at random in training.
         embedding: length of a word's vector.
         filters: number of filters of the convolution.
         units: number of units of the tagger's GRU.
@@ -139,6 +149,15 @@ class ModelConfig(Section):
     max_words: Size | None = None
     min_texts: Size | None = None
     max_length: Size | None = None
+    height: Size | None = None
+    width: Size | None = None
+    fit: Literal["crop", "stretch"] | None = None
+    stages: Annotated[tuple[Size, ...], Field(max_length=20)] | None = None
+    backbone: str | None = None
+    backbone_weights: str | None = None
+    pixel_scale: str | None = None
+    fine_tune: Bool | None = None
+    augment: Bool | None = None
     embedding: Size | None = None
     filters: Size | None = None
     units: Size | None = None

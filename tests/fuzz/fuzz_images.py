@@ -11,7 +11,7 @@ from PIL import Image
 from target import Target
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances.images import check_images, read_image_table
+from crowdzoo.instances import IMAGES, read_instances
 from crowdzoo.instances.upright_image import upright_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (9, 13, 3), dtype="uint8")
@@ -104,9 +104,8 @@ def tables(content):
         Path(folder, "images.csv").write_bytes(content)
         for path in (folder, Path(folder, "images.csv")):
             try:
-                table, paths = read_image_table(path)
-                assert len(paths) == len(table.names("task")) == len(table.names("image"))
-                check_images(table, paths)
+                instances = read_instances(path, IMAGES)
+                assert len(instances.values) == len({*instances.tasks.tolist()})
             except DataError:
                 pass
 

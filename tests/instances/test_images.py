@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from crowdzoo.errors import DataError
+from crowdzoo.instances import IMAGES, opened, read_instances, recognised
 from crowdzoo.instances.image_file import read_image
-from crowdzoo.instances.images import check_images, read_image_table
+from crowdzoo.instances.images import read_image_table
 from crowdzoo.instances.upright_image import upright_image
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 10, 3), dtype="uint8")
@@ -123,7 +124,9 @@ def test_palettes_grey_steps_and_cmyk_become_rgb():
     for kind in ("PNG", "GIF", "BMP"):
         found = upright_image(encoded(palette, kind))
         np.testing.assert_array_equal(pixels(found.content), np.asarray(palette.convert("RGB")))
-        assert "of a palette or black and white, now RGB" in found.changes
+        assert found.changes == (
+            ("of a palette or black and white, now RGB",) if kind == "PNG" else (f"{kind}, now PNG",)
+        )
     cmyk = encoded(PICTURE.convert("CMYK"), "JPEG", quality=95, subsampling=0)
     found = upright_image(cmyk)
     assert found.changes == ("CMYK, now RGB",)
@@ -194,10 +197,12 @@ def test_a_folder_gives_a_task_for_each_image_named_after_the_file(tmp_path):
     for name in ("b.jpg", "a.PNG", "cats/one.gif", ".hidden.jpg", "__MACOSX/b.jpg", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(PNG)
-    table, paths = read_image_table(tmp_path)
-    assert table.names("task").tolist() == ["a", "b", "cats/one"]
-    assert paths == [tmp_path / "a.PNG", tmp_path / "b.jpg", tmp_path / "cats" / "one.gif"]
-    assert check_images(table, paths) == {"had the ending of another format": 2}
+    with pytest.warns(UserWarning, match="of 3 images some are stored and sent changed: 2 had the ending of another"):
+        instances = read_instances(tmp_path)
+    assert instances.kind is IMAGES
+    assert instances.tasks.tolist() == ["a", "b", "cats/one"]
+    assert instances.values.tolist() == [tmp_path / "a.PNG", tmp_path / "b.jpg", tmp_path / "cats" / "one.gif"]
+    assert opened(instances.values[:2]).tolist() == [PNG, PNG]
 
 
 def test_a_folder_without_images_and_one_with_others_are_refused(tmp_path):
@@ -213,11 +218,9 @@ def test_a_table_has_paths_relative_to_its_own_folder(tmp_path):
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "1.png").write_bytes(PNG)
     (tmp_path / "images.csv").write_text("filename,gold,split,width\nphotos/1.png,cat,train,10\n")
-    table, paths = read_image_table(tmp_path / "images.csv")
-    assert table.names("task").tolist() == ["photos/1"]
-    assert table.names("gold").tolist() == ["cat"]
-    assert paths == [tmp_path / "photos" / "1.png"]
-    assert not check_images(table, paths)
+    instances = read_instances(tmp_path / "images.csv", IMAGES)
+    assert (instances.tasks.tolist(), instances.gold.tolist()) == (["photos/1"], ["cat"])
+    assert instances.values.tolist() == [tmp_path / "photos" / "1.png"]
 
 
 def test_every_bad_image_of_a_table_is_listed_with_its_row(tmp_path):
@@ -225,9 +228,8 @@ def test_every_bad_image_of_a_table_is_listed_with_its_row(tmp_path):
     (tmp_path / "2.png").write_bytes(b"")
     (tmp_path / "3.png").mkdir()
     (tmp_path / "images.csv").write_text("task,image\na,1.png\nb,2.png\nc,3.png\nd,22.png\n")
-    table, paths = read_image_table(tmp_path / "images.csv")
     with pytest.raises(DataError) as caught:
-        check_images(table, paths)
+        read_instances(tmp_path / "images.csv")
     name = tmp_path / "images.csv"
     assert str(caught.value).splitlines() == [
         "Some instances cannot be used.",
@@ -253,6 +255,18 @@ def test_a_broken_table_is_refused_with_the_place(tmp_path, text, message):
 
 def test_a_bad_image_of_a_folder_is_named_without_a_row(tmp_path):
     (tmp_path / "1.png").write_bytes(PNG[:50])
-    table, paths = read_image_table(tmp_path)
     with pytest.raises(DataError, match=rf"\n  {tmp_path}: '1.png' is cut off or damaged"):
-        check_images(table, paths)
+        read_instances(tmp_path)
+
+
+def test_a_table_is_one_of_images_by_its_column(tmp_path):
+    for header, kind in (("task,image,gold", "images"), ("task,path", "images"), ("task,file,size", "feature vectors")):
+        (tmp_path / "t.csv").write_text(f"{header}\n")
+        assert recognised(tmp_path / "t.csv").name == kind
+
+
+def test_what_is_no_path_stays_as_it_is():
+    texts = np.array(["a", b"b"], object)
+    numbers = np.zeros((2, 3))
+    assert opened(texts) is texts
+    assert opened(numbers) is numbers

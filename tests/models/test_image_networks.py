@@ -9,13 +9,14 @@ from keras import ops
 
 import crowdzoo
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers.mirror_and_shift import MirrorAndShift
 from crowdzoo.models import CrowdModel, ImageClassifier, ImageRegressor
 from crowdzoo.models.image_backbone import load_backbone, pixel_scale_of
 
 X = np.random.default_rng(0).integers(0, 256, (6, 16, 24, 3)).astype("float32")
 COMMON = {
     "height": 16, "width": 24, "filters": [4, 6], "hidden": [5], "dropout": 0.25, "backbone": None,
-    "pixel_scale": "0 to 255", "fine_tune": False, "name": "mine", "trainable": True,
+    "pixel_scale": "0 to 255", "fine_tune": False, "augment": True, "name": "mine", "trainable": True,
 }  # fmt: skip
 CLASSIFIER = {**COMMON, "num_classes": 3}
 REGRESSOR = {**COMMON, "center": 4.0, "unit": 2.0, "head": True}
@@ -62,6 +63,45 @@ def test_a_residual_block_adds_its_input():
     windows = np.lib.stride_tricks.sliding_window_view(scaled, (3, 3), axis=(1, 2))[:, ::2, ::2]
     maps = np.maximum(np.einsum("bhwcij,ijco->bhwo", windows, kernel) / np.sqrt(1 + 1e-3), 0)  # Keras' epsilon
     np.testing.assert_allclose(ops.convert_to_numpy(model(X)), maps.mean(axis=(1, 2)), rtol=1e-3, atol=1e-4)
+
+
+def test_images_are_mirrored_and_shifted_in_training_alone_and_by_the_seed():
+    def augmented(seed, **how):
+        layer = MirrorAndShift(0.25)
+        layer.seed_generator = keras.random.SeedGenerator(seed)
+        return ops.convert_to_numpy(layer(X, **how))
+
+    np.testing.assert_array_equal(augmented(1), X)
+    found = augmented(1, training=True)
+    np.testing.assert_array_equal(found, augmented(1, training=True))
+    assert (found != augmented(2, training=True)).any()
+    # every image is one of the possible ones: NumPy's reflection beyond the edge, cut out of it, mirrored or not
+    padded = np.pad(X, ((0, 0), (4, 4), (6, 6), (0, 0)), "reflect")
+    moved = set()
+    for image, wide in zip(found, padded, strict=True):
+        ways = [
+            (down, right, mirrored)
+            for down in range(9)
+            for right in range(13)
+            for mirrored in (False, True)
+            if (image == _cut(wide, down, right, mirrored)).all()
+        ]
+        assert len(ways) == 1
+        moved |= {*ways}
+    assert len(moved) > 3
+
+
+def _cut(wide, down, right, mirrored):
+    """Shifted after it is mirrored, so a mirrored picture has its padding mirrored, too."""
+    wide = wide[:, ::-1] if mirrored else wide
+    return wide[down : down + 16, right : right + 24]
+
+
+def test_a_model_augments_only_when_it_is_trained():
+    model = ImageClassifier(16, 24, 3, filters=(4,), dropout=0.0, augment=True)
+    answers = [ops.convert_to_numpy(model(X)) for _ in range(2)]
+    np.testing.assert_array_equal(*answers)
+    assert (ops.convert_to_numpy(model(X, training=True)) != ops.convert_to_numpy(model(X, training=True))).any()
 
 
 def test_without_classes_or_head_the_last_hidden_layer_comes_out():

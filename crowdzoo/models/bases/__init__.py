@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from crowdzoo.models.bases.base import Base, Sizes
 from crowdzoo.models.bases.features import FeatureBase
+from crowdzoo.models.bases.images import ImageBase
 from crowdzoo.models.bases.texts import TextBase
 
 __all__ = ["BASES", "Base", "Sizes"]
@@ -11,6 +12,8 @@ __all__ = ["BASES", "Base", "Sizes"]
 BASES: Mapping[str, Base] = {
     "feature-classifier": FeatureBase(),
     "feature-regressor": FeatureBase(),
+    "image-classifier": ImageBase(),
+    "image-regressor": ImageBase(),
     "text-classifier": TextBase(),
     "text-regressor": TextBase(),
 }

@@ -1,0 +1,64 @@
+"""Images changed at random in training, so that a model does not learn them by heart."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.constraints import Number, checked
+
+__all__ = ["MirrorAndShift"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MirrorAndShift(keras.layers.Layer):
+    """Mirrors half of the images (left and right), and shifts each by whole pixels; in training alone.
+
+    What a shift leaves open shows the image's edge mirrored. Keras' own layers of this kind change images wherever a
+    model is called without `training=False`, too.
+
+    Args:
+        share: of height and width, the most that an image is shifted by, 0 to 0.5.
+        **kwargs: `keras.layers.Layer`'s own.
+
+    Call arguments:
+        inputs: images `[B, H, W, C]`.
+        training: whether to change them.
+
+    Returns:
+        Images of the same shape.
+
+    Raises:
+        ConfigError: a share out of its range.
+    """
+
+    @checked(share=Number(0, 0.5))
+    def __init__(self, share: float = 0.1, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.share = float(share)
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """See the class."""
+        if not training:
+            return inputs
+        number = ops.shape(inputs)[0]
+        mirrored = keras.random.uniform((number, 1, 1, 1), seed=self.seed_generator) < 0.5
+        images = ops.where(mirrored, ops.flip(inputs, axis=2), inputs)
+        for axis in (1, 2):
+            size = images.shape[axis]
+            most = int(self.share * size)
+            steps = keras.random.randint((number, 1), -most, most + 1, seed=self.seed_generator)
+            places = ops.abs(ops.arange(size, dtype="int32")[None] + ops.cast(steps, "int32"))
+            places = size - 1 - ops.abs(size - 1 - places)
+            shape = (-1, size, 1, 1) if axis == 1 else (-1, 1, size, 1)
+            images = ops.take_along_axis(images, ops.broadcast_to(ops.reshape(places, shape), ops.shape(images)), axis)
+        return images
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """The input's shape."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "share": self.share}
