@@ -6,7 +6,7 @@ BACKENDS ?= jax torch
 IN_PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz test-debian13 demo demo-ner demo-ratings reproduce test test-all test-backends lint types format check build docs lock clean
+.PHONY: help setup fuzz test-debian13 demo demo-images demo-ner demo-ratings reproduce test test-all test-backends lint types format check build docs lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,9 @@ setup: ## install everything from the lock into .venv
 
 demo: setup ## main job on real data: LabelMe's crowd labels to a served model, with the accuracy table
 	@$(BIN)/crowdzoo demo
+
+demo-images: setup ## the same from JPEG files: photographs and crowd labels to a model that is sent JPEG files
+	@$(BIN)/crowdzoo demo images
 
 demo-ner: setup ## the same for sentences: annotators' entities to a served tagger of raw text
 	@$(BIN)/crowdzoo demo ner

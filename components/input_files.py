@@ -10,6 +10,8 @@ from pathlib import Path
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
+from crowdzoo.instances import IMAGES, recognised
+from crowdzoo.instances.images import image_paths, read_image_table
 
 __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
 
@@ -17,19 +19,20 @@ _BLOCK = 1 << 20
 
 
 def content_hashes(files: Mapping[str, str | Path | None]) -> dict[str, str]:
-    """SHA-256 of the content of files; None is left out.
+    """SHA-256 of the content of files, and of the images that a folder or a table names; None is left out.
 
     Raises:
         DataError: a file that does not exist, is not a regular file, or cannot be read.
     """
-    return {key: _hash(path) for key, path in files.items() if path is not None}
+    return {key: _image_hash(path) if _of_images(key, path) else _hash(path) for key, path in files.items() if path}
 
 
 @contextlib.contextmanager
 def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str | Path) -> Iterator[dict[str, str]]:
     """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
 
-    Errors raised in the block name the file and not its copy.
+    Errors raised in the block name the file and not its copy. Images are not copied, and their paths in a table hold
+    from the table's own place: of a folder or a table of them the path itself is given, once the hash was compared.
 
     Args:
         files: paths by key.
@@ -44,11 +47,17 @@ def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str 
     """
     hidden = Path(folder, ".inputs")
     # each in a folder of its own, because readers go by names and two files may have the same
-    copies = {key: str(hidden / key / Path(path).name) for key, path in files.items()}
+    copies = {
+        key: path if _of_images(key, path) else str(hidden / key / Path(path).name) for key, path in files.items()
+    }
     try:
         for key, path in files.items():
-            Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
-            if _hash(path, copies[key]) != hashes[key]:
+            if copies[key] == path:
+                found = _image_hash(path)
+            else:
+                Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
+                found = _hash(path, copies[key])
+            if found != hashes[key]:
                 raise DataError(
                     f"{path}: its content changed after the run began, so nothing was made from it. Run again once "
                     "the file is complete."
@@ -81,6 +90,22 @@ def _hash(path: str | Path, copy: str | None = None) -> str:
                 written.write(block)
     except OSError as error:
         raise DataError(f"{error.filename or path}: cannot be read or copied ({error.strerror}).") from error
+    return digest.hexdigest()
+
+
+def _of_images(key: str, path: str | Path) -> bool:
+    return key == "instances" and recognised(path) is IMAGES
+
+
+def _image_hash(path: str | Path) -> str:
+    """Hash of a folder or a table of images, and of their content; one that cannot be read is for the reader to say."""
+    table = read_image_table(path)
+    digest = hashlib.sha256(b"" if Path(path).is_dir() else _hash(path).encode())
+    for name, image in zip(table.names("image"), image_paths(table), strict=True):
+        try:
+            digest.update(f"{name}\0{_hash(image)}\n".encode())
+        except DataError:
+            digest.update(f"{name}\n".encode())
     return digest.hexdigest()
 
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from crowdzoo import datasets
+from crowdzoo.instances import IMAGES
 from crowdzoo.pipelines.config import PipelineConfig, load_config
 from crowdzoo.pipelines.local import run
 from crowdzoo.pipelines.run_result import RunResult
@@ -19,9 +20,14 @@ __all__ = ["CONFIGS", "DEMOS", "run_demo"]
 CONFIGS = Path(__file__).with_name("configs")
 
 
-# Name -> configuration and data set, and the number of trainings of each way. The rest is in `demo_<name>`: `opening`
-# says what the data set has; `compare` trains, prints a table, and gives the files of plots
-DEMOS = {"labelme": ("labelme", 5), "ner": ("generated-ner", 2), "ratings": ("generated-ratings", 3)}
+# Name -> configuration and data set, the number of trainings of each way, and the module with the rest: its `opening`
+# says what the data set has; its `compare` trains, prints a table, and gives the files of plots
+DEMOS = {
+    "labelme": ("labelme", 5, "demo_labelme"),
+    "images": ("labelme-images", 1, "demo_labelme"),
+    "ner": ("generated-ner", 2, "demo_ner"),
+    "ratings": ("generated-ratings", 3, "demo_ratings"),
+}
 
 
 def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
@@ -35,8 +41,8 @@ def run_demo(name: str, out: Path, seeds: Iterable[int] | None = None) -> None:
     Raises:
         CrowdzooError: as `crowdzoo.pipelines.local.run`.
     """
-    demo = import_module(f"crowdzoo.pipelines.demo_{name}")
-    source, num_seeds = DEMOS[name]
+    source, num_seeds, module = DEMOS[name]
+    demo = import_module(f"crowdzoo.pipelines.{module}")
     file = CONFIGS / f"{source}.yaml"
     config = load_config(file, {"output.root": str(out), "output.serving": str(out / "serving")})
     dataset = datasets.load(source)
@@ -58,3 +64,7 @@ def _print_ways_on(config: PipelineConfig, result: RunResult, plots: Iterable[Pa
     command = Path(sys.argv[0]).name if os.environ.get("VIRTUAL_ENV") else os.path.relpath(sys.argv[0])
     serve = shlex.join([command, "serve", str(config.output.serving), "--name", config.name])
     print(f"\nServe it:\n    {serve}\nand ask it:\n    {curl_example(config.output.serving, name=config.name)}")
+    if config.instances is IMAGES:
+        ask = f"curl -d @- http://127.0.0.1:8501/v1/models/{config.name}:predict"
+        write = """(printf '{"instances": [{"b64": "'; base64 < photo.jpg | tr -d '\\n'; printf '"}]}')"""
+        print(f"or with a JPEG or PNG file of yours:\n    {write} | {ask}")

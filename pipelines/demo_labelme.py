@@ -1,4 +1,4 @@
-"""The demo on classes: LabelMe's crowd labels, and how ways of training compare."""
+"""The demo on classes: LabelMe's crowd labels, on descriptors or photographs, and how ways of training compare."""
 
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.pipelines.run_result import RunResult
 from crowdzoo.report.tables import print_table
-from crowdzoo.training.settings import TrainingSettings
+from crowdzoo.training.settings import InstanceSettings
 
 __all__ = ["compare", "opening"]
 
@@ -30,7 +30,7 @@ def opening(dataset: CrowdDataset) -> str:
 
 
 def compare(
-    dataset: CrowdDataset, settings: TrainingSettings, seeds: tuple[int, ...], report: Path, result: RunResult
+    dataset: CrowdDataset, settings: InstanceSettings, seeds: tuple[int, ...], report: Path, result: RunResult
 ) -> list[Path]:
     """Compares five ways of training."""
     summary = _compared(dataset, settings, seeds, report)
@@ -43,13 +43,13 @@ def compare(
     return [report / name for name in summary["plots"]]
 
 
-def _compared(dataset: CrowdDataset, settings: TrainingSettings, seeds: tuple[int, ...], folder: Path) -> Any:
+def _compared(dataset: CrowdDataset, settings: InstanceSettings, seeds: tuple[int, ...], folder: Path) -> Any:
     """Table and plots of the comparison; those in the folder where they come from the same code and settings."""
     key = hashlib.sha256(
         repr(
             (code_version("crowdzoo.report", "crowdzoo.datasets", __name__), dataclasses.astuple(settings), seeds)
         ).encode()
-        + dataset.instances.tobytes()
+        + b"".join(map(bytes, dataset.instances))
     ).hexdigest()
     file = folder / SUMMARY
     if file.is_file():

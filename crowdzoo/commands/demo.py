@@ -12,9 +12,9 @@ __all__ = ["describe", "run"]
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("name", nargs="?", choices=("labelme", "ner", "ratings"), default="labelme",
-        help="labelme: classes of photographs (default); ner: names in sentences; ratings: numbers by harsh and mild "
-        "annotators",
+    command.add_argument("name", nargs="?", choices=("labelme", "images", "ner", "ratings"), default="labelme",
+        help="labelme: classes of photographs (default); images: the same from their JPEG files; ner: names in "
+        "sentences; ratings: numbers by harsh and mild annotators",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for all outputs (default crowdzoo-runs/NAME)")
     command.add_argument(

@@ -89,7 +89,12 @@ def is_result(folder: Path) -> bool:
 
 def is_data_set(folder: Path) -> bool:
     """Whether `crowdzoo datasets` wrote the folder, and nothing else is in it."""
-    return set(os.listdir(folder)) in ({"annotations.csv", "instances.parquet"}, {"spans.jsonl"})
+    written = (
+        {"annotations.csv", "instances.parquet"},
+        {"annotations.csv", "images", "instances.csv"},
+        {"spans.jsonl"},
+    )
+    return set(os.listdir(folder)) in written
 
 
 def is_quality(folder: Path) -> bool:

@@ -10,11 +10,13 @@ from crowdzoo.datasets.folder import data_folder
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.generated_ratings import generated_ratings
 from crowdzoo.datasets.labelme import load_labelme
+from crowdzoo.datasets.labelme_images import load_labelme_images
 from crowdzoo.datasets.movie_reviews import MovieReviews, load_movie_reviews
 from crowdzoo.datasets.ner_amt import NerAmt, load_ner_amt
 from crowdzoo.datasets.simulated import simulate_annotations
 from crowdzoo.datasets.write_files import write_files
 from crowdzoo.errors import DataError, unknown
+from crowdzoo.instances import IMAGES, SENTENCES, VECTORS, InstanceKind
 
 __all__ = [
     "CommonConfusions",
@@ -25,8 +27,10 @@ __all__ = [
     "data_folder",
     "generated_ner",
     "generated_ratings",
+    "instances_of",
     "load",
     "load_labelme",
+    "load_labelme_images",
     "load_movie_reviews",
     "load_ner_amt",
     "make_circles",
@@ -37,11 +41,12 @@ __all__ = [
     "write_files",
 ]
 
-# name -> kind of the labels, and what loads it
-_SETS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "labelme": ("classification", load_labelme),
-    "generated-ner": ("sequence", generated_ner),
-    "generated-ratings": ("regression", generated_ratings),
+# name -> kind of the labels, kind of the instances, and what loads it
+_SETS: dict[str, tuple[str, InstanceKind, Callable[[], Any]]] = {
+    "labelme": ("classification", VECTORS, load_labelme),
+    "labelme-images": ("classification", IMAGES, load_labelme_images),
+    "generated-ner": ("sequence", SENTENCES, generated_ner),
+    "generated-ratings": ("regression", VECTORS, generated_ratings),
 }
 
 
@@ -51,7 +56,12 @@ def names(kind: str = "classification") -> tuple[str, ...]:
     Args:
         kind: of their labels.
     """
-    return tuple(name for name, (of, _) in _SETS.items() if of == kind)
+    return tuple(name for name, (of, _, _) in _SETS.items() if of == kind)
+
+
+def instances_of(name: str) -> InstanceKind:
+    """The kind of instances that a data set of `names()` has."""
+    return _SETS[name][1]
 
 
 def load(name: str) -> Any:
@@ -68,4 +78,4 @@ def load(name: str) -> Any:
     """
     if name not in _SETS:
         raise DataError(unknown("data set", name, _SETS))
-    return _SETS[name][1]()
+    return _SETS[name][2]()

@@ -17,7 +17,7 @@ class CrowdDataset:
     Attributes:
         name: as in `crowdzoo.datasets.load`.
         annotations: annotations of all N tasks.
-        instances: features, float32 [N, D].
+        instances: features, float32 [N, D]; of images the bytes of their files, objects [N].
         gold: true class codes, int64 [N]; of ratings true ratings, float64 [N].
         split: "train" or "eval", str [N].
         licence: licence of the data.
@@ -43,4 +43,5 @@ class CrowdDataset:
         return MajorityVote().fit(self.annotations).expected_accuracy(self.gold)
 
     def __repr__(self) -> str:
-        return f"<CrowdDataset {self.name}: {self.annotations!r}, {self.instances.shape[1]} features>"
+        what = "images" if self.instances.dtype == object else f"{self.instances.shape[1]} features"
+        return f"<CrowdDataset {self.name}: {self.annotations!r}, {what}>"

@@ -2,7 +2,9 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +22,16 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
     """Writes a data set as the files that the pipeline reads.
 
     `annotations.csv` has the columns task, annotator, label (names; ratings as numbers); `instances.parquet` has task,
-    features (list of float32), gold (class name, or true rating) and split, one row a task. Sentences are one file,
-    `spans.jsonl`, gold inside.
+    features (list of float32), gold (class name, or true rating) and split, one row a task. Images are files in a
+    folder `images`, named after their tasks, and `instances.csv` has task, image (their paths), gold and split.
+    Sentences are one file, `spans.jsonl`, gold inside.
 
     Args:
         dataset: data set to write.
         folder: is made where it is missing. Files of these names there are replaced.
 
     Returns:
-        Paths of annotations.csv and instances.parquet; of sentences the path of spans.jsonl.
+        Paths of annotations.csv and of the file of instances; of sentences the path of spans.jsonl.
 
     Raises:
         DataError: the annotations of a `CrowdDataset` are of kind "sequence".
@@ -46,13 +49,10 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         annotations.annotators[annotations.annotator_ids],
         annotations.labels if classes is None else classes[annotations.labels],
     )
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("task", "annotator", "label"))
-    writer.writerows(zip(*columns, strict=True))
-    with atomic_file(table_path) as file:
-        file.write(text.getvalue().encode())
+    _write_csv(table_path, ("task", "annotator", "label"), columns)
 
+    if dataset.instances.dtype == object:
+        return table_path, _write_images(dataset, folder)
     num_tasks, num_features = dataset.instances.shape
     values = pa.array(np.ascontiguousarray(dataset.instances, dtype=np.float32).ravel())
     offsets = pa.array(np.arange(num_tasks + 1) * num_features, pa.int32())
@@ -68,3 +68,25 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
     with atomic_file(instances_path) as file:
         pyarrow.parquet.write_table(instances, file)
     return table_path, instances_path
+
+
+def _write_images(dataset: CrowdDataset, folder: Path) -> Path:
+    """Writes JPEG files, and the table of them."""
+    annotations, path = dataset.annotations, folder / "instances.csv"
+    assert annotations.classes is not None  # only ratings have none
+    names = [f"images/{task}.jpg" for task in annotations.tasks.tolist()]
+    for name, content in zip(names, dataset.instances, strict=True):
+        with atomic_file(folder / name) as file:
+            file.write(content)
+    columns = (annotations.tasks, names, annotations.classes[dataset.gold], dataset.split)
+    _write_csv(path, ("task", "image", "gold", "split"), columns)
+    return path
+
+
+def _write_csv(path: Path, header: Iterable[str], columns: Iterable[Iterable[Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*columns, strict=True))
+    with atomic_file(path) as file:
+        file.write(text.getvalue().encode())

@@ -104,7 +104,8 @@ def export_model(
             warmup_instances = {name: [value] for name, value in encoder.example.items()}
     warmup = warmup_arrays(warmup_instances, specs, model.base)
     module, signatures = build_signatures(model, specs, class_names, annotator_names, encoder)
-    card = _card(model, name, class_names, annotator_names, signatures, model_card)
+    said = {**getattr(encoder, "card", {}), **(model_card or {})}
+    card = _card(model, name, class_names, annotator_names, signatures, said)
     requests = {name: warmup for name in signatures if name != "annotators"}
     if model.crowd is not None:
         rows = len(next(iter(warmup.values())))

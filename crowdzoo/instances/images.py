@@ -15,7 +15,7 @@ from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, read_table, shown_names
 from crowdzoo.instances.upright_image import FORMATS, MAX_MEGAPIXELS
 
-__all__ = ["IMAGES", "image_paths", "read_image_table"]
+__all__ = ["IMAGES", "checked_images", "image_paths", "read_image_table"]
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
@@ -51,8 +51,15 @@ def read_image_table(path: str | Path) -> Table:
     return table
 
 
-def image_paths(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.ndarray:
-    """Where the images are, each of which was opened and decoded.
+def image_paths(table: Table) -> np.ndarray:
+    """Where the images of a table (of `read_image_table`) are: N objects of type `Path`."""
+    home = Path(table.name)
+    home = home if home.is_dir() else home.parent
+    return np.array([home / name for name in table.names("image")], object)
+
+
+def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.ndarray:
+    """As `image_paths`, of images each of which was opened and decoded.
 
     Args:
         table: of `read_image_table`.
@@ -70,10 +77,7 @@ def image_paths(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.ndar
     """
     changes: Counter[str] = Counter()
     bad: dict[int, str] = {}
-    home = Path(table.name)
-    home = home if home.is_dir() else home.parent
-    names = table.names("image")
-    paths = np.array([home / name for name in names], object)
+    names, paths = table.names("image"), image_paths(table)
     for place, path in enumerate(paths):
         try:
             changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
@@ -146,5 +150,5 @@ IMAGES = InstanceKind(
     {"classification": "image-classifier", "regression": "image-regressor"},
     _looks_like,
     table=read_image_table,
-    values=lambda table: (image_paths(table), None),
+    values=lambda table: (checked_images(table), None),
 )

@@ -55,6 +55,11 @@ class ImagePixels(InstanceEncoder):
         return {"instances": tf.TensorSpec([None], tf.string, "instances")}
 
     @property
+    def card(self) -> dict[str, Any]:
+        """What a model's card says of the images."""
+        return {"images": {**self.get_config(), "formats": ["JPEG", "PNG", "BMP (24 or 32 bits)"]}}
+
+    @property
     def resources(self) -> dict[str, Any]:
         """What an exported model has to hold beside the graph: nothing."""
         return {}
@@ -171,9 +176,9 @@ def _others(content: Any) -> Any:
         return tf.cast((colours * share + 255 * (255 - share) + 127) // 255, tf.uint8)
 
     def png() -> Any:
-        # grey of fewer than 8 bits has no transparency, and TensorFlow would leave it at 0 to 15 beside one
-        depth, kind = tf.unstack(tf.io.decode_raw(tf.strings.substr(content, 24, 2), tf.uint8), 2)
-        return tf.cond((depth < 8) & tf.equal(kind, 0), lambda: tf.io.decode_png(content, 3), on_white)
+        # byte 25 says what a pixel has: 3 a palette, which may be transparent, 4 grey and 6 RGB with transparency
+        kind = tf.io.decode_raw(tf.strings.substr(content, 25, 1), tf.uint8)[0]
+        return tf.cond(tf.reduce_any(tf.equal(kind, [3, 4, 6])), on_white, lambda: tf.io.decode_png(content, 3))
 
     return tf.cond(_begins(content, _PNG), png, lambda: tf.io.decode_bmp(content, 0)[..., :3])
 

@@ -36,6 +36,11 @@ class InstanceEncoder(ABC):
         """What a served model takes: names and `tf.TensorSpec`, the first axis open."""
 
     @property
+    def card(self) -> dict[str, Any]:
+        """What a model's card says beside names and types of the inputs, as JSON can hold it."""
+        return {}
+
+    @property
     @abstractmethod
     def resources(self) -> Any:
         """Lookup tables and variables that the graph uses; an exported model has to hold them."""

@@ -20,7 +20,7 @@ from crowdzoo.report.tables import format_table
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.length import with_length
 from crowdzoo.training.methods import AGGREGATED
-from crowdzoo.training.settings import TrainingSettings
+from crowdzoo.training.settings import InstanceSettings, TrainingSettings
 
 __all__ = ["COMPARED", "Comparison", "compare"]
 
@@ -54,7 +54,7 @@ class Comparison:
         curves: method -> metric -> value after each epoch of the first seed's training.
         confusions: crowd layer -> learned confusion matrices `[annotator, true, said]` [R, K, K] of the first seed.
         aggregation_history: objective of Dawid-Skene on the training tasks after each iteration, in nats.
-        settings: `TrainingSettings` that all methods share.
+        settings: what all methods share.
         num_train: training tasks.
         num_eval: held-out tasks.
     """
@@ -67,7 +67,7 @@ class Comparison:
     curves: dict[str, dict[str, list[float]]]
     confusions: dict[str, np.ndarray]
     aggregation_history: tuple[float, ...]
-    settings: TrainingSettings
+    settings: InstanceSettings
     num_train: int
     num_eval: int
 
@@ -135,7 +135,7 @@ def compare(
     dataset: CrowdDataset,
     methods: Sequence[str] = ("majority", "dawid-skene", "VW", "MW", "gold"),
     seeds: Iterable[int] = range(5),
-    settings: TrainingSettings | None = None,
+    settings: InstanceSettings | None = None,
     split: np.ndarray | None = None,
     progress: Callable[[str, int, int, int], None] | None = None,
 ) -> Comparison:
@@ -199,9 +199,11 @@ def compare(
                 chosen = dataclasses.replace(settings, method=AGGREGATED, arguments={}, seed=seed)
                 labels = {"label_distribution": targets[method]}
             started = time.perf_counter()
-            model, _ = train(chosen, dataset.instances[training], **labels)
+            model, encoder = train(chosen, dataset.instances[training], **labels)
             seconds[method].append(time.perf_counter() - started)
-            estimate = keras.ops.convert_to_numpy(model.base(dataset.instances[held_out], training=False))
+            x = dataset.instances[held_out]
+            x = x if encoder is None else encoder.to_numpy(x)
+            estimate = keras.ops.convert_to_numpy(model.base(x, training=False))
             predicted = estimate.argmax(axis=1)
             accuracies[method].append(accuracy(dataset.gold[held_out], predicted))
             if seed == seeds[0]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from crowdzoo import datasets
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.regular import check_regular
-from crowdzoo.instances import SENTENCES, TEXTS, VECTORS
+from crowdzoo.instances import IMAGES, TEXTS
+from crowdzoo.instances.images import image_paths, read_image_table
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
@@ -67,14 +68,18 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         known = datasets.names(kind.name)
         if data.dataset not in known:
             return [f"data: {unknown('dataset', data.dataset, known)}"]
-        if instances not in (VECTORS, SENTENCES):  # what shipped data sets hold
+        if instances is not datasets.instances_of(data.dataset):
             named, way_out = short_repr(data.dataset), f"base {config.base} needs a file of them"
-            return [f"data.dataset: {named} has features and no {instances.name}; {way_out}."]
+            held = datasets.instances_of(data.dataset).name
+            return [f"data.dataset: {named} has {held} and no {instances.name}; {way_out}."]
         return []
     problems = []
     for key in kind.inputs:
         path = getattr(data, key)
         if path is None:
+            continue
+        if key == "instances" and instances is IMAGES:
+            problems += _image_problems(path)
             continue
         suffixes, needed = _TEXT if kind.labels.has_positions else _TABLES[key]
         if key == "instances" and instances is TEXTS:
@@ -87,6 +92,20 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         else:
             problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
     return problems
+
+
+def _image_problems(path: Path) -> list[str]:
+    """What is wrong with a folder or a table of images, none of which is opened; one that is missing is found."""
+    try:
+        if not path.is_dir():
+            _check_file(path, _TABLES["instances"][0])
+        table = read_image_table(path)
+        names, paths = table.names("image"), image_paths(table)
+        missing = [place for place, image in enumerate(paths) if not image.exists()]
+        table.complain(missing, "image", names, "does not exist. Correct the path, or leave the task out.")
+    except DataError as error:
+        return [f"data.instances: {error}"]
+    return []
 
 
 def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from crowdzoo import datasets
 from crowdzoo.errors import DataError
 from crowdzoo.instances import InstanceKind, recognised
 from crowdzoo.kinds import KINDS, Kind, kind_of
@@ -100,6 +101,8 @@ class PipelineConfig(Section):
         kinds = self.label_kind.instance_kinds
         if self.model.base is not None:
             return next(one for one in kinds if one.bases[self.kind] == self.model.base)
+        if self.data.dataset in datasets.names(self.kind):
+            return datasets.instances_of(self.data.dataset)
         if self.data.instances is None:
             return kinds[0]
         try:
