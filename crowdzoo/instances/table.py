@@ -70,10 +70,13 @@ class _InstanceCsv(CsvSource):
 
     longest_quoted = LONGEST_VALUE
 
-    def __init__(self, path: Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]):
+    def __init__(
+        self, path: Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None], as_text: bool
+    ):
         super().__init__(path, "classification")
         self.wanted = wanted
         self.check = check
+        self.as_text = as_text
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """All columns that are wanted."""
@@ -81,12 +84,21 @@ class _InstanceCsv(CsvSource):
         return {name: name for name in names}
 
     def numeric_columns(self) -> set[str]:
-        """Features, which are there where all columns are wanted."""
-        return set(self.found) - set(NAMED) if self.wanted is None else set()
+        """Features, which are there where all columns are wanted, and read as numbers unless they are read as text."""
+        return set() if self.as_text or self.wanted is not None else set(self.found) - set(NAMED)
 
 
-def read_table(path: str | Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]) -> Table:
-    """Reads some columns of a file, or all of them for None; `check` refuses a header."""
+def read_table(
+    path: str | Path,
+    wanted: Sequence[str] | None,
+    check: Callable[[str, Sequence[str]], None],
+    *,
+    as_text: bool = False,
+) -> Table:
+    """Reads some columns of a file, or all of them for None; `check` refuses a header.
+
+    Features of a CSV file are read as numbers, or with `as_text` as they are written.
+    """
     path = Path(path)
     check_ending(path)
     name = os.fspath(path)
@@ -96,7 +108,7 @@ def read_table(path: str | Path, wanted: Sequence[str] | None, check: Callable[[
         columns = {each: one_array(table.column(each)) for each in names}
         found = Table(name, columns, np.arange(table.num_rows))
     else:
-        found = _read_csv(_InstanceCsv(path, wanted, check))
+        found = _read_csv(_InstanceCsv(path, wanted, check, as_text))
     if found.rows is None or not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     return found

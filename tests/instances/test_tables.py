@@ -1,0 +1,155 @@
+"""Tables: columns of numbers and categories with missing values."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.served_name import served_name
+from crowdzoo.instances.table import check_has, read_table
+from crowdzoo.instances.tables import column_types, holds_table, table_columns
+
+
+def csv(tmp_path, text):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    return path
+
+
+def parquet(tmp_path, **columns):
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def columns_of(path, **how):
+    return table_columns(read_table(path, None, lambda *names: check_has(*names, ("task",)), as_text=True), **how)
+
+
+PEOPLE = "task,age,city,member,gold,split\n1,31,Lisbon,true,a,train\n2,,Porto,FALSE,b,train\n3,40.5, ,,,eval\n"
+
+
+def test_numbers_categories_and_what_is_missing_are_told_apart(tmp_path):
+    found = columns_of(csv(tmp_path, PEOPLE))
+    assert column_types(found) == {"age": "number", "city": "category", "member": "number"}
+    np.testing.assert_array_equal(found["age"], [31, np.nan, 40.5])
+    assert found["city"].tolist() == ["Lisbon", "Porto", ""]
+    np.testing.assert_array_equal(found["member"], [1, 0, np.nan])
+
+
+def test_parquet_holds_the_same_table_as_csv(tmp_path):
+    path = parquet(
+        tmp_path,
+        task=[1, 2, 3],
+        age=pa.array([Decimal("31.0"), None, Decimal("40.5")]),
+        city=pa.array(["Lisbon", "Porto", None]).dictionary_encode(),
+        member=[True, False, None],
+        gold=["a", "b", None],
+    )
+    expected = columns_of(csv(tmp_path, PEOPLE))
+    found = columns_of(path)
+    assert list(found) == list(expected)
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_table"),
+    [
+        ("task,a,b\n1,2,3\n2,4,true\n", False),
+        ("task,a,b\n1,2,3\n2,,4\n", True),
+        ("task,a,b\n1,2,3\n2,nan,4\n", True),
+        ("task,a,b\n1,2,x\n2,3,y\n", True),
+        ("task,text\n1,x\n2,y\n", False),
+    ],
+)
+def test_text_or_a_missing_value_makes_a_table(tmp_path, text, is_table):
+    path = csv(tmp_path, text)
+    assert holds_table(path) is is_table
+
+
+def test_declared_columns_of_numbers_are_categories(tmp_path):
+    path = csv(tmp_path, "task,postcode,age\n1,01050,3\n2,4000,4\n")
+    assert not holds_table(path)
+    assert holds_table(path, ["postcode"])
+    assert columns_of(path, categorical=["postcode"])["postcode"].tolist() == ["01050", "4000"]
+    whole = parquet(tmp_path, task=[1, 2], postcode=[1050.0, 4000.0])
+    assert columns_of(whole, categorical=["postcode"])["postcode"].tolist() == ["1050", "4000"]
+    with pytest.raises(DataError, match=r"has no column 'postcod' to be categorical\. Did you mean 'postcode'\?"):
+        columns_of(path, categorical=["postcod"])
+
+
+def test_a_word_among_numbers_is_an_error_and_no_category(tmp_path):
+    path = csv(tmp_path, "task,age\n1,31\n2,thirty\n3,32\n4,\n")
+    with pytest.raises(
+        DataError, match=r"row 3, column 'age': 'thirty' is not a number, but most values.*leave it emp"
+    ):
+        columns_of(path)
+    assert columns_of(path, categorical=["age"])["age"].tolist() == ["31", "thirty", "32", ""]
+
+
+def test_free_text_and_ids_are_noticed_and_named(tmp_path):
+    rows = "".join(f"{row},word {row % 40},{row % 19}x\n" for row in range(60))
+    with pytest.raises(DataError, match="column 'comment' has 40 different values in 60 rows: leave it out, or use"):
+        columns_of(csv(tmp_path, "task,comment,size\n" + rows))
+    found = columns_of(csv(tmp_path, "task,comment,size\n" + rows), categorical=["comment"])
+    assert len(set(found["comment"])) == 40
+    few = csv(tmp_path, "task,name\n1,ann\n2,bob\n3,eve\n")
+    assert columns_of(few)["name"].tolist() == ["ann", "bob", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([datetime.date(2020, 1, 2), None]), r"'c' holds date32\[day\], which are neither.*such as the year"),
+        (pa.array([0, 1], pa.timestamp("ms")), r"'c' holds timestamp\[ms\], which are neither"),
+        (pa.array(["2020-01-02", "2020-02-03 10:00"]), "'c' holds dates, which are neither numbers nor categories"),
+        (pa.array([[1.0], [2.0]]), "'c' holds list<.*; a column of a table holds numbers, truth values or text"),
+        (pa.array([b"a", b"b"]), "'c' holds binary; a column"),
+        (pa.nulls(2), "'c' is empty in every row"),
+        (pa.array([None, None], pa.float64()), "'c' is empty in every row"),
+        (pa.array(["", None]), "'c' is empty in every row"),
+        (pa.array([1.0, np.inf]), "row 1, column 'c': inf is not a finite number of 32 bits"),
+        (pa.array([1e39, 1.0]), "row 0, column 'c': 1e[+]39 is not a finite number of 32 bits"),
+    ],
+)
+def test_columns_that_are_neither_numbers_nor_categories_are_refused(tmp_path, column, message):
+    with pytest.raises(DataError, match=message):
+        columns_of(parquet(tmp_path, task=["a", "b"], c=column))
+
+
+def test_columns_of_a_trained_model_are_matched_by_name(tmp_path):
+    types = {"city": "category", "age": "number"}
+    found = columns_of(csv(tmp_path, "task,age,city\n1,,7\n2,,8\n"), types=types)
+    assert list(found) == ["city", "age"]
+    assert found["city"].tolist() == ["7", "8"]
+    np.testing.assert_array_equal(found["age"], [np.nan, np.nan])
+    with pytest.raises(DataError, match=r"has no column 'city', which the model takes.*Did you mean 'City'"):
+        columns_of(csv(tmp_path, "task,age,City\n1,2,a\n"), types=types)
+    with pytest.raises(DataError, match=r"takes no column 'shoe', only \['city', 'age'\]\. Leave the column out"):
+        columns_of(csv(tmp_path, "task,age,city,shoe\n1,2,a,3\n"), types=types)
+    empty = parquet(tmp_path, task=[1], age=pa.nulls(1), city=pa.nulls(1))
+    assert columns_of(empty, types=types)["city"].tolist() == [""]
+
+
+def test_equal_categories_are_one_object(tmp_path):
+    found = columns_of(csv(tmp_path, "task,city\n" + "".join(f"{row},Vila Nova de Gaia\n" for row in range(50))))
+    assert len({id(value) for value in found["city"]}) == 1
+
+
+def test_a_column_is_served_under_a_name_that_tensorflow_takes(tmp_path):
+    names = {
+        "age": "age",
+        "age (years)": "age__years_",
+        "2nd": "c2nd",
+        "größe": "gru00f6u00dfe",
+        "annotator": "annotator_",
+        "self": "self_",
+    }
+    assert {name: served_name(name) for name in names} == names
+    with pytest.raises(DataError, match="columns 'a b' and 'a_b' would both be served as 'a_b'"):
+        columns_of(csv(tmp_path, "task,a b,a_b\n1,2,3\n"))
