@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import stacked
+from crowdzoo.files.served_name import served_name
 from crowdzoo.instances import opened
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ class Client:
         """Predicts a batch.
 
         Args:
-            instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping. Of a model of
-                images paths (`Path`) or the bytes of files.
+            instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping or a pandas
+                DataFrame: name -> array `[n, ...]`. Names of columns are those of the training data. In a mapping or a
+                DataFrame None, NaN and pandas' NA are missing values of a column. Of a model of images paths (`Path`)
+                or the bytes of files.
             signature: `serving_default` or `annotators`.
             batch_size: most instances in one request; None sends all in one.
             **inputs: further inputs, such as `annotator`, names `[n]`. A single text stands for all instances.
@@ -79,11 +82,15 @@ class Client:
             An array `[n, ...]` for each output; text as `str`.
 
         Raises:
-            ServingError: what the server says, or a number that is not finite (not even sent), or inputs of
-                different lengths.
+            ServingError: what the server says, or a number that is not finite (not even sent; NaN only where it may
+                be missing), or inputs of different lengths.
         """
-        given = {**(instances if isinstance(instances, Mapping) else {"instances": instances}), **inputs}
-        arrays = self._arrays(signature, given)
+        if isinstance(instances, Mapping) or hasattr(instances, "columns"):
+            known = self._signature(signature)["inputs"]
+            given = {name if name in known else served_name(str(name)): instances[name] for name in instances}
+        else:
+            given = {"instances": instances}
+        arrays = self._arrays(signature, {**given, **inputs})
         size = len(next(iter(arrays.values())))
         step = batch_size or size or 1
         if step < 1:
@@ -146,12 +153,19 @@ class Client:
 
 def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
     of_texts = spec is not None and spec["dtype"] == "str"
+    # one value an instance, as a column of a table has; texts and annotators are never missing
+    of_column = spec is not None and len(spec["shape"]) == 1 and name not in ("instances", "annotator")
     try:
         array = np.asarray(value, dtype=object if of_texts else None)  # str and bytes beside each other
     except ValueError as error:
         raise ServingError(f"input {name!r}: lists of different lengths do not make an array") from error
-    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    if of_column and array.dtype == object:
+        array = _without_missing(array, "" if of_texts else np.nan)
+    unfit = np.zeros(array.shape, bool)
+    if np.issubdtype(array.dtype, np.floating):
+        unfit = np.isinf(array) if of_column else ~np.isfinite(array)
+    if unfit.any():
+        place = tuple(int(i) for i in np.argwhere(unfit)[0])
         raise ServingError(f"input {name!r}: {array[place]} at {list(place)} is not a finite number")
     if spec is None:
         return array  # the server names the unknown input
@@ -164,6 +178,18 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")
     with np.errstate(over="ignore"):
         converted = array.astype(spec["dtype"])
-    if np.issubdtype(converted.dtype, np.floating) and not np.isfinite(converted).all():
+    if np.issubdtype(converted.dtype, np.floating) and (np.isinf(converted) & ~np.isinf(array)).any():
         raise ServingError(f"input {name!r}: holds a number too large for {spec['dtype']}")
     return converted
+
+
+def _without_missing(array: np.ndarray, missing: Any) -> np.ndarray:
+    """A column of Python's objects with `missing` for None, NaN and pandas' NA; numbers where all are numbers."""
+    cells = [missing if cell is None or _is_unequal(cell) else cell for cell in array.flat]
+    numbers = missing != "" and all(isinstance(cell, (bool, int, float, np.number)) for cell in cells)
+    return np.array(cells, dtype=float if numbers else object).reshape(array.shape)
+
+
+def _is_unequal(cell: Any) -> bool:
+    """Whether a value is not equal to itself: NaN, or pandas' NA, which is neither equal nor unequal."""
+    return type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float | np.floating) and cell != cell)

@@ -28,6 +28,11 @@ class InputSpec(NamedTuple):
         """Whether the first axis is open."""
         return bool(self.shape) and self.shape is not None and self.shape[0] is None
 
+    @property
+    def is_column(self) -> bool:
+        """Whether it is one value an instance, as a column of a table is: NaN is then a missing number."""
+        return self.shape is not None and len(self.shape) == 1
+
 
 class SignatureInputs:
     """The inputs of a signature.

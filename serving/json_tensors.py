@@ -119,7 +119,8 @@ def _array(name: str, value: Any, spec: InputSpec) -> np.ndarray:
     if not set(map(type, cells.flat)) <= allowed:
         expected = "true or false" if bool in allowed else "a number" if float in allowed else "an integer"
         place = next(i for i, cell in np.ndenumerate(cells) if type(cell) not in allowed)
-        raise _wrong_type(name, cells, place, expected)
+        hint = "; a missing number is NaN" if cells[place] is None and float in allowed and spec.is_column else ""
+        raise _wrong_type(name, cells, place, expected + hint)
     if dtype.kind in "iu":
         for extreme in (cells.min(), cells.max()) if cells.size else ():
             if not np.iinfo(dtype).min <= extreme <= np.iinfo(dtype).max:
@@ -150,7 +151,8 @@ def _strings(name: str, cells: np.ndarray) -> np.ndarray:
             except (binascii.Error, ValueError) as error:
                 raise RequestError(f"input {name!r}: 'b64' at {list(place)} is not base64") from error
         else:
-            raise _wrong_type(name, cells, place, "a string")
+            hint = '; a missing category is ""' if cell is None else ""
+            raise _wrong_type(name, cells, place, f"a string{hint}")
     return array
 
 

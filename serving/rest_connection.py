@@ -28,7 +28,7 @@ class RestConnection:
     ) -> dict[str, np.ndarray]:
         """One request; `outputs` gives the NumPy dtype of each output."""
         request = {"signature_name": signature, "inputs": {name: _jsonable(array) for name, array in inputs.items()}}
-        columns = self._ask("POST", ":predict", json.dumps(request, allow_nan=False).encode())["outputs"]
+        columns = self._ask("POST", ":predict", json.dumps(request).encode())["outputs"]  # TF Serving reads NaN, too
         if len(outputs) == 1:  # TF Serving leaves the name out
             columns = {next(iter(outputs)): columns}
         return {name: _array(column, outputs[name]) for name, column in columns.items()}

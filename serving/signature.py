@@ -205,7 +205,7 @@ def _check_answer(outputs: Mapping[str, np.ndarray]) -> None:
             row = np.argwhere(~np.isfinite(array))[0][:1]
             raise RequestError(
                 f"instances{[int(i) for i in row]}: the model's answer ({name!r}) is not a finite number; the values "
-                "of this instance are too large for the model"
+                "of this instance are missing, or too large for the model"
             )
 
 
@@ -215,8 +215,11 @@ def _check_array(name: str, array: np.ndarray, spec: InputSpec) -> None:
         rank = "" if array.ndim == len(expected) else f" (rank {array.ndim} where {len(expected)} is due)"
         sizes = list(array.shape)
         raise RequestError(f"input {name!r}: shape {sizes} does not fit {expected}{rank}; -1 is any size")
-    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    if not np.issubdtype(array.dtype, np.floating):
+        return
+    unfit = np.isinf(array) if spec.is_column else ~np.isfinite(array)
+    if unfit.any():
+        place = tuple(int(i) for i in np.argwhere(unfit)[0])
         value = "NaN" if np.isnan(array[place]) else "Infinity" if array[place] > 0 else "-Infinity"
         raise RequestError(f"input {name!r}: {value} at {list(place)} is not a finite number")
 

@@ -1,0 +1,103 @@
+"""A model that takes a column of a table an input, over REST and gRPC."""
+
+import json
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+from crowdzoo.errors import ServingError
+from crowdzoo.models.table_columns import TableColumns
+from crowdzoo.serving import Client, Server
+
+NAN = float("nan")
+COLUMNS = {
+    "age (years)": np.array([20.0, NAN, 40.0, 30.0]),
+    "city": np.array(["Porto", "", "Lisbon", "Porto"], object),
+}
+# mean 30, deviation sqrt(200 / 3); then whether the age is missing; Porto, missing, Lisbon
+AGE = np.sqrt(200 / 3)
+VECTORS = [[-10 / AGE, 0, 1, 0, 0], [0, 1, 0, 1, 0], [10 / AGE, 0, 0, 0, 1], [0, 0, 1, 0, 0]]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A server of a model that answers with the vectors of `TableColumns`."""
+    encoder = TableColumns.adapted([COLUMNS])
+    module = tf.Module()
+    module.tables = encoder.resources
+    serve = tf.function(lambda values: {"vectors": encoder(values)}).get_concrete_function(encoder.inputs)
+    folder = tmp_path_factory.mktemp("people")
+    tf.saved_model.save(module, str(folder / "1"), signatures={"serving_default": serve})
+    with Server(folder, name="people", rest_port=0, grpc_port=0) as server:
+        yield server
+
+
+@pytest.fixture(params=["rest", "grpc"])
+def client(request, running):
+    port = running.rest_port if request.param == "rest" else running.grpc_port
+    scheme = "http" if request.param == "rest" else "grpc"
+    with Client(f"{scheme}://127.0.0.1:{port}", model="people") as connected:
+        yield connected
+
+
+def ask(running, **body):
+    url = f"http://127.0.0.1:{running.rest_port}/v1/models/people:predict"
+    return httpx.post(url, content=json.dumps(body).encode())
+
+
+def test_rows_and_columns_get_the_same_answer(running):
+    rows = [{"age__years_": 20, "city": "Porto"}, {"age__years_": NAN, "city": ""}]
+    np.testing.assert_allclose(ask(running, instances=rows).json()["predictions"], VECTORS[:2], 1e-6)
+    columns = {"age__years_": [20, NAN], "city": ["Porto", ""]}
+    np.testing.assert_allclose(ask(running, inputs=columns).json()["outputs"], VECTORS[:2], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"age__years_": None, "city": "x"}, "null at [0] is null, not a number; a missing number is NaN"),
+        ({"age__years_": 1, "city": None}, 'null at [0] is null, not a string; a missing category is ""'),
+        ({"age__years_": "1", "city": "x"}, '"1" at [0] is a string, not a number'),
+        ({"age__years_": float("inf"), "city": "x"}, "Infinity at [0] is not a finite number"),
+        ({"city": "x"}, "instances[0]: missing input 'age__years_'"),
+        ({"age__years_": 1, "citi": "x"}, "unknown input 'citi'. Signature 'serving_default' takes 'age__years_', 'c"),
+    ],
+)
+def test_a_wrong_row_is_refused_by_name(running, row, reason):
+    answer = ask(running, instances=[row])
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        COLUMNS,
+        {"age__years_": [20, None, 40, 30], "city": ["Porto", None, "Lisbon", "Porto"]},
+        pd.DataFrame(COLUMNS),
+        pd.DataFrame({"city": pd.Categorical(["Porto", None, "Lisbon", "Porto"]),
+                      "age (years)": pd.array([20, None, 40, 30], "Int64")}),
+    ],
+    ids=["arrays", "lists", "frame", "nullable"],
+)  # fmt: skip
+def test_the_client_takes_columns_and_frames_with_missing_values(client, table):
+    np.testing.assert_allclose(client.predict(table, batch_size=3)["vectors"], VECTORS, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"city": [1050.5]}, "1050.5 at [0] is not a text"),
+        ({"age (years)": [np.inf]}, r"input 'age__years_': inf at [0] is not a finite number"),
+        ({"age (years)": ["x"]}, "not float32"),
+        ({"age (years)": [1e39]}, "too large for float32"),
+        ({"shoe size": [1]}, "unknown input 'shoe_size'"),
+    ],
+)
+def test_the_client_refuses_wrong_columns_by_name(client, columns, reason):
+    with pytest.raises(ServingError) as caught:
+        client.predict({"age (years)": [1.0], "city": ["x"], **columns})
+    assert reason in str(caught.value)
