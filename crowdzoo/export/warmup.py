@@ -109,7 +109,9 @@ def warmup_array(instances: Any, spec: Any, called: str = "warmup_instances") ->
         raise ConfigError(f"export: {called} must be texts, because the model reads texts")
     if not len(array) or not spec.shape.is_compatible_with(array.shape):
         raise ConfigError(f"export: {called} has shape {list(np.shape(instances))}, the base takes {[None, *shape]}")
-    if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+    # a column of a table, one number an instance, may have missing ones
+    fits = np.isfinite if shape else lambda numbers: ~np.isinf(numbers)
+    if np.issubdtype(array.dtype, np.floating) and not fits(array).all():
         raise ConfigError(f"export: {called} has a number that is not finite")
     return array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,16 @@ class InstanceKind:
         table: reads the table from a path, where it is not a file of columns as it stands; `wanted` and `check_header`
             are not used then.
         values: from the table to `Instances.values` and `Instances.names`; None where there is no table.
+        as_text: whether features of a CSV file are read as they are written, and not as numbers.
+
+    Kinds are equal where their names are.
     """
 
     name: str
-    bases: Mapping[str, str]
-    looks_like: Callable[[Path, Sequence[str]], bool] | None = None
-    wanted: tuple[str, ...] | None = None
-    check_header: Callable[[str, Sequence[str]], None] | None = None
-    table: Callable[[Path], Table] | None = None
-    values: Callable[[Table], tuple[Any, tuple[str, ...] | None]] | None = None
+    bases: Mapping[str, str] = field(compare=False)
+    looks_like: Callable[[Path, Sequence[str]], bool] | None = field(default=None, compare=False)
+    wanted: tuple[str, ...] | None = field(default=None, compare=False)
+    check_header: Callable[[str, Sequence[str]], None] | None = field(default=None, compare=False)
+    table: Callable[[Path], Table] | None = field(default=None, compare=False)
+    values: Callable[[Table], tuple[Any, tuple[str, ...] | None]] | None = field(default=None, compare=False)
+    as_text: bool = field(default=False, compare=False)

@@ -30,6 +30,7 @@ class Instances:
         kind: of instances.
         values: what a model learns from, a row a task: feature vectors float32 [N, D], texts objects (strings) [N],
             images objects (`Path`) [N], which are opened when they are needed (`opened`).
+            of a table a dictionary: column -> float64 [N] (NaN is missing) or objects (strings) [N] ("" is missing).
         names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
         gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
             unknown; None without the column.
@@ -143,7 +144,7 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instan
         table = kind.table(Path(path))
     else:
         assert kind.check_header is not None
-        table = read_table(path, kind.wanted, kind.check_header)
+        table = read_table(path, kind.wanted, kind.check_header, as_text=kind.as_text)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None

@@ -1,8 +1,10 @@
-"""Tables: a column a feature, of numbers or categories, with missing values."""
+"""Tables: named columns of numbers, categories and texts, with missing values."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -12,15 +14,27 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import DataError, did_you_mean
 from crowdzoo.files.served_name import served_name
+from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names
 from crowdzoo.instances.vectors import _is_number
 from crowdzoo.tables.numbers import parse_numbers
-from crowdzoo.tables.suffixes import column_names
 
-__all__ = ["CATEGORY", "NUMBER", "column_types", "holds_table", "table_columns"]
+__all__ = [
+    "CATEGORY",
+    "INPUT_TYPES",
+    "NUMBER",
+    "TABLES",
+    "TEXT",
+    "input_type",
+    "table_columns",
+    "tables",
+    "typed_columns",
+]
 
 NUMBER = "number"
 CATEGORY = "category"
+TEXT = "text"
+INPUT_TYPES = (NUMBER, CATEGORY, TEXT)
 BESIDE = ("task", "gold", "split")
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -29,56 +43,40 @@ _MANY_ROWS = 0.5
 _WORDS = {"true": "1", "false": "0"}
 
 
-def holds_table(path: str | Path, categorical: Collection[str] = ()) -> bool:
-    """Whether a file of instances is a table: a column is of text, or has missing values, or is declared categorical.
+def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
+    """The kind of instances that are rows of a table.
 
     Args:
-        path: .parquet, .csv or .csv.gz with a column `task`.
-        categorical: names of columns whose numbers are categories.
-
-    Returns:
-        False where all columns are complete numbers (or lists of numbers): these are feature vectors.
-
-    Raises:
-        DataError: as `read_table`.
+        inputs: column -> NUMBER, CATEGORY or TEXT, for columns whose type is not to be found out.
     """
-    if {"features", "text"} & set(column_names(path)):
-        return False
-    if categorical:
-        return True
-    columns = table_columns(read_table(path, None, _check_header, as_text=True))
-    return any(values.dtype == object or np.isnan(values).any() for values in columns.values())
+    return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
 
 
-def table_columns(
-    table: Table, types: Mapping[str, str] | None = None, categorical: Collection[str] = ()
-) -> dict[str, np.ndarray]:
-    """The columns of a table that are neither `task`, `gold` nor `split`.
+def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """The columns of a table to train on: those that are neither `task`, `gold` nor `split`.
 
-    A column of integers, floats, decimals or truth values is of numbers; so is a column of text with numbers, true
-    and false only. Another column of text is of categories. Empty is missing, and so is nan.
+    A column of integers, floats, decimals or truth values is of numbers; so is a column of text most of whose different
+    values are numbers, true or false. A column called `text` is of texts, another column of text of categories. Empty
+    is missing, and so is nan as a number.
 
     Args:
         table: of `read_table(..., as_text=True)`.
-        types: name -> NUMBER or CATEGORY of all columns, such as a trained model's; None finds them out.
-        categorical: names of columns of categories, whatever they hold; where `types` is None.
+        inputs: column -> NUMBER, CATEGORY or TEXT, for columns whose type is not to be found out.
 
     Returns:
-        Name -> float64 [N] with NaN for missing numbers, or objects (strings) [N] with "" for missing categories; in
-        the order of the file, or of `types`.
+        Name -> float64 [N] with NaN for missing numbers, or objects (strings) [N] with "" for what is missing; in the
+        order of the file.
 
     Raises:
-        DataError: a column that is missing, not known, or of a type that is neither (dates, lists); numbers that are
-            none or not finite; a column without any value, or with a value of its own in most rows. It names file,
-            row, column and value.
+        DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates, lists);
+            numbers that are none or not finite; a column without any value; categories of which most rows have one of
+            their own; two columns that would be served under one name. It names file, row, column and value.
     """
+    inputs = inputs or {}
     names = _feature_names(table)
-    if types is not None:
-        _check_names(table.name, names, list(types))
-        return {name: _column(table, name, types[name]) for name in types}
-    for name in categorical:
+    for name in inputs:
         if name not in names:
-            raise DataError(f"{table.name}: has no column {name!r} to be categorical.{did_you_mean(name, names)}")
+            raise DataError(f"{table.name}: has no column {name!r}, which inputs names.{did_you_mean(name, names)}")
     served: dict[str, str] = {}
     for name in names:
         other = served.setdefault(served_name(name), name)
@@ -87,12 +85,67 @@ def table_columns(
                 f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
                 "one of them."
             )
-    return {name: _found_column(table, name, CATEGORY if name in categorical else None) for name in names}
+    columns = {name: _column(table, name, inputs.get(name) or _found_type(table, name)) for name in names}
+    for name, values in columns.items():
+        if (np.isnan(values) if values.dtype.kind == "f" else values == "").all():
+            raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")
+    return columns
 
 
-def column_types(columns: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """NUMBER or CATEGORY of each column of `table_columns`."""
-    return {name: NUMBER if values.dtype.kind == "f" else CATEGORY for name, values in columns.items()}
+def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """The columns of a table as a trained model takes them, whatever the file has for types.
+
+    Args:
+        table: of `read_table(..., as_text=True)`.
+        types: `served_name` of each column -> NUMBER, CATEGORY or TEXT.
+
+    Returns:
+        The served names -> as for `table_columns`, in the order of `types`. A column may be empty.
+
+    Raises:
+        DataError: a column is missing, or the model does not take it; or numbers that are none.
+    """
+    columns = {served_name(name): name for name in _feature_names(table)}
+    missing = [name for name in types if name not in columns]
+    extra = [columns[name] for name in columns if name not in types]
+    if missing:
+        raise DataError(
+            f"{table.name}: has no column {missing[0]!r}, which the model takes; its columns are "
+            f"{shown_names(columns.values())}.{did_you_mean(missing[0], extra)}"
+        )
+    if extra:
+        raise DataError(
+            f"{table.name}: the model takes no column {extra[0]!r}, only {shown_names(types)}. Leave the column out."
+        )
+    return {name: _column(table, columns[name], kind) for name, kind in types.items()}
+
+
+def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
+    """NUMBER, CATEGORY or TEXT: the type of a column of `table_columns`.
+
+    Args:
+        name: of the column.
+        values: some of them, numbers or strings.
+        inputs: as for `table_columns`.
+    """
+    if np.asarray(values).dtype.kind in "biuf":
+        return NUMBER
+    return inputs.get(name, TEXT if name == TEXT else CATEGORY)
+
+
+def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarray], None]:
+    return table_columns(table, inputs), None
+
+
+def _looks_like(path: Path, header: Sequence[str]) -> bool:
+    """A column is of text, or has missing values; but for texts alone, and lists of features."""
+    names = set(header) - set(BESIDE)
+    if "task" not in header or not names or "features" in names:
+        return False
+    if TEXT in names:
+        return len(names) > 1
+    columns = table_columns(read_table(path, None, _check_header, as_text=True))
+    return any(values.dtype == object or np.isnan(values).any() for values in columns.values())
 
 
 def _check_header(name: str, header: Sequence[str]) -> None:
@@ -105,48 +158,32 @@ def _feature_names(table: Table) -> list[str]:
     return [name for name in table.columns if name not in BESIDE]
 
 
-def _check_names(file: str, names: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuses a file that has not the columns that the model was trained on."""
-    missing = [name for name in wanted if name not in names]
-    extra = [name for name in names if name not in wanted]
-    if missing:
-        raise DataError(
-            f"{file}: has no column {missing[0]!r}, which the model takes; its columns are {shown_names(names)}."
-            f"{did_you_mean(missing[0], extra)}"
-        )
-    if extra:
-        raise DataError(
-            f"{file}: the model takes no column {extra[0]!r}, only {shown_names(wanted)}. Leave the column out."
-        )
-
-
-def _found_column(table: Table, name: str, kind: str | None) -> np.ndarray:
-    """A column of a training table, whose type is found out if it is not given."""
-    column = _decoded(table.columns[name])
-    if kind is None:
-        kind = NUMBER if _is_number(column.type) else CATEGORY if _is_text(column.type) else None
-        if kind is None:
-            raise DataError(_other_type(table.name, name, column.type))
-        if kind == CATEGORY and _are_numbers(table, name):
-            kind = NUMBER
-        elif kind == CATEGORY:
-            _check_categories(table, name)
-    values = _column(table, name, kind)
-    missing = np.isnan(values) if kind == NUMBER else values == ""
-    if missing.all():
-        raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")
-    return values
+def _found_type(table: Table, name: str) -> str:
+    """The type of a column of a training table."""
+    kind = _decoded(table.columns[name]).type
+    if _is_number(kind):
+        return NUMBER
+    if not _is_text(kind):
+        raise DataError(_other_type(table.name, name, kind))
+    if name == TEXT:
+        return TEXT
+    if _are_numbers(table, name):
+        return NUMBER
+    _check_categories(table, name)
+    return CATEGORY
 
 
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
-    if kind == CATEGORY:
-        return _categories(table, name)
     column = _decoded(table.columns[name])
+    if kind == TEXT and _is_text(column.type):
+        return table.names(name, trim=False)
+    if kind != NUMBER:
+        return _categories(table, name)
     if _is_text(column.type):
         numbers, unreadable = _parsed(table, name)
         reason = (
             "is not a number, but most values of this column are. Correct it, leave it empty where it is missing, or "
-            "declare the column categorical."
+            f"declare the column as categories: inputs: {{{name}: {CATEGORY}}}."
         )
         table.complain(np.flatnonzero(unreadable), name, table.names(name), reason)
     elif _is_number(column.type):
@@ -156,9 +193,9 @@ def _column(table: Table, name: str, kind: str) -> np.ndarray:
     else:
         raise DataError(_other_type(table.name, name, column.type))
     with np.errstate(over="ignore"):
-        infinite = np.isinf(numbers.astype(np.float32))
-    reason = "is not a finite number of 32 bits. Leave it empty where it is missing."
-    table.complain(np.flatnonzero(infinite), name, numbers, reason)
+        infinite = np.flatnonzero(np.isinf(numbers.astype(np.float32)))
+    written = table.names(name) if _is_text(column.type) and len(infinite) else numbers
+    table.complain(infinite, name, written, "is not a finite number of 32 bits. Leave it empty where it is missing.")
     return numbers
 
 
@@ -180,7 +217,7 @@ def _check_categories(table: Table, name: str) -> None:
     if len(different) >= _MANY_VALUES and len(different) > _MANY_ROWS * len(known):
         raise DataError(
             f"{table.name}: column {name!r} has {len(different):,} different values in {len(known):,} rows: leave it "
-            "out, or use it as a text. Where they are categories all the same, declare the column categorical."
+            f"out, or use it as a text, inputs: {{{name}: {TEXT}}}. If they are categories, say {CATEGORY} there."
         )
 
 
@@ -241,3 +278,13 @@ def _floats(column: pa.Array) -> np.ndarray:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+TABLES = InstanceKind(
+    "tables",
+    {"classification": "table-classifier", "regression": "table-regressor"},
+    _looks_like,
+    check_header=_check_header,
+    values=functools.partial(_values, inputs={}),
+    as_text=True,
+)

@@ -9,11 +9,12 @@ import numpy as np
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_name import served_name
+from crowdzoo.models.instance_encoder import InstanceEncoder
 
 __all__ = ["TableColumns"]
 
 
-class TableColumns:
+class TableColumns(InstanceEncoder):
     """Rows of a table as vectors; callable inside a TensorFlow graph, such as a serving signature.
 
     | column | numbers in the vector |
@@ -102,6 +103,14 @@ class TableColumns:
         return cls(settings)
 
     @property
+    def example(self) -> dict[str, Any]:  # type: ignore[override]
+        """A row with the mean of each column of numbers, and the most frequent category of the others."""
+        return {
+            served_name(name): settings["categories"][0] if name in self._categories else float(settings["mean"])
+            for name, settings in self.columns.items()
+        }
+
+    @property
     def inputs(self) -> dict[str, Any]:
         """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values `[B]`."""
         import tensorflow as tf
@@ -147,6 +156,10 @@ class TableColumns:
             if settings["missing"]:
                 parts.append(tf.cast(missing, tf.float32)[:, None])
         return tf.concat(parts, axis=1)
+
+    def to_numpy(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Vectors of rows in memory, float32 `[N, D]`."""
+        return np.asarray(self(values))
 
 
 class _Moments:

@@ -3,12 +3,13 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from crowdzoo.constraints import FLAG, Checked, Choice, Number, check_settings, setting
-from crowdzoo.errors import ConfigError
-from crowdzoo.instances import IMAGES, SENTENCES, TEXTS, VECTORS, InstanceKind
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.instances import IMAGES, SENTENCES, TABLES, TEXTS, VECTORS, InstanceKind
+from crowdzoo.instances.tables import INPUT_TYPES
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
@@ -22,6 +23,7 @@ __all__ = [
     "ImageSettings",
     "InstanceSettings",
     "Settings",
+    "TableSettings",
     "TaggerSettings",
     "TextSettings",
     "TrainingSettings",
@@ -217,6 +219,47 @@ class ImageSettings(InstanceSettings):
             given = {"backbone_weights": self.backbone_weights, "pixel_scale": self.pixel_scale}
             for name in (name for name, value in given.items() if value is not None):
                 raise ConfigError(f"training: {name} belongs to a backbone, and none is given")
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(asdict(self), sort_keys=True))
+
+
+@dataclass(frozen=True)
+class TableSettings(TrainingSettings):
+    """How to train a model of the columns of a table.
+
+    Attributes:
+        inputs: column -> "number", "category" or "text", for columns whose type is not to be found out.
+        max_categories: most categories of a column that are known, the most frequent ones of the training tasks.
+        texts: settings of the networks of texts, where columns are: fields of `TextSettings` such as `form`.
+
+    Other attributes: see `TrainingSettings`.
+
+    Raises:
+        ConfigError: a value out of its range; it names the setting.
+    """
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    max_categories: int = setting(1000, BATCH)
+    texts: Mapping[str, Any] = field(default_factory=dict)
+
+    instances: ClassVar[InstanceKind] = TABLES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, kind in self.inputs.items():
+            if kind not in INPUT_TYPES:
+                raise ConfigError(f"training: inputs: column {name!r} is {unknown('type', kind, INPUT_TYPES)}")
+        known = sorted({field.name for field in fields(TextSettings)} - {field.name for field in fields(Settings)})
+        for name in self.texts:
+            if name not in known:
+                raise ConfigError(f"training: texts: {unknown('setting', name, known)}")
+        _ = self.text_settings
+
+    @property
+    def text_settings(self) -> TextSettings:
+        """Settings of the networks of texts."""
+        return TextSettings(task=self.task, dropout=self.dropout, **self.texts)
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))

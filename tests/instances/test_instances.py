@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances import TEXTS, read_gold, read_instances
+from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_instances
 from crowdzoo.tables.annotations import Annotations
 
 
@@ -59,13 +59,13 @@ def test_parquet_and_csv_hold_the_same_instances(tmp_path):
 )
 def test_a_broken_file_is_refused_with_the_place(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
-        read_instances(write(tmp_path, text))
+        read_instances(write(tmp_path, text), VECTORS)
 
 
 def test_ten_bad_rows_are_shown_and_the_rest_counted(tmp_path):
     text = "task,a\n" + "".join(f"{row},nan\n" for row in range(25))
     with pytest.raises(DataError, match=r"\.\.\. and 15 more") as caught:
-        read_instances(write(tmp_path, text))
+        read_instances(write(tmp_path, text), VECTORS)
     assert len(caught.value.rows) == 10
     assert caught.value.total == 25
 
@@ -160,7 +160,7 @@ def test_features_that_are_no_numbers_are_refused(column, message, tmp_path):
 def test_times_are_no_features(kind, tmp_path):
     column = pa.array([0, 1], pa.int32() if kind in ("date32", "time32[s]") else pa.int64()).cast(kind)
     with pytest.raises(DataError, match=r"column 'f' holds .*; numbers are wanted"):
-        read_instances(pq_file(tmp_path, task=["a", "b"], f=column))
+        read_instances(pq_file(tmp_path, task=["a", "b"], f=column), VECTORS)
 
 
 def test_every_kind_of_list_and_number_gives_the_same_features(tmp_path):

@@ -10,8 +10,9 @@ import pytest
 
 from crowdzoo.errors import DataError
 from crowdzoo.files.served_name import served_name
+from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised, tables
 from crowdzoo.instances.table import check_has, read_table
-from crowdzoo.instances.tables import column_types, holds_table, table_columns
+from crowdzoo.instances.tables import table_columns, typed_columns
 
 
 def csv(tmp_path, text):
@@ -26,8 +27,12 @@ def parquet(tmp_path, **columns):
     return path
 
 
-def columns_of(path, **how):
-    return table_columns(read_table(path, None, lambda *names: check_has(*names, ("task",)), as_text=True), **how)
+def table_of(path):
+    return read_table(path, None, lambda *names: check_has(*names, ("task",)), as_text=True)
+
+
+def columns_of(path, **inputs):
+    return table_columns(table_of(path), inputs)
 
 
 PEOPLE = "task,age,city,member,gold,split\n1,31,Lisbon,true,a,train\n2,,Porto,FALSE,b,train\n3,40.5, ,,,eval\n"
@@ -35,7 +40,6 @@ PEOPLE = "task,age,city,member,gold,split\n1,31,Lisbon,true,a,train\n2,,Porto,FA
 
 def test_numbers_categories_and_what_is_missing_are_told_apart(tmp_path):
     found = columns_of(csv(tmp_path, PEOPLE))
-    assert column_types(found) == {"age": "number", "city": "category", "member": "number"}
     np.testing.assert_array_equal(found["age"], [31, np.nan, 40.5])
     assert found["city"].tolist() == ["Lisbon", "Porto", ""]
     np.testing.assert_array_equal(found["member"], [1, 0, np.nan])
@@ -58,29 +62,42 @@ def test_parquet_holds_the_same_table_as_csv(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "is_table"),
+    ("text", "kind"),
     [
-        ("task,a,b\n1,2,3\n2,4,true\n", False),
-        ("task,a,b\n1,2,3\n2,,4\n", True),
-        ("task,a,b\n1,2,3\n2,nan,4\n", True),
-        ("task,a,b\n1,2,x\n2,3,y\n", True),
-        ("task,text\n1,x\n2,y\n", False),
+        ("task,a,b\n1,2,3\n2,4,true\n", VECTORS),
+        ("task,a,b\n1,2,3\n2,,4\n", TABLES),
+        ("task,a,b\n1,2,3\n2,nan,4\n", TABLES),
+        ("task,a,b\n1,2,x\n2,3,y\n", TABLES),
+        ("task,text\n1,x\n2,y\n", TEXTS),
+        ("task,text,size\n1,x,3\n2,y,4\n", TABLES),
     ],
 )
-def test_text_or_a_missing_value_makes_a_table(tmp_path, text, is_table):
+def test_text_or_a_missing_value_makes_a_table(tmp_path, text, kind):
     path = csv(tmp_path, text)
-    assert holds_table(path) is is_table
+    assert recognised(path) == kind
+    assert recognised(path, {"a": "number"}) == TABLES  # who declares a column wants a table
 
 
 def test_declared_columns_of_numbers_are_categories(tmp_path):
     path = csv(tmp_path, "task,postcode,age\n1,01050,3\n2,4000,4\n")
-    assert not holds_table(path)
-    assert holds_table(path, ["postcode"])
-    assert columns_of(path, categorical=["postcode"])["postcode"].tolist() == ["01050", "4000"]
+    assert columns_of(path, postcode="category")["postcode"].tolist() == ["01050", "4000"]
     whole = parquet(tmp_path, task=[1, 2], postcode=[1050.0, 4000.0])
-    assert columns_of(whole, categorical=["postcode"])["postcode"].tolist() == ["1050", "4000"]
-    with pytest.raises(DataError, match=r"has no column 'postcod' to be categorical\. Did you mean 'postcode'\?"):
-        columns_of(path, categorical=["postcod"])
+    assert columns_of(whole, postcode="category")["postcode"].tolist() == ["1050", "4000"]
+    with pytest.raises(DataError, match=r"has no column 'postcod', which inputs names\. Did you mean 'postcode'\?"):
+        columns_of(path, postcod="category")
+
+
+def test_instances_of_a_table_are_columns_beside_gold_and_split(tmp_path):
+    found = read_instances(csv(tmp_path, PEOPLE), tables({"member": "category"}))
+    assert (found.gold.tolist(), found.split.tolist()) == (["a", "b", ""], ["train", "train", "eval"])
+    assert found.values["member"].tolist() == ["true", "FALSE", ""]
+    assert found.kind == TABLES
+
+
+def test_texts_keep_their_white_space_and_may_be_empty(tmp_path):
+    path = csv(tmp_path, "task,text,note,size\n1,a b ,x y,2\n2,,z,3\n")
+    found = columns_of(path, note="text")
+    assert (found["text"].tolist(), found["note"].tolist()) == (["a b ", ""], ["x y", "z"])
 
 
 def test_a_word_among_numbers_is_an_error_and_no_category(tmp_path):
@@ -89,14 +106,16 @@ def test_a_word_among_numbers_is_an_error_and_no_category(tmp_path):
         DataError, match=r"row 3, column 'age': 'thirty' is not a number, but most values.*leave it emp"
     ):
         columns_of(path)
-    assert columns_of(path, categorical=["age"])["age"].tolist() == ["31", "thirty", "32", ""]
+    assert columns_of(path, age="category")["age"].tolist() == ["31", "thirty", "32", ""]
 
 
 def test_free_text_and_ids_are_noticed_and_named(tmp_path):
     rows = "".join(f"{row},word {row % 40},{row % 19}x\n" for row in range(60))
-    with pytest.raises(DataError, match="column 'comment' has 40 different values in 60 rows: leave it out, or use"):
+    with pytest.raises(
+        DataError, match=r"column 'comment' has 40 different values in 60 rows: leave.*inputs: \{comment: text\}"
+    ):
         columns_of(csv(tmp_path, "task,comment,size\n" + rows))
-    found = columns_of(csv(tmp_path, "task,comment,size\n" + rows), categorical=["comment"])
+    found = columns_of(csv(tmp_path, "task,comment,size\n" + rows), comment="category")
     assert len(set(found["comment"])) == 40
     few = csv(tmp_path, "task,name\n1,ann\n2,bob\n3,eve\n")
     assert columns_of(few)["name"].tolist() == ["ann", "bob", "eve"]
@@ -122,18 +141,18 @@ def test_columns_that_are_neither_numbers_nor_categories_are_refused(tmp_path, c
         columns_of(parquet(tmp_path, task=["a", "b"], c=column))
 
 
-def test_columns_of_a_trained_model_are_matched_by_name(tmp_path):
-    types = {"city": "category", "age": "number"}
-    found = columns_of(csv(tmp_path, "task,age,city\n1,,7\n2,,8\n"), types=types)
-    assert list(found) == ["city", "age"]
+def test_columns_of_a_trained_model_are_matched_by_their_served_names(tmp_path):
+    types = {"city": "category", "age__years_": "number"}
+    found = typed_columns(table_of(csv(tmp_path, "task,age (years),city\n1,,7\n2,,8\n")), types)
+    assert list(found) == ["city", "age__years_"]
     assert found["city"].tolist() == ["7", "8"]
-    np.testing.assert_array_equal(found["age"], [np.nan, np.nan])
+    np.testing.assert_array_equal(found["age__years_"], [np.nan, np.nan])
     with pytest.raises(DataError, match=r"has no column 'city', which the model takes.*Did you mean 'City'"):
-        columns_of(csv(tmp_path, "task,age,City\n1,2,a\n"), types=types)
-    with pytest.raises(DataError, match=r"takes no column 'shoe', only \['city', 'age'\]\. Leave the column out"):
-        columns_of(csv(tmp_path, "task,age,city,shoe\n1,2,a,3\n"), types=types)
-    empty = parquet(tmp_path, task=[1], age=pa.nulls(1), city=pa.nulls(1))
-    assert columns_of(empty, types=types)["city"].tolist() == [""]
+        typed_columns(table_of(csv(tmp_path, "task,age (years),City\n1,2,a\n")), types)
+    with pytest.raises(DataError, match=r"takes no column 'shoe', only \['city', 'age__years_'\]\. Leave the column"):
+        typed_columns(table_of(csv(tmp_path, "task,age__years_,city,shoe\n1,2,a,3\n")), types)
+    empty = parquet(tmp_path, task=[1], age__years_=pa.nulls(1), city=pa.nulls(1))
+    assert typed_columns(table_of(empty), types)["city"].tolist() == [""]
 
 
 def test_equal_categories_are_one_object(tmp_path):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from crowdzoo.models.bases.base import Base, Sizes
 from crowdzoo.models.bases.features import FeatureBase
 from crowdzoo.models.bases.images import ImageBase
+from crowdzoo.models.bases.tables import TableBase
 from crowdzoo.models.bases.texts import TextBase
 
 __all__ = ["BASES", "Base", "Sizes"]
@@ -14,6 +15,8 @@ BASES: Mapping[str, Base] = {
     "feature-regressor": FeatureBase(),
     "image-classifier": ImageBase(),
     "image-regressor": ImageBase(),
+    "table-classifier": TableBase(),
+    "table-regressor": TableBase(),
     "text-classifier": TextBase(),
     "text-regressor": TextBase(),
 }

@@ -1,0 +1,116 @@
+"""Models of the columns of a table, from columns to a SavedModel."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+from crowdzoo.errors import ConfigError  # noqa: E402
+from crowdzoo.export import load_and_predict  # noqa: E402
+from crowdzoo.files.served_model import REQUEST_FILES  # noqa: E402
+from crowdzoo.kinds.encoders import encoder_config, encoder_of  # noqa: E402
+from crowdzoo.models import CrowdModel, TableSettings  # noqa: E402
+from crowdzoo.models.instance_training import train  # noqa: E402
+from crowdzoo.saving import load_model  # noqa: E402
+from crowdzoo.tables.annotations import Annotations  # noqa: E402
+
+N = 240
+rng = np.random.default_rng(0)
+AGE = np.where(rng.random(N) < 0.1, np.nan, rng.normal(40, 10, N))
+CITY = rng.choice(["Lisbon", "Porto", "Faro", ""], N).astype(object)
+REVIEW = rng.choice(["a good film", "a bad film", "so dull", ""], N).astype(object)
+TABLE = {"age (years)": AGE, "city": CITY}
+# who is over 40 or lives in Lisbon; a missing age is below
+TRUTH = ((np.nan_to_num(AGE) > 40) | (CITY == "Lisbon")).astype(int)
+IN_REVIEW = (REVIEW == "a good film").astype(int)
+
+
+def annotated(truth, kind="classification"):
+    """Three annotators, of whom each is wrong for a fifth of the tasks (or rates with noise)."""
+    tasks, annotators = np.repeat(np.arange(N), 3), np.tile(["ann", "bob", "eve"], N)
+    if kind == "regression":
+        return Annotations.from_arrays(tasks, annotators, truth[tasks] + rng.normal(0, 0.1, 3 * N), kind=kind)
+    return Annotations.from_arrays(tasks, annotators, np.where(rng.random(3 * N) < 0.2, 1 - truth[tasks], truth[tasks]))
+
+
+def trained(table, truth, epochs=20, **given):
+    settings = TableSettings(epochs=epochs, batch_size=32, learning_rate=0.01, hidden=(16,), dropout=0.0, **given)
+    return train(settings, table, annotations=annotated(truth, settings.kind), tasks=np.arange(N))
+
+
+def exported(model, encoder, path, **names):
+    """The answers of the SavedModel, for columns under the names that it takes."""
+    model.export(path, annotators=["ann", "bob", "eve"], encoder=encoder, **names)
+    request = json.loads((path / REQUEST_FILES["serving_default"]).read_text())
+    columns = {
+        name.replace(" ", "_").replace("(", "_").replace(")", "_"): each for name, each in TABLE_AND_TEXT.items()
+    }
+    return load_and_predict(path, {name: columns[name] for name in request["instances"][0]}), request
+
+
+TABLE_AND_TEXT = {**TABLE, "review": REVIEW}
+
+
+def test_a_table_is_learned_exported_and_loaded_again(tmp_path):
+    model, encoder = trained(TABLE, TRUTH)
+    expected = model.predict(encoder.to_numpy(TABLE), verbose=0)
+    assert (expected.argmax(axis=1) == TRUTH).mean() > 0.9
+    answers, request = exported(model, encoder, tmp_path / "1", classes=["no", "yes"])
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)
+    assert request["instances"][0]["age__years_"] == pytest.approx(np.nanmean(AGE))
+    model.save(tmp_path / "model.keras")
+    loaded = load_model(tmp_path / "model.keras")
+    assert isinstance(loaded, CrowdModel)
+    names = json.loads(json.dumps(encoder_config(encoder)))
+    again = encoder_of(names, tmp_path / "names.json").to_numpy(TABLE)
+    np.testing.assert_allclose(loaded.predict(again, verbose=0), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["crowdsourced-layer", "lia", "conal", "doctor-net", "waum"])
+def test_a_column_of_text_beside_others_is_learned_and_served(method, tmp_path):
+    table = {**TABLE, "review": REVIEW}
+    how = {"inputs": {"review": "text"}, "texts": {"form": "bag-of-words"}, "method": method}
+    model, encoder = trained(table, IN_REVIEW, **how)
+    expected = model.predict(encoder.to_numpy(table), verbose=0)
+    assert (expected.argmax(axis=1) == IN_REVIEW).mean() > 0.9
+    answers, _ = exported(model, encoder, tmp_path / "1", classes=["no", "yes"])
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-6)
+    model.save(tmp_path / "model.keras")
+    again = encoder_of(json.loads(json.dumps(encoder_config(encoder))), tmp_path / "names.json").to_numpy(table)
+    np.testing.assert_allclose(load_model(tmp_path / "model.keras").predict(again, verbose=0), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["crowdsourced-layer", "rating-em", "doctor-net"])
+@pytest.mark.parametrize("inputs", [{}, {"review": "text"}])
+def test_a_table_is_rated(inputs, method, tmp_path):
+    table = {**TABLE, **dict.fromkeys(inputs, REVIEW)}
+    truth = 5 + 2.0 * TRUTH
+    model, encoder = trained(table, truth, task="regression", inputs=inputs, method=method)
+    expected = model.predict(encoder.to_numpy(table), verbose=0)
+    assert np.corrcoef(expected[:, 0], truth)[0, 1] > 0.9
+    answers, _ = exported(model, encoder, tmp_path / "1")
+    np.testing.assert_allclose(answers["value"], expected[:, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"inputs": {"age": "numeric"}}, "inputs: column 'age' is unknown type 'numeric': choose one of number, categ"),
+        ({"texts": {"forms": "x"}}, r"texts: unknown setting 'forms': choose one of .* Did you mean 'form'\?"),
+        ({"texts": {"form": "x"}}, "form"),
+        ({"max_categories": 0}, "max_categories"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given, message):
+    with pytest.raises(ConfigError, match=message):
+        TableSettings(**given)
+
+
+def test_settings_of_a_table_can_be_hashed():
+    one = TableSettings(inputs={"a": "text"}, texts={"form": "bag-of-words"})
+    assert len({one, dataclasses.replace(one), TableSettings()}) == 2
