@@ -10,7 +10,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
-from crowdzoo.components.instance_features import instance_features
+from crowdzoo.components.instance_features import COLUMN, instance_features
 
 __all__ = ["class_scores"]
 
@@ -92,11 +92,14 @@ def _analyse(
 
 
 def _schema(info: Mapping[str, Any]) -> schema_pb2.Schema:
-    """Only what is read here: TFMA feeds a signature by name, so the feature is called what the model's input is."""
+    """Only what is read here: TFMA feeds a signature by name, so a tensor is called what the model's input is."""
     kinds = {name: (_TYPES[read.dtype], list(read.shape)) for name, read in instance_features(info).items()}
     kinds |= {"evaluation_label": ("INT", [1]), "evaluation_weight": ("FLOAT", [1])}
-    features = []
-    for name, (kind, shape) in kinds.items():
-        sizes = " ".join(f"dim {{ size: {size} }}" for size in shape)
-        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {sizes} }} presence {{ min_fraction: 1 }} }}')
-    return text_format.Parse("\n".join(features), schema_pb2.Schema())
+    features, tensors = [], []
+    for name, (kind, sizes) in kinds.items():
+        shape = " ".join(f"dim {{ size: {size} }}" for size in sizes)
+        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {shape} }} presence {{ min_fraction: 1 }} }}')
+        dense = f'dense_tensor {{ column_name: "{name}" shape {{ {shape} }} }}'
+        tensors.append(f'tensor_representation {{ key: "{name.removeprefix(COLUMN)}" value {{ {dense} }} }}')
+    group = f'tensor_representation_group {{ key: "" value {{ {" ".join(tensors)} }} }}'
+    return text_format.Parse("\n".join([*features, group]), schema_pb2.Schema())

@@ -35,7 +35,8 @@ def read_columns(patterns: Sequence[str], info: dict[str, Any], **sizes: int) ->
         **sizes: of further features, which are floats.
 
     Returns:
-        `instances` float32 [N, D], or bytes [N]; the others float32 [N, size].
+        `instances` float32 [N, D], or bytes [N] (of a table each column, see `parsed_instances`); the others float32
+        [N, size].
 
     Raises:
         FileNotFoundError: no file fits.

@@ -10,7 +10,7 @@ from crowdzoo.components.example_files import split_by_hash
 from crowdzoo.components.instance_features import add_instance, instance_info
 from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances import Instances, instance_kind, read_instances
+from crowdzoo.instances import TABLES, Instances, instance_kind, read_instances, tables
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
@@ -32,7 +32,10 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
     """
     crowd = _read_annotations(options, rejects)
     named = options.get("instance_kind")
-    instances = read_instances(options["instances"], None if named is None else instance_kind(named))
+    of_kind = None if named is None else instance_kind(named)
+    if of_kind == TABLES:
+        of_kind = tables(options.get("inputs"))
+    instances = read_instances(options["instances"], of_kind)
     names = name_texts(instances.tasks)
     _check_tasks(crowd, names, options)
     gold, known = _gold(instances, crowd, options["instances"])

@@ -5,33 +5,51 @@ from typing import Any
 
 import tensorflow as tf
 
-from crowdzoo.instances import VECTORS, Instances, opened
+from crowdzoo.files.served_name import served_name
+from crowdzoo.instances import TABLES, VECTORS, Instances, opened
 
-__all__ = ["add_instance", "instance_features", "instance_info", "parsed_instances"]
+__all__ = ["COLUMN", "add_instance", "instance_features", "instance_info", "parsed_instances"]
+
+COLUMN = "instances/"  # begins the names of columns
 
 
 def instance_info(instances: Instances) -> dict[str, Any]:
-    """Entries of `dataset.json`: `instances` (name of their kind), `num_features` and `features` (names of columns).
+    """Entries of `dataset.json`: what `instance_features` needs, and names of columns.
+
+    They are `instances` (name of their kind), `num_features` and `features` (names of columns) of feature vectors, and
+    `columns` of a table: name as it is served -> whether it is of numbers.
 
     Args:
         instances: all of them.
     """
     of_vectors = instances.kind is VECTORS
+    columns = instances.values if instances.kind == TABLES else {}
     return {
         "instances": instances.kind.name,
         "num_features": instances.values.shape[1] if of_vectors else None,
         "features": instances.names,
+        "columns": {served_name(name): values.dtype.kind == "f" for name, values in columns.items()},
     }
 
 
 def add_instance(example: tf.train.Example, instances: Instances, row: int) -> None:
     """Adds the feature `instances`: float [D] of a feature vector, bytes [1] of a text or an image file.
 
+    Of a table it adds a feature `instances/<name as it is served>` for each column, float [1] or bytes [1].
+
     Args:
         example: of a task; changed.
         instances: all of them.
         row: of the task.
     """
+    if instances.kind == TABLES:
+        for name, values in instances.values.items():
+            feature = example.features.feature[COLUMN + served_name(name)]
+            if values.dtype.kind == "f":
+                feature.float_list.value.append(values[row])
+            else:
+                feature.bytes_list.value.append(values[row].encode())
+        return
     feature = example.features.feature["instances"]
     if instances.kind is VECTORS:
         feature.float_list.value.extend(instances.values[row])
@@ -46,11 +64,19 @@ def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         info: of `dataset.json`.
     """
+    if info["columns"]:
+        types = {True: tf.float32, False: tf.string}
+        return {COLUMN + name: tf.io.FixedLenFeature([], types[number]) for name, number in info["columns"].items()}
     if info["num_features"] is None:
         return {"instances": tf.io.FixedLenFeature([], tf.string)}
     return {"instances": tf.io.FixedLenFeature([info["num_features"]], tf.float32)}
 
 
 def parsed_instances(parsed: dict[str, tf.Tensor]) -> Any:
-    """Instances out of what `tf.io.parse_example` gives: a batch as the base or its encoder takes it."""
-    return parsed["instances"]
+    """Instances out of what `tf.io.parse_example` gives: a batch as the base or its encoder takes it.
+
+    Columns of a table have the names by which they are served.
+    """
+    if "instances" in parsed:
+        return parsed["instances"]
+    return {name.removeprefix(COLUMN): values for name, values in parsed.items() if name.startswith(COLUMN)}

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.components.example_dataset import read_columns
+from crowdzoo.components.instance_features import parsed_instances
 from crowdzoo.errors import DataError
 from crowdzoo.export.predict import load_and_predict
+from crowdzoo.instances import take_rows
 from crowdzoo.kinds import kind_of
 
 __all__ = ["rating_scores"]
@@ -36,9 +38,10 @@ def rating_scores(
     columns = read_columns([files], info, evaluation_label=1, evaluation_weight=1)
     known = columns["evaluation_weight"][:, 0] > 0
     truth = columns["evaluation_label"][known, 0].astype(np.float64)
+    instances = take_rows(parsed_instances(columns), known)
     scores = {}
     for name, folder in models.items():
-        answers = load_and_predict(folder, columns["instances"][known])
+        answers = load_and_predict(folder, instances)
         try:
             scores[name] = {"tasks": len(truth), **kind_of(info["kind"]).scores(truth, answers)}
         except DataError as error:

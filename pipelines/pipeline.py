@@ -37,6 +37,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             kind=config.kind,
             seed=config.seed,
             instance_kind=config.instances.name,
+            inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
         ),
         fingerprint=_json(**content_hashes(files)),

@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.commands.options import add_outputs
@@ -12,7 +13,7 @@ from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import IMAGES, Instances, read_inputs
+from crowdzoo.instances import IMAGES, VECTORS, Instances, read_inputs, served_tables
 from crowdzoo.kinds import KINDS
 from crowdzoo.option_types import path
 
@@ -28,8 +29,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
     command.add_argument("instances", type=path,
-        help="columns task and features, or task and text (.parquet, .csv, .csv.gz); one text per line (.txt); or a "
-        "folder of images, or a column image of their paths",
+        help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per line "
+        "(.txt); or a folder of images, or a column image of their paths",
     )  # fmt: skip
     command.add_argument(
         "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
@@ -40,12 +41,11 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
-    instances = read_inputs(arguments.instances)
-    outputs = _answers(arguments, instances)
+    tasks, outputs = _answers(arguments)
     kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
-    text = "\n".join([",".join(kind.header), *kind.prediction_lines(instances.tasks, outputs)]) + "\n"
+    text = "\n".join([",".join(kind.header), *kind.prediction_lines(tasks, outputs)]) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
     else:
@@ -53,24 +53,41 @@ def run(arguments: argparse.Namespace) -> None:
             file.write(text.encode(errors="backslashreplace"))
 
 
-def _answers(arguments: argparse.Namespace, instances: Instances) -> dict[str, Any]:
-    """What a served folder, or a server, answers; columns go to the model in the order in which it learned them."""
+def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    """The names of the tasks, and what a served folder, or a server, answers.
+
+    Columns go to the model in the order in which it learned them, or by their names.
+    """
     if "://" in arguments.model:
         from crowdzoo.serving import Client
 
         with Client(arguments.model, model=arguments.name) as client:
             model = client.metadata()
             signature = _signature(model["signatures"])
+            instances = _read(arguments.instances, model["signatures"].get(signature, {}))
             batches = FEW if instances.kind is IMAGES else {} if signature == DEFAULT else {"batch_size": 256}
             values = instances.in_order(model["features"], arguments.instances)
-            return client.predict(values, signature=signature, **batches)
+            return instances.tasks, client.predict(values, signature=signature, **batches)
     from crowdzoo.export.predict import load_and_predict
 
     path = newest_version(arguments.model) / MODEL_CARD_FILE
     card = read_model_card(path) if path.is_file() else {}
+    signatures = card.get("signatures") or {}
+    signature = _signature(signatures)
+    instances = _read(arguments.instances, signatures.get(signature, {}))
     values = instances.in_order(card.get("features"), arguments.instances)
     batches = FEW if instances.kind is IMAGES else {}
-    return load_and_predict(arguments.model, values, signature=_signature(card.get("signatures") or ()), **batches)
+    return instances.tasks, load_and_predict(arguments.model, values, signature=signature, **batches)
+
+
+def _read(path: Path, signature: Mapping[str, Any]) -> Instances:
+    """The instances, in columns where the signature takes columns."""
+    inputs = signature.get("inputs", {"instances": {}})
+    if any(len(spec["shape"]) != 1 for name, spec in inputs.items() if name != "instances"):
+        raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
+    if inputs.get("instances", {}).get("dtype") == "float32":
+        return read_inputs(path, VECTORS)
+    return read_inputs(path, served_tables({name: spec.get("dtype") for name, spec in inputs.items()}))
 
 
 def _signature(known: Collection[str]) -> str:

@@ -30,8 +30,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
     command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features (or text, or image, a path), optional gold and split (.parquet, .csv, .csv.gz); "
-        "or a folder of images; not for sentences",
+        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split (.parquet, "
+        ".csv, .csv.gz); or a folder of images; not for sentences",
+    )  # fmt: skip
+    command.add_argument("--inputs", metavar="COLUMN=TYPE,…", dest="types",
+        help="tables: types of columns, where they are not to be found out: number, category or text",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
@@ -93,16 +96,20 @@ def run(arguments: argparse.Namespace) -> None:
     scale, fields = options.given(arguments, kind.scale), options.given(arguments, FIELDS)
     if arguments.hidden is not None:
         fields["hidden"] = _whole_numbers("--hidden", arguments.hidden)
+    inputs = {} if arguments.types is None else _types(arguments.types)
+    if inputs:
+        fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
     method, aggregation = kind.split_method(arguments.method)
     settings = kind.settings(
-        kind.base_of(arguments.instances), method=method, arguments=hyperparameters if aggregation is None else {},
-        seed=arguments.seed, **scale, **fields,
+        kind.base_of(arguments.instances, inputs), method=method,
+        arguments=hyperparameters if aggregation is None else {}, seed=arguments.seed, **scale, **fields,
     )  # fmt: skip
     aggregator = None
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
-    data = kind.training_set(arguments.annotations, arguments.instances, **options.reading_options(arguments, kind))
+    reading = options.reading_options(arguments, kind)
+    data = kind.training_set(arguments.annotations, arguments.instances, inputs, **reading)
     targets = None if aggregator is None else kind.targets(aggregator.fit(data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
@@ -137,6 +144,14 @@ def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> Non
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
         model.save(scratch)
         file.write(json.dumps(names).encode())
+
+
+def _types(text: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in text.split(",")]
+    wrong = next(("".join(pair) for pair in pairs if not (pair[0].strip() and pair[2].strip())), None)
+    if wrong is not None:
+        raise ConfigError(f"--inputs {shorten(wrong)}: write COLUMN=TYPE with commas between, as in postcode=category.")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, rec
 from crowdzoo.instances.instances import Instances, read_inputs, read_instances, take_rows
 from crowdzoo.instances.opened import opened
 from crowdzoo.instances.sentences import SENTENCES
-from crowdzoo.instances.tables import TABLES, tables
+from crowdzoo.instances.tables import TABLES, served_tables, tables
 from crowdzoo.instances.texts import TEXTS, read_text_columns, read_texts
 from crowdzoo.instances.vectors import VECTORS
 
@@ -29,6 +29,7 @@ __all__ = [
     "read_text_columns",
     "read_texts",
     "recognised",
+    "served_tables",
     "tables",
     "take_rows",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "TABLES",
     "TEXT",
     "input_type",
+    "served_tables",
     "table_columns",
     "tables",
     "typed_columns",
@@ -50,6 +51,21 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
         inputs: column -> NUMBER, CATEGORY or TEXT, for columns whose type is not to be found out.
     """
     return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
+
+
+def served_tables(inputs: Mapping[str, str]) -> InstanceKind | None:
+    """The kind of instances that a served model takes, if that is rows of a table.
+
+    Args:
+        inputs: names of the model's inputs that are one value an instance -> their types by NumPy's names.
+
+    Returns:
+        A kind that reads `typed_columns`; None for a model that takes `instances`.
+    """
+    if "instances" in inputs:
+        return None
+    types = {name: NUMBER if dtype.startswith("float") else CATEGORY for name, dtype in inputs.items()}
+    return dataclasses.replace(TABLES, values=lambda table: (typed_columns(table, types), None))
 
 
 def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
@@ -124,13 +140,14 @@ def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
     """NUMBER, CATEGORY or TEXT: the type of a column of `table_columns`.
 
     Args:
-        name: of the column.
+        name: of the column, its own or as it is served.
         values: some of them, numbers or strings.
         inputs: as for `table_columns`.
     """
     if np.asarray(values).dtype.kind in "biuf":
         return NUMBER
-    return inputs.get(name, TEXT if name == TEXT else CATEGORY)
+    declared = {served_name(column): kind for column, kind in inputs.items()}
+    return declared.get(served_name(name), TEXT if name == TEXT else CATEGORY)
 
 
 def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarray], None]:

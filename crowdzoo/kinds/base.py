@@ -247,20 +247,24 @@ class Kind(ABC):
         """Names of base models, the default first."""
         return tuple(instances.bases[self.name] for instances in self.instance_kinds)
 
-    def base_of(self, instances: Path | None) -> str:
-        """The base model for a file of instances; None where the kind needs no such file.
+    def base_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
+        """The base model for a file of instances.
+
+        Args:
+            instances: file; None where the kind needs no such file.
+            inputs: types of some columns; see `crowdzoo.instances.recognised`.
 
         Raises:
             ConfigError: the file is missing, or there is no base model for these labels of such instances.
             DataError: a file that cannot be used.
         """
-        return self.instances_of(instances).bases[self.name]
+        return self.instances_of(instances, inputs).bases[self.name]
 
-    def instances_of(self, instances: Path | None) -> InstanceKind:
+    def instances_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> InstanceKind:
         """The kind of instances that a file holds; see `base_of`."""
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
-        found = recognised(instances)
+        found = recognised(instances, inputs)
         if self.name not in found.bases:
             raise ConfigError(f"{instances}: holds {found.name}, for which there is no model of {self.title}.")
         return found
@@ -311,19 +315,22 @@ class Kind(ABC):
         """The class of the settings that a base model is trained with."""
         return BASES[base].settings
 
-    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
+    def training_set(
+        self, annotations: Path, instances: Path | None, inputs: Mapping[str, str] | None = None, **options: Any
+    ) -> TrainingSet:
         """Reads what a model is trained on.
 
         Args:
             annotations: file.
             instances: file; None for sentences, which are in the file of annotations.
+            inputs: types of some columns; see `crowdzoo.instances.recognised`.
             **options: any of `reading`.
 
         Raises:
             ConfigError: a file is missing that the kind needs, or is given in vain.
             DataError: a file that cannot be used.
         """
-        kind = self.instances_of(instances)
+        kind = self.instances_of(instances, inputs)
         assert instances is not None
         table = read_instances(instances, kind)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances

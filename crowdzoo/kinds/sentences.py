@@ -103,7 +103,7 @@ class Sentences(Kind):
 
     # === Training ===
 
-    def base_of(self, instances: Path | None) -> str:
+    def base_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
         """See `Kind.base_of`; sentences are in the file of annotations."""
         return self.bases[0]
 
@@ -115,7 +115,9 @@ class Sentences(Kind):
         """See `Kind.settings_class`."""
         return TaggerSettings
 
-    def training_set(self, annotations: Path, instances: Path | None, **options: Any) -> TrainingSet:
+    def training_set(
+        self, annotations: Path, instances: Path | None, inputs: Mapping[str, str] | None = None, **options: Any
+    ) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
         if instances is not None:
             raise ConfigError(f"{instances}: sentences are in the file of annotations; leave this file out.")

@@ -5,6 +5,7 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.served_name import served_name
+from crowdzoo.instances import TABLES, InstanceKind, served_tables
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.table_columns import TableColumns
 from crowdzoo.models.text_ids import TextIds
@@ -41,6 +42,11 @@ class NamedInputs(InstanceEncoder):
             self.parts[part_name(name)] = ENCODERS[key](**settings)
         if len(self.parts) < len(columns) + (table is not None) or not self.parts:
             raise ConfigError("NamedInputs: give at least one column, and no two that are served under one name")
+
+    @property
+    def instances(self) -> InstanceKind:  # type: ignore[override]
+        """Tables with these columns."""
+        return served_tables({name: spec.dtype.name for name, spec in self.inputs.items()}) or TABLES
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]

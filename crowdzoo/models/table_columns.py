@@ -9,6 +9,7 @@ import numpy as np
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_name import served_name
+from crowdzoo.instances import TABLES, InstanceKind, served_tables
 from crowdzoo.models.instance_encoder import InstanceEncoder
 
 __all__ = ["TableColumns"]
@@ -101,6 +102,11 @@ class TableColumns(InstanceEncoder):
         if not settings:
             raise DataError("there are no rows to take means and categories from")
         return cls(settings)
+
+    @property
+    def instances(self) -> InstanceKind:  # type: ignore[override]
+        """Tables with these columns."""
+        return served_tables({name: spec.dtype.name for name, spec in self.inputs.items()}) or TABLES
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]

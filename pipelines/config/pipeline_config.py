@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
@@ -95,7 +96,7 @@ class PipelineConfig(Section):
         """The base's name; where none is named, that of the kind of instances."""
         return self.model.base or self.instances.bases[self.kind]
 
-    @property
+    @cached_property
     def instances(self) -> InstanceKind:
         """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
         kinds = self.label_kind.instance_kinds
@@ -106,7 +107,7 @@ class PipelineConfig(Section):
         if self.data.instances is None:
             return kinds[0]
         try:
-            found = recognised(self.data.instances)
+            found = recognised(self.data.instances, self.model.inputs)
         except DataError:  # of a file that cannot be read, which `outside_problems` says
             found = kinds[0]
         return found if found in kinds else kinds[0]

@@ -114,12 +114,15 @@ class ModelConfig(Section):
         base: which base, by the task and the kind of instances: `feature-classifier` is a multilayer perceptron over
             standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
             are networks over the words of texts, `image-classifier` and `image-regressor` over images,
-            `sequence-tagger` a convolution and a GRU over words. Where it is not set, the columns of the file of
-            instances decide.
+            `table-classifier` and `table-regressor` take columns of numbers, categories and texts, `sequence-tagger` is
+            a convolution and a GRU over words. Where it is not set, the columns of the file of instances decide.
         dropout: share of hidden units dropped in training.
         hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
             Of texts: units of the last hidden layer, a list of one.
         batch_normalization: of the bases of features: normalises features and hidden layers by their batch.
+        inputs: of tables: column -> `number`, `category` or `text`, for columns whose type is not to be found out.
+        max_categories: of tables: most categories of a column that are known.
+        texts: of tables: settings of the networks of columns of texts, such as `form`.
         form: of texts: `convolutional` or `bag-of-words`.
         max_words: of texts: the most frequent words that are known.
         min_texts: of texts: training texts that a known word occurs in.
@@ -145,6 +148,9 @@ class ModelConfig(Section):
     dropout: Dropout | None = None
     hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
     batch_normalization: Bool | None = None
+    inputs: dict[str, Literal["number", "category", "text"]] | None = None
+    max_categories: Size | None = None
+    texts: dict[str, Any] | None = None
     form: Literal["convolutional", "bag-of-words"] | None = None
     max_words: Size | None = None
     min_texts: Size | None = None

@@ -1,0 +1,80 @@
+"""Tables through the pipeline: from two files to a served model that takes columns."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.instances import TABLES
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.local import run
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """80 people with missing ages and cities and a remark; four annotators who are right four times out of five."""
+    rng = np.random.default_rng(0)
+    ages, cities = rng.integers(20, 60, 80), rng.choice(["Lisbon", "Porto", ""], 80)
+    missing = rng.random(80) < 0.1
+    gold = np.where(cities == "Lisbon", 1, 0)
+    with open(tmp_path / "answers.csv", "w", newline="") as file:
+        said = [(f"p{i}", name, gold[i] ^ (rng.random() < 0.2)) for i in range(80) for name in "abcd"]
+        csv.writer(file).writerows([("task", "annotator", "label"), *said])
+    with open(tmp_path / "people.csv", "w", newline="") as file:
+        rows = [
+            (
+                f"p{i}",
+                "" if missing[i] else ages[i],
+                cities[i],
+                f"remark {i}",
+                gold[i],
+                "eval" if i % 4 == 3 else "train",
+            )
+            for i in range(80)
+        ]
+        csv.writer(file).writerows([("task", "age (years)", "city", "remark", "gold", "split"), *rows])
+    (tmp_path / "people.yaml").write_text(
+        "name: people\ndata: {annotations: answers.csv, instances: people.csv}\n"
+        "model: {hidden: [8], dropout: 0.0, inputs: {remark: text}, texts: {form: bag-of-words}}\n"
+        "training: {epochs: 30, batch_size: 16, learning_rate: 0.02}\n"
+        f"evaluation: {{}}\noutput: {{root: {tmp_path / 'out'}}}\n"
+    )
+    return tmp_path
+
+
+def test_the_base_of_a_table_is_that_of_its_columns(inputs):
+    config = load_config(inputs / "people.yaml")
+    assert (config.instances, config.base) == (TABLES, "table-classifier")
+    assert config.settings.inputs == {"remark": "text"}
+    assert config.settings.text_settings.form == "bag-of-words"
+    with pytest.raises(ConfigError, match=r"model\.inputs\.remark"):
+        load_config(inputs / "people.yaml", {"model.inputs": {"remark": "words"}})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_run_ends_in_a_served_model_that_takes_columns(inputs, task):
+    wanted = {"task": task, "evaluation": {f"minimum_{'accuracy' if task == 'classification' else 'r2'}": 0.5}}
+    result = run(load_config(inputs / "people.yaml", wanted), quiet=True)
+    with open(inputs / "people.csv") as file:
+        held = [row for row in csv.DictReader(file) if row["split"] == "eval"]
+    columns = {
+        "age__years_": [float(row["age (years)"] or "nan") for row in held],
+        "city": [row["city"] for row in held],
+        "remark": [row["remark"] for row in held],
+    }
+    found, gold = load_and_predict(result.pushed, columns), [float(row["gold"]) for row in held]
+    candidate = result.evaluation["candidate"]
+    assert (candidate["tasks"], result.blessed) == (20, True)
+    if task == "classification":
+        accuracy = np.mean(found["class"] == [row["gold"] for row in held])
+        assert accuracy > 0.9
+        assert candidate["accuracy"] == pytest.approx(accuracy)
+    else:
+        assert candidate["mae"] == pytest.approx(np.abs(found["value"] - gold).mean(), rel=1e-4)
+    card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
+    assert card["signatures"]["serving_default"]["inputs"]["age__years_"] == {"dtype": "float32", "shape": [None]}
+    assert card["model"]["inputs"] == {"remark": "text"}
