@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 import tensorflow as tf
 import tensorflow_model_analysis as tfma
 from google.protobuf import text_format
@@ -78,28 +79,39 @@ def _analyse(
         raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
         telemetry_descriptors=["crowdzoo"],
     )
+    tensors = {_served(name): tensor for name, tensor in source.TensorRepresentations().items()}
+    for name, tensor in tensors.items():
+        tensor.dense_tensor.column_name = name
+    columns = pa.schema([field.with_name(_served(field.name)) for field in source.ArrowSchema()])
     _ = (
         pipeline
         | "ReadEval" >> source.BeamSource()
+        | "NameAsServed" >> beam.Map(_named_as_served)
         | "Analyse"
         >> tfma.ExtractEvaluateAndWriteResults(
             eval_shared_model=shared if len(shared) > 1 else shared[0],
             eval_config=config,
             output_path=output,
-            tensor_adapter_config=tfxio.TensorAdapterConfig(source.ArrowSchema(), source.TensorRepresentations()),
+            tensor_adapter_config=tfxio.TensorAdapterConfig(columns, tensors),
         )
     )
 
 
+def _served(name: str) -> str:
+    """The name that a feature has as an input of the model: TFMA feeds a signature by name."""
+    return name.removeprefix(COLUMN)
+
+
+def _named_as_served(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(batch.columns, [_served(name) for name in batch.schema.names])
+
+
 def _schema(info: Mapping[str, Any]) -> schema_pb2.Schema:
-    """Only what is read here: TFMA feeds a signature by name, so a tensor is called what the model's input is."""
+    """Only what is read here."""
     kinds = {name: (_TYPES[read.dtype], list(read.shape)) for name, read in instance_features(info).items()}
     kinds |= {"evaluation_label": ("INT", [1]), "evaluation_weight": ("FLOAT", [1])}
-    features, tensors = [], []
-    for name, (kind, sizes) in kinds.items():
-        shape = " ".join(f"dim {{ size: {size} }}" for size in sizes)
-        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {shape} }} presence {{ min_fraction: 1 }} }}')
-        dense = f'dense_tensor {{ column_name: "{name}" shape {{ {shape} }} }}'
-        tensors.append(f'tensor_representation {{ key: "{name.removeprefix(COLUMN)}" value {{ {dense} }} }}')
-    group = f'tensor_representation_group {{ key: "" value {{ {" ".join(tensors)} }} }}'
-    return text_format.Parse("\n".join([*features, group]), schema_pb2.Schema())
+    features = []
+    for name, (kind, shape) in kinds.items():
+        sizes = " ".join(f"dim {{ size: {size} }}" for size in shape)
+        features.append(f'feature {{ name: "{name}" type: {kind} shape {{ {sizes} }} presence {{ min_fraction: 1 }} }}')
+    return text_format.Parse("\n".join(features), schema_pb2.Schema())

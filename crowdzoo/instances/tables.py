@@ -7,6 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ __all__ = [
     "NUMBER",
     "TABLES",
     "TEXT",
+    "given_columns",
     "input_type",
     "served_tables",
     "table_columns",
@@ -106,6 +108,29 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
         if (np.isnan(values) if values.dtype.kind == "f" else values == "").all():
             raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")
     return columns
+
+
+def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, np.ndarray]:
+    """`table_columns` of a table in memory.
+
+    Args:
+        x: a pandas frame, or a mapping: name of a column -> N values, where None, NaN and pandas' NA are missing.
+        inputs: as for `table_columns`.
+
+    Raises:
+        DataError: as `table_columns`, or columns of different lengths, or a column of several types.
+    """
+    columns = {}
+    for name in x:
+        try:
+            columns[str(name)] = pa.array(x[name], from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"instances: column {name!r} is no column of one type: {error}") from None
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"instances: columns have different lengths: {lengths}")
+    rows = np.arange(next(iter(lengths.values()), 0))
+    return table_columns(Table("instances", columns, rows), inputs)
 
 
 def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarray]:

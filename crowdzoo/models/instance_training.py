@@ -1,6 +1,6 @@
 """One recipe for training a base on crowd labels, for the command line and the pipeline alike."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,8 @@ import keras
 import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.instances import VECTORS, take_rows
+from crowdzoo.instances import VECTORS, Instances, take_rows
+from crowdzoo.instances.tables import given_columns
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases import BASES, Sizes
 from crowdzoo.models.crowd_model import CrowdModel
@@ -21,7 +22,7 @@ from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_targets, rating_unit
-from crowdzoo.training.settings import InstanceSettings
+from crowdzoo.training.settings import InstanceSettings, TableSettings
 
 __all__ = ["build_model", "train"]
 
@@ -69,10 +70,11 @@ def train(
     """Trains a model from scratch. Twice with the same arguments on one CPU gives the same weights.
 
     Args:
-        settings: how to train; its class decides about the kind of instances: `TrainingSettings` or `TextSettings`.
-        x: instances, N rows: features `[N, D]` or N texts; or what carries them with the ids of its rows, such as
-            `crowdzoo.instances.read_instances` gives. The base adapts to them: mean and variance of features, the
-            words of texts.
+        settings: how to train; its class decides about the kind of instances: `TrainingSettings`, `TextSettings` or
+            `TableSettings`.
+        x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
+            them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
+            mean and variance of features, the words of texts, the categories of columns.
         annotations: for every method but "aggregated".
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
@@ -124,7 +126,12 @@ def train(
 
 
 def _values(settings: InstanceSettings, x: Any) -> Any:
-    """Instances that can be indexed by rows: a list of texts becomes an array."""
+    """Instances that can be indexed by rows: a list of texts becomes an array, a table its columns."""
+    if isinstance(settings, TableSettings) and not isinstance(x, Instances):
+        if isinstance(x, Mapping) and {*x} == {"instances", "tasks"}:
+            return {**x, "instances": given_columns(x["instances"], settings.inputs)}
+        columns = given_columns(x, settings.inputs)
+        return {"instances": columns, "tasks": x["task"]} if "task" in x else columns
     return np.array(x, dtype=object) if isinstance(x, (list, tuple)) and settings.instances is not VECTORS else x
 
 

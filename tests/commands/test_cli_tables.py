@@ -3,13 +3,14 @@
 import csv
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crowdzoo.commands import main as cli
 from crowdzoo.commands.predict import _read
 from crowdzoo.commands.train import _types
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.serving import Server
+from crowdzoo.serving import Client, Server
 
 
 def run(*words) -> int:
@@ -52,6 +53,12 @@ def test_from_a_table_to_predictions(files, capsys):
         for url in (f"http://127.0.0.1:{server.rest_port}", f"grpc://127.0.0.1:{server.grpc_port}"):
             assert run("predict", url, files / "new.csv", "--out", files / "answers-2.csv") == 0
             assert predicted(files / "answers-2.csv") == ["yes", "no"]
+            with Client(url) as client:
+                frame = pd.DataFrame(
+                    {"age (years)": [None, 33], "city": ["Lisbon", None], "postcode": ["9999", "4000"]}
+                )
+                said = client.predict(frame, signature="annotators", annotator="a")
+            assert said["class"].tolist() == ["yes", "no"]
     capsys.readouterr()
     with open(files / "short.csv", "w") as file:
         file.write("task,postcode,city\n1,9999,Lisbon\n")

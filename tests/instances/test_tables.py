@@ -12,7 +12,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised, tables
 from crowdzoo.instances.table import check_has, read_table
-from crowdzoo.instances.tables import table_columns, typed_columns
+from crowdzoo.instances.tables import given_columns, table_columns, typed_columns
 
 
 def csv(tmp_path, text):
@@ -172,3 +172,14 @@ def test_a_column_is_served_under_a_name_that_tensorflow_takes(tmp_path):
     assert {name: served_name(name) for name in names} == names
     with pytest.raises(DataError, match="columns 'a b' and 'a_b' would both be served as 'a_b'"):
         columns_of(csv(tmp_path, "task,a b,a_b\n1,2,3\n"))
+
+
+def test_columns_in_memory_are_read_as_those_of_a_file():
+    found = given_columns({"age": [31, None, 40.5], "city": ["Lisbon", None, ""], "member": [True, False, None]})
+    np.testing.assert_array_equal(found["age"], [31, np.nan, 40.5])
+    assert found["city"].tolist() == ["Lisbon", "", ""]
+    np.testing.assert_array_equal(found["member"], [1, 0, np.nan])
+    with pytest.raises(DataError, match="columns have different lengths"):
+        given_columns({"a": [1], "b": [1, 2]})
+    with pytest.raises(DataError, match="instances: column 'a' is no column of one type"):
+        given_columns({"a": ["x", 1]})

@@ -249,7 +249,8 @@ BROKEN = {
     ),
     "base of another task": (
         "name: x\n" + DATA + "model: {base: sequence-tagger}\n",
-        ", model.base 'sequence-tagger' is not for task classification; it is feature-classifier or text-classifier or table-classifier.",
+        ", model.base 'sequence-tagger' is not for task classification; it is feature-classifier or text-classifier or "
+        "table-classifier.",
     ),
     "aggregation for sentences only": (
         "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
