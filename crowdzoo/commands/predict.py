@@ -29,8 +29,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
     )
     command.add_argument("instances", type=path,
-        help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per line "
-        "(.txt); or a folder of images, or a column image of their paths",
+        help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per "
+        "line (.txt); or a folder of images, or a column image of their paths",
     )  # fmt: skip
     command.add_argument(
         "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"

@@ -30,8 +30,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
     command.add_argument("instances", type=path, nargs="?",
-        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split (.parquet, "
-        ".csv, .csv.gz); or a folder of images; not for sentences",
+        help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
+        "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
     )  # fmt: skip
     command.add_argument("--inputs", metavar="COLUMN=TYPE,…", dest="types",
         help="tables: types of columns, where they are not to be found out: number, category or text",
