@@ -39,6 +39,7 @@ class CrowdLayer(keras.layers.Layer):
 
     Attributes:
         label_kind: what labels of that kind look like, `crowdzoo.label_kinds.LabelKind`.
+        is_fitted_now: whether a recipe is training the layer.
 
     Raises:
         ConfigError: num_annotators is not an integer above 0, or the layer is not for that kind.
@@ -66,7 +67,7 @@ class CrowdLayer(keras.layers.Layer):
         self.label_kind = label_kind(self.kind)
         self._axes = "bt" if self.label_kind.has_positions else "b"  # of labels, without the annotators', for einsum
         self._num_classes: int | None = None
-        self._is_fitted_now = False
+        self.is_fitted_now = False
         # A mask of padded tokens ends here: their labels are missing, and the loss goes by the labels.
         self.supports_masking = True
 
@@ -162,11 +163,11 @@ class CrowdLayer(keras.layers.Layer):
     @contextmanager
     def being_fitted(self) -> Iterator[None]:
         """While a recipe runs; outside of it, layers that need more than gradient descent refuse to be trained."""
-        self._is_fitted_now = True
+        self.is_fitted_now = True
         try:
             yield
         finally:
-            self._is_fitted_now = False
+            self.is_fitted_now = False
 
     def check_training(self, training: Any = True) -> None:
         """Refuses training outside of a recipe where that would leave out what the method does.
@@ -177,7 +178,7 @@ class CrowdLayer(keras.layers.Layer):
         Raises:
             ValueError: the layer would be trained by gradient descent alone.
         """
-        if training and self.trainable and not self._is_fitted_now and self.beyond_descent is not None:
+        if training and self.trainable and not self.is_fitted_now and self.beyond_descent is not None:
             name = type(self).__name__
             raise ValueError(
                 f"{name}: {self.beyond_descent}, which gradient descent alone does not do. Train it with "

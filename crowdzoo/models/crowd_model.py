@@ -22,7 +22,6 @@ from crowdzoo.training.expectation import e_step
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
-    has_annotators,
     held_out,
     refuse_weights,
     target_arrays,
@@ -30,6 +29,7 @@ from crowdzoo.training.fit_arguments import (
 )
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.recipes import recipe_of
+from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 
 __all__ = ["CrowdModel"]
 
@@ -218,6 +218,13 @@ class CrowdModel(keras.Model):
         Returns:
             A scalar.
         """
+        if self.crowd is not None and not (self.crowd.is_fitted_now or has_annotators(x)):
+            # Keras makes the loss from a batch as it came, before `train_step` sees one
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(sparse_batch(self.crowd, (x, y)))
+            if has_annotators(x):
+                y_pred = self(x, training=training)
+            elif y is not None and len(y.shape) != self.label_kind.axes:
+                check_columns(self.crowd, tuple(y.shape))
         if not self._is_gold(x, y, y_pred):
             return super().compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         if not self.label_kind.has_classes:
@@ -231,6 +238,22 @@ class CrowdModel(keras.Model):
         if self.crowd is None or y is None or has_annotators(x) or not hasattr(y_pred, "shape"):
             return False
         return len(y.shape) == len(y_pred.shape) - 1
+
+    # Keras' steps, which on JAX get a state before the batch
+
+    def train_step(self, *args: Any) -> Any:
+        """A step on a batch, whose labels may have a column an annotator; see `keras.Model.train_step`."""
+        batch = args[-1]
+        if self.crowd is not None and not self.crowd.is_fitted_now:  # a recipe's batches are as they should be
+            batch = sparse_batch(self.crowd, batch)
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(batch)
+            if not has_annotators(x) and hasattr(y, "shape"):
+                check_columns(self.crowd, tuple(y.shape))
+        return super().train_step(*args[:-1], batch)
+
+    def test_step(self, *args: Any) -> Any:
+        """The same for evaluation, also on gold; see `keras.Model.test_step`."""
+        return super().test_step(*args[:-1], sparse_batch(self.crowd, args[-1]))
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Sets up a loaded model's training as it was saved."""
@@ -295,8 +318,9 @@ class CrowdModel(keras.Model):
                 `crowdzoo.instances.Instances` or a pandas frame with a column `task`; or
                 `{"instances": ..., "annotators": ids}` with ids int
                 `[N, M]`, -1 for padding, and y the labels beside them (`[N, M]`, sequences `[N, T, M]`); or, with
-                y None, a `tf.data.Dataset` or `keras.utils.PyDataset` of
-                `({"instances": ..., "annotators": ids}, labels)`; or `TrainingData`.
+                y None, a `tf.data.Dataset`, `keras.utils.PyDataset` or generator of
+                `({"instances": ..., "annotators": ids}, labels)` or of `(x, labels)` with a column an annotator; or
+                `TrainingData`.
             y: `Annotations`; or their dense form, int `[N, R]` with -1 where missing (regression float with NaN,
                 sequences `[N, T, R]`), row by row. Tasks that nobody labelled are left out. Without a crowd layer the
                 targets, `[N, K]`.
@@ -350,6 +374,11 @@ class CrowdModel(keras.Model):
                 return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
+            spec = getattr(data, "element_spec", None)  # a tf.data.Dataset, refused before it is traced
+            if isinstance(spec, tuple) and len(spec) > 1 and not has_annotators(spec[0]):
+                shape = getattr(spec[1], "shape", None)
+                if shape is not None and shape.rank is not None:
+                    check_columns(self.crowd, tuple(shape))
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
         return self.fit_batches(batches, class_weight=class_weight, **arguments)
 

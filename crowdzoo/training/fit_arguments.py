@@ -1,6 +1,5 @@
 """What `CrowdModel.fit` and `evaluate` take: paired, checked, and in batches."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -13,11 +12,11 @@ from crowdzoo.training.batches import TargetBatches
 from crowdzoo.training.data import ArrayData, split_row
 from crowdzoo.training.gold_targets import gold_targets
 from crowdzoo.training.pair_rows import FIT, instances_of, num_rows, pair_rows, shown
+from crowdzoo.training.sparse_batch import check_columns, has_annotators
 
 __all__ = [
     "crowd_arrays",
     "evaluation_batches",
-    "has_annotators",
     "held_out",
     "refuse_weights",
     "target_arrays",
@@ -38,7 +37,8 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT)
     elif padded:
         x, annotations = x["instances"], _from_padded(crowd, x["annotators"], y)
     else:
-        _refuse_gold(crowd, y)
+        if np.ndim(y) == crowd.label_kind.axes:
+            check_columns(crowd, np.shape(y))
         x, annotations = instances_of(x), Annotations.from_dense(y, kind=crowd.kind)
     if (rows := num_rows(x)) != annotations.num_tasks:
         raise DataError(f"x has {rows:,} rows, the labels have {annotations.num_tasks:,}: give a row for each.")
@@ -49,16 +49,6 @@ def crowd_arrays(model: Any, x: Any, y: Any, tasks: Any = None, line: str = FIT)
     if isinstance(y, Annotations):
         _check_classes(crowd, annotations)
     return ArrayData(x, annotations, annotations.tasks)
-
-
-def _refuse_gold(crowd: Any, y: Any) -> None:
-    shape, axes = np.shape(y), 1 + crowd.label_kind.axes
-    if len(shape) == axes - 1:
-        raise DataError(
-            f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
-            f"[{'N, T, R' if axes == 3 else 'N, R'}]. To learn from the truth, or from aggregated labels, write "
-            "CrowdModel(base).fit(x, y); to compare with it, evaluate(x, y) or validation_data=(x, y)."
-        )
 
 
 def _from_padded(crowd: Any, ids: Any, labels: Any) -> Annotations:
@@ -206,8 +196,3 @@ def _build_on(model: Any, x: Any) -> None:
 def target_batches(arrays: tuple[Any, ...], **order: Any) -> Any:
     """Batches of instances, targets and weights, as Keras takes them."""
     return TargetBatches(*arrays, **order).for_keras()
-
-
-def has_annotators(inputs: Any) -> bool:
-    """Whether inputs of a model name annotators beside the instances."""
-    return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}

@@ -1,0 +1,73 @@
+"""Batches made elsewhere whose labels have a column an annotator, in the form that names the annotators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.errors import DataError
+
+__all__ = ["check_columns", "has_annotators", "sparse_batch"]
+
+
+def has_annotators(inputs: Any) -> bool:
+    """Whether inputs of a model name annotators beside the instances."""
+    return isinstance(inputs, Mapping) and {"instances", "annotators"} <= {*inputs}
+
+
+def sparse_batch(crowd: Any, batch: Any) -> Any:
+    """A batch as a model with a crowd layer trains on it.
+
+    Args:
+        crowd: the crowd layer, or None.
+        batch: `(x, y)` or `(x, y, sample_weight)` of tensors, as `keras.Model.train_step` gets it.
+
+    Returns:
+        `({"instances": x, "annotators": ids}, y, ...)` where y is `[B, R]` (sequences `[B, T, R]`); gold `[B]` for
+        `[B, 1]`; any other batch as it is.
+
+    Raises:
+        DataError: numbers that may be one-hot truth or labels, as there are as many classes as annotators.
+    """
+    x, y, weight = keras.utils.unpack_x_y_sample_weight(batch)
+    if crowd is None or has_annotators(x) or not hasattr(y, "shape") or len(y.shape) != crowd.label_kind.axes + 1:
+        return batch
+    if y.shape[-1] == crowd.num_annotators:
+        if crowd.num_classes == crowd.num_annotators and keras.backend.is_float_dtype(y.dtype):
+            raise DataError(
+                f"y has {crowd.num_classes} columns of numbers: one-hot truth, or labels of {crowd.num_annotators} "
+                "annotators? Write the truth as codes, y.argmax(axis=-1), or labels as integers, y.astype('int32')."
+            )
+        codes = ops.arange(crowd.num_annotators, dtype="int32")
+        x = {"instances": x, "annotators": ops.broadcast_to(codes, (ops.shape(y)[0], crowd.num_annotators))}
+    elif y.shape[-1] == 1:
+        y = y[..., 0]
+    return (x, y) if weight is None else (x, y, weight)
+
+
+def check_columns(crowd: Any, shape: tuple[int | None, ...]) -> None:
+    """Refuses labels that do not have a column for each annotator.
+
+    Args:
+        crowd: the crowd layer.
+        shape: of the labels; None for a size that is not known.
+
+    Raises:
+        DataError: labels with one truth a task, or with another number of columns.
+    """
+    axes = crowd.label_kind.axes + 1
+    written = "N, T, R" if axes == 3 else "N, R"
+    if len(shape) == axes - 1:
+        raise DataError(
+            f"labels of shape {shape} are one a task, and the crowd layer learns from several annotators' labels, "
+            f"[{written}]. To learn from the truth, or from aggregated labels, write CrowdModel(base).fit(x, y); to "
+            "compare with it, evaluate(x, y) or validation_data=(x, y)."
+        )
+    if len(shape) != axes or shape[-1] not in (None, crowd.num_annotators):
+        raise DataError(
+            f"labels of shape {shape} do not have a column for each of the crowd layer's {crowd.num_annotators:,} "
+            f"annotators, [{written}]. To give only the labels there are, write x as "
+            '{"instances": x, "annotators": ids}, ids [N, M] beside labels [N, M]; gold is given as class codes, '
+            f"[{written[:-3]}]."
+        )

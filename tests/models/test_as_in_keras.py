@@ -1,0 +1,230 @@
+"""What a Keras user expects of a model with a crowd layer, on every backend; see docs/keras.md."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.errors import DataError
+from crowdzoo.layers import LIA, WAUM, CoNAL, CrossFittedEM, CrowdsourcedLayer, DeepEM, DoctorNet
+from crowdzoo.models import CrowdModel
+from crowdzoo.tables.annotations import Annotations
+
+N, D, K, R = 48, 5, 3, 4
+RNG = np.random.default_rng(0)
+GOLD = RNG.integers(K, size=N)
+X = (RNG.normal(size=(N, D)) / 2 + 2 * np.eye(K, D)[GOLD]).astype("float32")
+# every task has two labels, so that half of a batch has half of its labels
+CHOSEN = np.argsort(RNG.random((N, R)), axis=1) < 2
+DENSE = np.where(CHOSEN, np.where(RNG.random((N, R)) < 0.8, GOLD[:, None], RNG.integers(K, size=(N, R))), -1)
+ANNOTATIONS = Annotations.from_dense(DENSE, classes=np.arange(K))
+HALVES = {"batch_size": N // 2, "shuffle": False, "verbose": 0}
+on_tensorflow = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data is TensorFlow's")
+
+
+def a_base(dtype=None):
+    return keras.Sequential([
+        keras.Input((D,)), keras.layers.Dense(8, "relu", dtype=dtype), keras.layers.Dense(K, "softmax", dtype=dtype)
+    ])  # fmt: skip
+
+
+def a_model(crowd=None, optimizer=None, eagerly=True, base=None):
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(base or a_base(), crowd or CrowdsourcedLayer(R))
+    model.compile(optimizer or keras.optimizers.SGD(0.5), metrics=["accuracy"], run_eagerly=eagerly)
+    return model
+
+
+def same_weights(one, other, **tolerance):
+    for first, second in zip(one.get_weights(), other.get_weights(), strict=True):
+        np.testing.assert_allclose(first, second, **(tolerance or {"rtol": 1e-4, "atol": 1e-6}))
+
+
+class Batches(keras.utils.PyDataset):
+    """Halves of the rows, as batches that the user makes."""
+
+    def __init__(self, y):
+        super().__init__()
+        self.y = y
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        rows = slice(index * N // 2, (index + 1) * N // 2)
+        return X[rows], self.y[rows]
+
+
+def generator(y):
+    batches = Batches(y)
+    return (batches[i % 2] for i in range(4))
+
+
+def tf_data(y):
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices((X, y)).batch(N // 2)
+
+
+# === Batches of one's own ===
+
+
+@pytest.mark.parametrize("make", [Batches, generator, pytest.param(tf_data, marks=on_tensorflow)])
+def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
+    model, same = a_model(), a_model()
+    found = model.fit(make(DENSE), epochs=2, steps_per_epoch=2, verbose=0).history
+    expected = same.fit(X, ANNOTATIONS, epochs=2, **HALVES).history
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5)
+    same_weights(model, same)
+    np.testing.assert_allclose(
+        model.evaluate(make(DENSE), steps=2, verbose=0), same.evaluate(X, ANNOTATIONS, verbose=0), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("make", [Batches, pytest.param(tf_data, marks=on_tensorflow)])
+def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
+    model = a_model(CoNAL(R))
+    history = model.fit(X, ANNOTATIONS, validation_data=make(GOLD), epochs=1, **HALVES).history
+    assert history["val_accuracy"] == [pytest.approx((model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean())]
+    np.testing.assert_allclose(model.evaluate(make(GOLD[:, None]), verbose=0), model.evaluate(X, GOLD, verbose=0), 1e-5)
+    with pytest.raises(DataError, match=r"one a task, .* write CrowdModel\(base\)\.fit\(x, y\)"):
+        model.fit(make(GOLD), verbose=0)
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(DataError, match=r"do not have a column .* 4 annotators, \[N, R\].* class codes, \[N\]"):
+            call(make(np.eye(K)[GOLD]), verbose=0)
+    with pytest.raises(DataError, match="one-hot truth, or labels of 3 annotators"):
+        a_model(CrowdsourcedLayer(K)).evaluate(make(np.eye(K)[GOLD]), verbose=0)
+
+
+def test_the_majoritys_labels_of_as_many_classes_as_annotators_are_not_taken_for_annotators():
+    three = Annotations.from_dense(DENSE[:, :K], classes=np.arange(K))
+    model = a_model(CrowdsourcedLayer(K, majority_epochs=1))
+    model.fit(X, three, epochs=1, **HALVES)
+    votes = (DENSE[:, :K, None] == np.arange(K)).sum(axis=1)
+    labelled, winners = votes.sum(axis=1) > 0, votes == votes.max(axis=1, keepdims=True)
+    keras.utils.set_random_seed(0)
+    base = a_base()
+    base.compile(keras.optimizers.SGD(0.5), "categorical_crossentropy", run_eagerly=True)
+    base.fit(X[labelled], (winners / winners.sum(axis=1, keepdims=True))[labelled], epochs=1, **HALVES)
+    after = a_model(CrowdsourcedLayer(K), base=base)
+    after.fit(X, three, epochs=1, **HALVES)
+    same_weights(model, after)
+
+
+# === Settings of the training ===
+
+
+def test_gradients_of_two_half_batches_accumulate_to_those_of_the_whole():
+    halves = a_model(optimizer=keras.optimizers.SGD(0.5, gradient_accumulation_steps=2))
+    halves.fit(X, ANNOTATIONS, epochs=2, **HALVES)
+    whole = a_model()
+    whole.fit(X, ANNOTATIONS, epochs=2, **{**HALVES, "batch_size": N})
+    same_weights(halves, whole)
+
+
+@contextlib.contextmanager
+def policy(name):
+    keras.mixed_precision.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.mixed_precision.set_dtype_policy("float32")
+
+
+METHODS = [CrowdsourcedLayer, *(pytest.param(m, marks=pytest.mark.slow) for m in (CoNAL, DeepEM, LIA, CrossFittedEM))]
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("layer", METHODS)
+def test_mixed_precision_learns_what_float32_learns(layer, precision):
+    """The crowd layer computes in float32, the base in half of it."""
+    single = a_model(layer(R))
+    single.fit(X, ANNOTATIONS, epochs=12, **HALVES)
+    with policy(precision):
+        model = a_model(layer(R))
+        assert model.base.compute_dtype == precision.removeprefix("mixed_")
+        model.fit(X, ANNOTATIONS, epochs=12, **HALVES)
+        estimate = model.predict(X, verbose=0).astype("float32")
+    expected = single.predict(X, verbose=0)
+    assert (expected.argmax(axis=1) == GOLD).mean() > 0.6
+    np.testing.assert_allclose(estimate, expected, atol=0.05)
+
+
+# === A base that was trained before ===
+
+
+FREEZING = [
+    CrowdsourcedLayer,
+    *(
+        pytest.param(make, marks=pytest.mark.slow)
+        for make in (
+            lambda r: CrowdsourcedLayer(r, majority_epochs=1),
+            DeepEM,
+            CrossFittedEM,
+            lambda r: DoctorNet(r, K),
+            LIA,
+            WAUM,
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("layer", FREEZING)
+@pytest.mark.usefixtures("eager")
+def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
+    keras.utils.set_random_seed(0)
+    trained = keras.Sequential([keras.Input((D,)), keras.layers.Dense(8, "relu"), keras.layers.BatchNormalization()])
+    trained.trainable = False
+    top = keras.layers.Dense(K, "softmax")
+    crowd = layer(R)
+    if crowd.stands_on_hidden_layer:
+        top = keras.layers.Dense(8, "relu")
+    base = keras.Sequential([keras.Input((D,)), trained, top])
+    model = CrowdModel(base, crowd)
+    model.compile(keras.optimizers.SGD(0.5))
+    before, head = trained.get_weights(), top.get_weights()
+    model.fit(X, ANNOTATIONS, epochs=1, **HALVES)
+    assert all((one == other).all() for one, other in zip(before, trained.get_weights(), strict=True))
+    assert (head[0] != top.get_weights()[0]).any()
+    trained.trainable = True
+    model.compile(keras.optimizers.SGD(0.05))
+    model.fit(X, ANNOTATIONS, epochs=1, **HALVES)
+    assert all((one != other).any() for one, other in zip(before[:4], trained.get_weights()[:4], strict=True))
+
+
+# === When to stop ===
+
+
+def test_early_stopping_looks_at_held_out_annotations():
+    held = np.arange(N) >= 36
+    ids = np.arange(N)
+    parts = [ANNOTATIONS.select_tasks(np.flatnonzero(rows)) for rows in (~held, held)]
+    model = a_model(optimizer=keras.optimizers.SGD(4.0))
+    stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
+    validation = ({"instances": X[held], "tasks": ids[held]}, parts[1])
+    history = model.fit(
+        X[~held], parts[0], tasks=ids[~held], validation_data=validation, epochs=60, callbacks=[stop], verbose=0
+    ).history
+    assert 3 <= len(history["val_loss"]) < 60
+    found = model.evaluate(X[held], parts[1], tasks=ids[held], verbose=0)[0]
+    assert found == pytest.approx(min(history["val_loss"]), rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:keras_tuner.*")
+def test_keras_tuner_finds_the_learning_rate_that_learns(tmp_path):
+    keras_tuner = pytest.importorskip("keras_tuner")
+
+    def build(hp):
+        return a_model(optimizer=keras.optimizers.SGD(hp.Choice("learning_rate", [1e-6, 0.5])))
+
+    tuner = keras_tuner.GridSearch(
+        build, keras_tuner.Objective("val_accuracy", "max"), directory=tmp_path, project_name="tuned"
+    )
+    tuner.search(X, ANNOTATIONS, validation_data=(X, GOLD), epochs=5, verbose=0)
+    assert tuner.get_best_hyperparameters()[0].get("learning_rate") == 0.5
+    model = tuner.get_best_models()[0]
+    assert model.annotator_confusions().shape == (R, K, K)
+    assert (model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean() > 0.6
