@@ -12,6 +12,7 @@ from crowdzoo.components.crowd_aggregator import CrowdAggregator
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
+from crowdzoo.models.bases import is_own, source_hash
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["create_pipeline"]
@@ -68,6 +69,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             "method": config.method.model_dump(mode="json"),
             "training": config.training.model_dump(mode="json"),
             "code_version": code_version("crowdzoo.components.trainer"),
+            **({"source": source_hash(config.base)} if is_own(config.base) else {}),
         },
     )
     evaluator = Evaluator(

@@ -9,6 +9,7 @@ from crowdzoo.files.paths import check_output_folder
 from crowdzoo.files.version_folders import next_version
 from crowdzoo.instances import VECTORS, opened, read_inputs, take_rows
 from crowdzoo.kinds.encoders import encoder_of
+from crowdzoo.models.bases import own_function
 from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
 
@@ -19,6 +20,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("model", type=path, help="a .keras file from `crowdzoo train`")
     command.add_argument("out", type=path, help="the served folder; the model becomes its next version")
+    command.add_argument("--base", metavar="FILE.py:FUNCTION",
+        help="the function that made a base of your own, whose module defines classes of the model",
+    )  # fmt: skip
     command.add_argument(
         "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
     )
@@ -45,6 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.warmup:
         instances = read_inputs(arguments.warmup, VECTORS if encoder is None else encoder.instances)
         warmup = opened(take_rows(instances.in_order(features, arguments.warmup), slice(16)))
+    if arguments.base is not None:
+        own_function(arguments.base)  # registers its classes
     model = load_model(arguments.model)
     vocabularies = {name: names[name] for name in ("classes", "annotators")}
     card = {} if features is None else {"features": features}

@@ -100,8 +100,15 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
 OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--task"}  # what --set does not set
 
 
-def settings_of(words: Iterable[str]) -> dict[str, Any]:
+def settings_of(
+    words: Iterable[str], flag: str = "--set", own_options: Mapping[str, str] = OWN_OPTIONS
+) -> dict[str, Any]:
     """Settings out of NAME=VALUE; a value is read as JSON where it is that, else as text.
+
+    Args:
+        words: what was given.
+        flag: name of the option, for messages.
+        own_options: names that are refused, and the options to use.
 
     Raises:
         ConfigError: no NAME=VALUE, or a name that has an option of its own.
@@ -109,15 +116,15 @@ def settings_of(words: Iterable[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name, value in named_values(words, "prior=0.1"):
         if name == "self":
-            raise ConfigError("--set self: unknown setting.")
-        if name in OWN_OPTIONS:
-            raise ConfigError(f"--set {name}: use the option {OWN_OPTIONS[name]}.")
+            raise ConfigError(f"{flag} self: unknown setting.")
+        if name in own_options:
+            raise ConfigError(f"{flag} {name}: use the option {own_options[name]}.")
         try:
             settings[name] = json.loads(value)
         except ValueError:
             settings[name] = value
         except RecursionError:
-            raise ConfigError(f"--set {shorten(f'{name}={value}')}: the value is nested too deep.") from None
+            raise ConfigError(f"{flag} {shorten(f'{name}={value}')}: the value is nested too deep.") from None
     return settings
 
 

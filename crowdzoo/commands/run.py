@@ -4,6 +4,7 @@ import argparse
 
 from crowdzoo.commands.options import named_values
 from crowdzoo.errors import shorten
+from crowdzoo.models.bases import is_own
 from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
 
@@ -29,6 +30,11 @@ def run(arguments: argparse.Namespace) -> int:
     overrides = {key: read_value(value, f"--set {shorten(key)}") for key, value in pairs}
     config = load_config(arguments.config, overrides)
     if arguments.check:
+        if is_own(config.base):
+            from crowdzoo.pipelines.own_base import check_own_base
+
+            use_tensorflow()
+            check_own_base(config)
         print(f"{arguments.config}: fine")
         return 0
     use_tensorflow()

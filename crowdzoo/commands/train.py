@@ -12,6 +12,7 @@ from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.kinds import TrainingSet, kind_of
 from crowdzoo.kinds.encoders import encoder_config
+from crowdzoo.models.bases import is_own
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.length import length_rows, num_labelled, with_length
@@ -45,6 +46,13 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as connection=VW; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--base", metavar="NAME",
+        help="base model: a function of your own that makes it, package.module:function or file.py:function, or one of "
+        "crowdzoo's own by name (default: by the instances' columns)",
+    )  # fmt: skip
+    command.add_argument("--base-set", action="append", default=[], metavar="NAME=VALUE", dest="base_settings",
+        help="argument of that function; may be given several times",
     )  # fmt: skip
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
@@ -101,9 +109,17 @@ def run(arguments: argparse.Namespace) -> None:
         fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
     method, aggregation = kind.split_method(arguments.method)
+    base = kind.base_of(arguments.instances, inputs)
+    if arguments.base is not None:
+        base = kind.named_base(arguments.base, arguments.instances, inputs)
+        if is_own(base):
+            fields["instance_kind"] = kind.instances_of(arguments.instances, inputs).name
+            fields["base_arguments"] = options.settings_of(arguments.base_settings, "--base-set", {})
+    if arguments.base_settings and not is_own(base):
+        raise ConfigError("--base-set: is for a base of your own, --base FILE.py:FUNCTION.")
     settings = kind.settings(
-        kind.base_of(arguments.instances, inputs), method=method,
-        arguments=hyperparameters if aggregation is None else {}, seed=arguments.seed, **scale, **fields,
+        base, method=method, arguments=hyperparameters if aggregation is None else {},
+        seed=arguments.seed, **scale, **fields,
     )  # fmt: skip
     aggregator = None
     if aggregation is not None:

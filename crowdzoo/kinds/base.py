@@ -31,7 +31,7 @@ import numpy as np
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances import INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
 from crowdzoo.label_kinds import LabelKind, label_kind
-from crowdzoo.models.bases import BASES
+from crowdzoo.models.bases import BASES, is_own
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import AGGREGATED, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
@@ -259,6 +259,25 @@ class Kind(ABC):
             DataError: a file that cannot be used.
         """
         return self.instances_of(instances, inputs).bases[self.name]
+
+    def named_base(self, base: str, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
+        """A base model that was asked for by name, after it was checked that it is for these labels and instances.
+
+        Args:
+            base: name, or `module:function` of the user's own.
+            instances: file.
+            inputs: see `base_of`.
+
+        Raises:
+            ConfigError: it is not.
+            DataError: a file that cannot be used.
+        """
+        own = self.base_of(instances, inputs)
+        if is_own(base) and self.labels.has_positions:
+            raise ConfigError(f"base {base}: sentences are tagged by {own}; a base of your own is for other labels.")
+        if not is_own(base) and base != own:
+            raise ConfigError(f"base {base}: these instances are for {own}, or for module:function of your own.")
+        return base
 
     def instances_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> InstanceKind:
         """The kind of instances that a file holds; see `base_of`."""

@@ -63,8 +63,9 @@ def encoded(values: Any, rows: np.ndarray, encoder: Any) -> Any:
 def _encoders() -> tuple[Any, ...]:
     from crowdzoo.models.image_pixels import ImagePixels
     from crowdzoo.models.named_inputs import NamedInputs
+    from crowdzoo.models.raw_texts import RawTexts
     from crowdzoo.models.table_columns import TableColumns
     from crowdzoo.models.text_ids import TextIds
     from crowdzoo.models.token_encoder import TokenEncoder
 
-    return ImagePixels, TextIds, TableColumns, NamedInputs, TokenEncoder
+    return ImagePixels, RawTexts, TextIds, TableColumns, NamedInputs, TokenEncoder

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from crowdzoo.constraints import FLAG, Checked, Choice, Number, check_settings, setting
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances import IMAGES, SENTENCES, TABLES, TEXTS, VECTORS, InstanceKind
+from crowdzoo.instances import IMAGES, SENTENCES, TABLES, TEXTS, VECTORS, InstanceKind, instance_kind
 from crowdzoo.instances.tables import INPUT_TYPES
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
@@ -22,6 +22,7 @@ __all__ = [
     "SIDE",
     "ImageSettings",
     "InstanceSettings",
+    "OwnSettings",
     "Settings",
     "TableSettings",
     "TaggerSettings",
@@ -263,6 +264,40 @@ class TableSettings(TrainingSettings):
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))
+
+
+@dataclass(frozen=True)
+class OwnSettings(InstanceSettings):
+    """How to train a base model that a function of the user's makes.
+
+    Attributes:
+        reference: `package.module:function` or `path/to/file.py:function`.
+        instance_kind: name of the kind of instances.
+        base_arguments: arguments of the function, by name.
+        encoder: settings of what encodes the instances, as of crowdzoo's own base for them, such as `max_words`.
+
+    Other attributes: see `InstanceSettings`; `dropout` is not used.
+
+    Raises:
+        ConfigError: a value out of its range; it names the setting.
+    """
+
+    reference: str = ""
+    instance_kind: str = VECTORS.name
+    base_arguments: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+
+    usual_epochs: ClassVar[int] = 30
+
+    @property
+    def base(self) -> str:
+        """Name of the base model that is trained."""
+        return self.reference
+
+    @property
+    def instances(self) -> InstanceKind:  # type: ignore[override]
+        """Kind of instances."""
+        return instance_kind(self.instance_kind)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, un
 from crowdzoo.files.regular import check_regular
 from crowdzoo.instances import IMAGES, TEXTS
 from crowdzoo.instances.images import image_paths, read_image_table
+from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
@@ -48,6 +49,11 @@ def _aggregation_problems(config: PipelineConfig) -> list[str]:
 
 def _method_problems(config: PipelineConfig) -> list[str]:
     section = "method"
+    if is_own(config.base):
+        try:
+            own_files(config.base)
+        except ConfigError as error:
+            return [_sentence("model", error)]
     try:
         check_method(config.method.name, config.method.arguments, config.kind)
         section = "model"

@@ -42,10 +42,12 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         what = "is empty" if values is None else f"holds a {type(values).__name__}"
         raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
     _resolve_paths(values, path.parent)
+    _resolve_base(values, path.parent)
     for key, value in (overrides or {}).items():
         _override(values, key, value)
     _fill_output(values)
     _resolve_paths(values, Path.cwd())
+    _resolve_base(values, Path.cwd())
     try:
         # a section without lines is None to YAML
         config = PipelineConfig.model_validate({key: value for key, value in values.items() if value is not None})
@@ -64,6 +66,14 @@ def _resolve_paths(values: dict[str, Any], base: Path) -> None:
         for key in keys:
             if isinstance(inside.get(key), str | Path) and (text := str(inside[key]).strip()):
                 inside[key] = _resolved(text, base)
+
+
+def _resolve_base(values: dict[str, Any], folder: Path) -> None:
+    """The file of a base of the user's own; a name of a module stays."""
+    model = values.get("model")
+    if isinstance(model, dict) and isinstance(base := model.get("base"), str) and ".py:" in base:
+        path, _, name = base.rpartition(":")
+        model["base"] = f"{_resolved(path, folder)}:{name}"
 
 
 def _resolved(path: str, base: Path) -> str:

@@ -11,6 +11,7 @@ from crowdzoo import datasets
 from crowdzoo.errors import DataError
 from crowdzoo.instances import InstanceKind, recognised
 from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.models.bases import is_own
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
     BeamConfig,
@@ -67,9 +68,18 @@ class PipelineConfig(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> "PipelineConfig":
         kind = self.label_kind
-        if self.model.base is not None and self.base not in kind.bases:
+        if is_own(self.base):
+            if kind.labels.has_positions:
+                raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.bases[0]}")
+        elif self.base not in kind.bases:
             raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
-        owner = f"task {kind.name}" if self.base == kind.bases[0] else f"base {self.base}"
+        owner = (
+            "a base of your own"
+            if is_own(self.base)
+            else f"task {kind.name}"
+            if self.base == kind.bases[0]
+            else f"base {self.base}"
+        )
         reading = (key for key in (*kind.inputs, *kind.reading) if key in DataConfig.model_fields)
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
@@ -100,7 +110,7 @@ class PipelineConfig(Section):
     def instances(self) -> InstanceKind:
         """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
         kinds = self.label_kind.instance_kinds
-        if self.model.base is not None:
+        if self.model.base is not None and not is_own(self.model.base):
             return next(one for one in kinds if one.bases[self.kind] == self.model.base)
         if self.data.dataset in datasets.names(self.kind):
             return datasets.instances_of(self.data.dataset)
@@ -115,7 +125,10 @@ class PipelineConfig(Section):
     @property
     def _base_keys(self) -> list[str]:
         """Settings of the model that the base has."""
+        if is_own(self.base):
+            return ["arguments", "encoder"]
         known = {field.name for field in fields(self.label_kind.settings_class(self.base))}
+        known -= {"arguments"}  # of the method
         return [name for name in ModelConfig.model_fields if name in known]
 
     @property
@@ -126,6 +139,8 @@ class PipelineConfig(Section):
             ConfigError: they do not go together.
         """
         model = self.model.model_dump(mode="json", include=set(self._base_keys), exclude_none=True)
+        if is_own(self.base):
+            model = _own_settings(self.instances, model)
         return self.label_kind.settings(
             self.base,
             method=self.method.name,
@@ -139,6 +154,9 @@ class PipelineConfig(Section):
     @property
     def base_arguments(self) -> dict[str, Any]:
         """The base and those of the model's settings that it has."""
+        if is_own(self.base):
+            given = self.model.model_dump(mode="json", include={"arguments", "encoder"}, exclude_none=True)
+            return {"base": self.base, **_own_settings(self.instances, given)}
         values = {name: getattr(self.settings, name) for name in self._base_keys}
         return {"base": self.base} | {
             name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
@@ -148,3 +166,9 @@ class PipelineConfig(Section):
     def minimum(self) -> float:
         """The least value of the kind's metric that any pushed model must have."""
         return getattr(self.evaluation, f"minimum_{self.label_kind.metric}")
+
+
+def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a base of the user's own, out of those of the section model."""
+    found = {"instance_kind": instances.name, "base_arguments": model.get("arguments", {})}
+    return found | {key: model[key] for key in ("encoder",) if key in model}

@@ -115,7 +115,10 @@ class ModelConfig(Section):
             standardised features, `feature-regressor` the same for ratings, `text-classifier` and `text-regressor`
             are networks over the words of texts, `image-classifier` and `image-regressor` over images,
             `table-classifier` and `table-regressor` take columns of numbers, categories and texts, `sequence-tagger` is
-            a convolution and a GRU over words. Where it is not set, the columns of the file of instances decide.
+            a convolution and a GRU over words. Where it is not set, the columns of the file of instances decide. Or a
+            function of your own that makes a Keras model, `package.module:function` or `path/to/file.py:function`.
+        arguments: of that function, by name.
+        encoder: of a base of your own: settings of what encodes the instances, such as `max_words` of texts.
         dropout: share of hidden units dropped in training.
         hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
             Of texts: units of the last hidden layer, a list of one.
@@ -145,6 +148,8 @@ class ModelConfig(Section):
     """
 
     base: str | None = None
+    arguments: dict[str, Any] | None = None
+    encoder: dict[str, Any] | None = None
     dropout: Dropout | None = None
     hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
     batch_normalization: Bool | None = None

@@ -3,20 +3,35 @@
 from collections.abc import Mapping
 
 from crowdzoo.models.bases.base import Base, Sizes
+from crowdzoo.models.bases.base_context import BaseContext
 from crowdzoo.models.bases.features import FeatureBase
 from crowdzoo.models.bases.images import ImageBase
+from crowdzoo.models.bases.own import OwnBase
+from crowdzoo.models.bases.own_source import is_own, own_files, own_function, source_hash
 from crowdzoo.models.bases.tables import TableBase
 from crowdzoo.models.bases.texts import TextBase
 
-__all__ = ["BASES", "Base", "Sizes"]
+__all__ = ["BASES", "Base", "BaseContext", "Sizes", "is_own", "own_files", "own_function", "source_hash"]
 
-BASES: Mapping[str, Base] = {
-    "feature-classifier": FeatureBase(),
-    "feature-regressor": FeatureBase(),
-    "image-classifier": ImageBase(),
-    "image-regressor": ImageBase(),
-    "table-classifier": TableBase(),
-    "table-regressor": TableBase(),
-    "text-classifier": TextBase(),
-    "text-regressor": TextBase(),
-}
+
+class _Bases(dict[str, Base]):
+    """Of `module:function`, which is no name in the table, a base of the user's own."""
+
+    def __missing__(self, name: str) -> Base:
+        if not is_own(name):
+            raise KeyError(name)
+        return OwnBase(name, self)
+
+
+BASES: Mapping[str, Base] = _Bases(
+    {
+        "feature-classifier": FeatureBase(),
+        "feature-regressor": FeatureBase(),
+        "image-classifier": ImageBase(),
+        "image-regressor": ImageBase(),
+        "table-classifier": TableBase(),
+        "table-regressor": TableBase(),
+        "text-classifier": TextBase(),
+        "text-regressor": TextBase(),
+    }
+)

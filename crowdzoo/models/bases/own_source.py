@@ -1,0 +1,193 @@
+"""The user's function that makes a base model: found, and hashed with the modules beside it. Loads no Keras."""
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from crowdzoo.errors import ConfigError, did_you_mean, shorten
+
+__all__ = ["called", "is_own", "own_files", "own_function", "source_hash"]
+
+_WRITE = "write package.module:function or path/to/file.py:function"
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def is_own(base: str) -> bool:
+    """Whether a base's name stands for a function of the user's, `package.module:function` or `file.py:function`."""
+    return ":" in base
+
+
+def own_function(reference: str) -> Callable[..., Any]:
+    """Imports the function; modules are looked for as Python does, and in the current folder.
+
+    Args:
+        reference: `package.module:function`, or `path/to/file.py:function`.
+
+    Raises:
+        ConfigError: there is no such module, file or function; or importing it fails, with the line.
+    """
+    where, name = _split(reference)
+    module = called(reference, _imported, where, reference)
+    function = getattr(module, name, None)
+    if not callable(function):
+        found = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, found)}")
+    return function
+
+
+def called(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Calls what is the user's code; an error of it names its last line there.
+
+    Raises:
+        ConfigError: the code raises an exception.
+    """
+    try:
+        return function(*arguments, **named)
+    except ConfigError:
+        raise
+    except Exception as error:
+        own = {str(file) for file in own_files(reference)}
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in own]
+        place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+        reason = str(error).strip() or "no message"
+        raise ConfigError(f"base {reference}: {place}{type(error).__name__}: {reason[:1000]}") from error
+
+
+def source_hash(reference: str) -> str:
+    """Hash of the function's file and of the modules that it imports from the same package or folder.
+
+    Args:
+        reference: see `own_function`; nothing is imported but the packages above the module.
+
+    Returns:
+        32 hexadecimal digits, which depend on the sources and not on where they are.
+
+    Raises:
+        ConfigError: there is no such module or file.
+    """
+    where, _ = _split(reference)
+    files, top = own_files(reference), _folder_of(_file_of(where, reference), where)
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(f"{file.relative_to(top)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def own_files(reference: str) -> list[Path]:
+    """The function's file, and those of the same package or folder that importing it runs.
+
+    Raises:
+        ConfigError: there is no such module or file.
+    """
+    where, _ = _split(reference)
+    first = _file_of(where, reference)
+    top = _folder_of(first, where)
+    # of a package its own modules, of a single file those beside it; nothing beside a file that was installed
+    alone = "." not in where and not where.endswith(".py") and top.name in _INSTALLED
+    package = where.partition(".")[0] if "." in where and not where.endswith(".py") else None
+    found: list[Path] = []
+    waiting = [*(_modules(top, where.split(".")[:-1]) if package else ()), first]
+    while waiting:
+        file = waiting.pop()
+        if file in found:
+            continue
+        found.append(file)
+        for names in () if alone else _imports(file, top):
+            if package is None or names[0] == package:
+                waiting += _modules(top, names)
+    return found
+
+
+def _split(reference: str) -> tuple[str, str]:
+    where, _, name = reference.rpartition(":")
+    if not where or not name.isidentifier():
+        raise ConfigError(f"base {shorten(reference)!r}: {_WRITE}.")
+    return where, name
+
+
+def _file_of(where: str, reference: str) -> Path:
+    if where.endswith(".py"):
+        path = Path(where).expanduser().absolute()
+        if not path.is_file():
+            raise ConfigError(f"base {reference}: the file {path} does not exist.")
+        return path
+    _see_current_folder()
+    try:
+        spec = importlib.util.find_spec(where)
+    except (ImportError, ValueError):
+        spec = None
+    except Exception as error:  # a package above the module, which Python runs to find it
+        raise ConfigError(f"base {reference}: {type(error).__name__} in a package above it: {error}") from error
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise ConfigError(
+            f"base {reference}: there is no module {where!r} in {Path.cwd()} or among the installed packages; {_WRITE}."
+        )
+    return Path(spec.origin).absolute()
+
+
+def _folder_of(file: Path, where: str) -> Path:
+    """The folder from which names are counted."""
+    if where.endswith(".py"):
+        return file.parent
+    up = len(where.split(".")) - (file.name != "__init__.py")
+    return file.parents[up]
+
+
+def _imported(where: str, reference: str) -> ModuleType:
+    if not where.endswith(".py"):
+        _file_of(where, reference)
+        return importlib.import_module(where)
+    path = _file_of(where, reference)
+    name = f"crowdzoo_own_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # as `import` does: dataclasses and pickle look there
+    sys.path.insert(0, str(path.parent))  # modules beside it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _see_current_folder() -> None:
+    """The installed command does not look for modules in the current folder, as `python -m` does."""
+    if str(Path.cwd()) not in sys.path and "" not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def _imports(file: Path, top: Path) -> Iterator[list[str]]:
+    """Names of modules that a file imports, in parts, relative ones made absolute."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except SyntaxError:  # importing it says so
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = list(file.parent.relative_to(top).parts)
+            names = (above[: len(above) - node.level + 1] if node.level else []) + (node.module or "").split(".")
+            names = [name for name in names if name]
+            yield from ([*names, alias.name] for alias in node.names)
+
+
+def _modules(top: Path, names: list[str]) -> list[Path]:
+    """Files that importing a module runs: those of its packages and its own; a name that is none is left out."""
+    files = []
+    for number in range(1, len(names) + 1):
+        place = top.joinpath(*names[:number])
+        files += [file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()]
+    return files

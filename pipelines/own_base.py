@@ -1,0 +1,45 @@
+"""Tries a base of the user's own on the data of a configuration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crowdzoo import datasets
+from crowdzoo.instances import VECTORS, read_instances
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+
+__all__ = ["check_own_base"]
+
+
+def check_own_base(config: PipelineConfig) -> None:
+    """Imports the function, makes the model for these data, and runs a batch through it.
+
+    Args:
+        config: with a base of the user's own.
+
+    Raises:
+        ConfigError: what does not fit, and the line of the user's code where it raises an exception.
+        DataError: data that cannot be read.
+    """
+    from crowdzoo.models.bases import BASES, Sizes
+    from crowdzoo.models.instance_training import build_model
+
+    settings: Any = config.settings
+    if config.data.dataset is not None:
+        dataset = datasets.load(config.data.dataset)
+        crowd, values = dataset.annotations, dataset.instances
+    else:
+        options = config.data.model_dump(mode="json", include={*config.label_kind.reading}, exclude_none=True)
+        assert config.data.annotations is not None
+        assert config.data.instances is not None
+        table = read_instances(config.data.instances, config.instances)
+        crowd, values = config.label_kind.read(config.data.annotations, tasks=table.tasks, **options), table.values
+    classes = crowd.num_classes if config.label_kind.labels.has_classes else 0
+    sizes = Sizes(crowd.num_annotators, classes)
+    if config.instances is VECTORS:
+        sizes = replace(sizes, num_features=np.shape(values)[1])
+    encoder = BASES[settings.base].encoder(settings, lambda: [values])
+    build_model(settings, sizes, encoder)
