@@ -12,7 +12,7 @@ FOLDERS = {"crowdzoo": "crowdzoo", "components": "crowdzoo.components", "pipelin
 ROOMS = [
     ["errors", "lazy_names"],
     ["backend", "constraints", "files", "label_kinds"],
-    ["option_types", "process"],
+    ["option_types", "platforms", "process"],
     ["saving", "tables"],
     ["sequences"],
     ["losses", "metrics"],

@@ -29,14 +29,18 @@ class JsonError(ValueError):
         self.line = line
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes, *, constants: bool = False) -> Any:
     """Parses one JSON value.
+
+    Args:
+        text: the value.
+        constants: take NaN, Infinity and -Infinity, as Python's json module writes them.
 
     Raises:
         JsonError: not UTF-8, not JSON, a key twice in one object, NaN or Infinity, nested deeper than MAX_DEPTH, an
             integer of thousands of digits.
     """
-    return _parse(text, _strict_object, _refuse_constant)
+    return _parse(text, _strict_object, float if constants else _refuse_constant)
 
 
 def parse_row(line: str | bytes, keys: frozenset[str]) -> dict[str, Any]:
@@ -78,7 +82,7 @@ def read_json(path: str | os.PathLike[str], *, constants: bool = False) -> Any:
     with open_regular(path) as file:
         content = file.read()
     try:
-        return _parse(content.removeprefix(b"\xef\xbb\xbf"), _strict_object, float if constants else _refuse_constant)
+        return parse_json(content.removeprefix(b"\xef\xbb\xbf"), constants=constants)
     except JsonError as error:
         place = os.fspath(path) + (f", row {error.line}" if error.line else "")
         raise DataError(f"{place}: {error}. Copy or write the file again.") from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo.constraints import Number
-from crowdzoo.errors import SHOWN, BadRow, DataError, short_repr
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, short_repr
 from crowdzoo.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.tables.collecting import collect
 from crowdzoo.tables.csv import CsvSource
@@ -20,6 +20,7 @@ from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.jsonl import JsonlSource
 from crowdzoo.tables.options import VOCABULARIES, ReadingOptions, Rules
 from crowdzoo.tables.parquet import ParquetSource, write_parquet
+from crowdzoo.tables.platform_source import PlatformSource
 from crowdzoo.tables.scale import check_ends, outside_scale, scale_reason
 from crowdzoo.tables.sources import Source
 from crowdzoo.tables.suffixes import source_of
@@ -271,14 +272,23 @@ class Annotations:
 
     @classmethod
     def read(
-        cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[ReadingOptions]
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str | None = None,
+        platform: str | None = None,
+        field: str | None = None,
+        **options: Unpack[ReadingOptions],
     ) -> Annotations:
-        """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
+        """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet; or a platform's export.
 
         Args:
-            path: path of the file.
+            path: path of the file; of an export a file, a zip archive or a folder.
             kind: "classification", "regression" or "sequence"; None is what a Parquet file of `to_parquet` says, and
                 otherwise "classification".
+            platform: name of the labelling platform whose export this is, such as "label-studio" (see
+                `crowdzoo.platforms.PLATFORMS`), for kinds "classification" and "regression"; None: none.
+            field: question of the export that is meant; None where it has only one.
             **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
@@ -286,8 +296,16 @@ class Annotations:
 
         Raises:
             DataError: for another suffix, and as in `from_csv`.
+            ConfigError: an unknown platform, or several questions and no field.
         """
-        return cls._read(source_of(path, kind), options)
+        if platform is None:
+            if field is not None:
+                raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
+            return cls._read(source_of(path, kind), options)
+        source = PlatformSource(path, kind or "classification", platform, field)
+        annotations = cls._read(source, options)
+        source.export.warn_of_left_out()
+        return annotations
 
     @classmethod
     def from_csv(

@@ -1,0 +1,175 @@
+"""Export: what a labelling platform wrote, read entry by entry."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, unknown
+from crowdzoo.files.text import shown
+from crowdzoo.platforms.argilla import ARGILLA
+from crowdzoo.platforms.bad_value import BadValue
+from crowdzoo.platforms.coco import COCO
+from crowdzoo.platforms.cvat import CVAT
+from crowdzoo.platforms.doccano import DOCCANO
+from crowdzoo.platforms.export_file import ExportFile, export_files
+from crowdzoo.platforms.label_studio import LABEL_STUDIO
+from crowdzoo.platforms.mturk import MTURK
+from crowdzoo.platforms.platform import Platform
+from crowdzoo.platforms.prodigy import PRODIGY
+from crowdzoo.platforms.record import Record
+from crowdzoo.platforms.toloka import TOLOKA
+
+__all__ = ["PLATFORMS", "Export"]
+
+PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOCCANO, ARGILLA, CVAT, COCO)}
+
+# Kind of label -> sorts of questions, the preferred one first
+_SORTS = {"classification": ("class", "number"), "regression": ("number", "class"), "sequence": ("spans",)}
+
+
+class Export:
+    """An export of a labelling platform. Files are read entry by entry, and more than once.
+
+    Args:
+        path: a file, a zip archive, or a folder of such.
+        platform: a name in `PLATFORMS`.
+        kind: of the labels: "classification", "regression" or "sequence".
+        field: name of the question that is meant; None where the export has only one of this kind.
+
+    Attributes:
+        name: the path, for messages.
+        left_out: what was passed over in the last walk through the entries -> how often.
+
+    Raises:
+        ConfigError: an unknown platform.
+        DataError: no such file, or no file of such an ending.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], platform: str, kind: str = "classification", field: str | None = None
+    ):
+        if platform not in PLATFORMS:
+            raise ConfigError(unknown("platform", platform, PLATFORMS))
+        self.platform = PLATFORMS[platform]
+        self.path = Path(path)
+        self.name = os.fspath(path)
+        self.spans = kind == "sequence"
+        self.left_out: Counter[str] = Counter()
+        self._sorts, self._field = _SORTS[kind], field
+        self._files = export_files(path, self.platform.suffixes)
+        if not self._files:
+            endings = " or ".join(self.platform.suffixes)
+            raise DataError(
+                f"{self.name}: exports of {self.platform.title} end in {endings}. {self._other(ExportFile(self.path))}"
+            )
+
+    @cached_property
+    def question(self) -> str:
+        """Name of the question that is read.
+
+        Raises:
+            ConfigError: the export does not have the field, or has several questions and no field was given.
+            DataError: the export has no entries, is of another platform, or has no question of this kind.
+        """
+        found: dict[str, str] = {}
+        bad: list[BadRow] = []
+        any_entry = False
+        for file in self._files:
+            for number, entry in self.platform.records(file):
+                if isinstance(entry, BadRow):
+                    bad.append(entry)
+                    continue
+                if not any_entry and not self.platform.is_own(entry):
+                    title = self.platform.title
+                    raise DataError(f"{file.name}: does not look like an export of {title}. {self._other(file)}")
+                any_entry = True
+                try:
+                    for name, sort in self.platform.questions(entry):
+                        found[name] = sort if found.get(name, sort) == sort else "other"
+                except BadValue as value:
+                    bad.append(_bad_row(file, number, value))
+                del bad[SHOWN:]
+        if bad and not found:
+            raise DataError(f"{self.name}: no entry can be read.", bad)
+        if not any_entry:
+            raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
+        return self._chosen(found)
+
+    def _chosen(self, found: Mapping[str, str]) -> str:
+        listed = ", ".join(f"'{name}'" for name in found) or "none"
+        if self._field is not None:
+            if self._field in found:
+                return self._field
+            raise ConfigError(
+                f"{self.name}: field={self._field!r} is no question of this export; there are: {listed}."
+                f"{did_you_mean(self._field, found)}"
+            )
+        for sort in self._sorts:
+            names = [name for name, own in found.items() if own == sort]
+            if len(names) == 1:
+                return names[0]
+            if names:
+                shown_names = ", ".join(f"'{name}'" for name in names)
+                raise ConfigError(
+                    f"{self.name}: answers several questions: {shown_names}. Choose one, such as field={names[0]!r}."
+                )
+        wanted = "spans of a text" if self.spans else "classes or numbers"
+        raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
+
+    def records(self) -> Iterator[Record | BadRow]:
+        """Walks through the entries.
+
+        Yields:
+            What an entry says, or what is wrong with it. Rows of `Record` count over all files.
+
+        Raises:
+            ConfigError, DataError: as `question`.
+        """
+        question, start = self.question, 0
+        self.left_out.clear()
+        for file in self._files:
+            number = 0
+            for number, entry in self.platform.records(file):
+                if isinstance(entry, BadRow):
+                    yield entry
+                    continue
+                try:
+                    record = self.platform.read(entry, question, self.spans, file.annotator)
+                except BadValue as bad:
+                    yield _bad_row(file, number, bad)
+                    continue
+                self.left_out.update(record.left_out)
+                record.row, record.entry = start + number, entry
+                yield record
+            start += number
+
+    def warn_of_left_out(self) -> None:
+        """Warns of what was passed over, with counts."""
+        if self.left_out:
+            counts = "; ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
+            warnings.warn(f"{self.name}: left out: {counts}", UserWarning, stacklevel=3)
+
+    def _other(self, file: ExportFile) -> str:
+        """The end of a message: of which platform a file is, or what to choose."""
+        for other in PLATFORMS.values():
+            if other is not self.platform and _looks_like(file, other):
+                return f"It looks like an export of {other.title}: write platform={other.name!r}."
+        return self.platform.menu
+
+
+def _bad_row(file: ExportFile, number: int, bad: BadValue) -> BadRow:
+    return BadRow(file.name, number, bad.key, shown(bad.value), bad.reason)
+
+
+def _looks_like(file: ExportFile, platform: Platform) -> bool:
+    try:
+        entry: Any = next((entry for _, entry in platform.records(file) if not isinstance(entry, BadRow)), None)
+    except CrowdzooError:  # of another format, a folder
+        return False
+    return entry is not None and platform.is_own(entry)

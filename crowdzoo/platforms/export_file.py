@@ -1,0 +1,122 @@
+"""ExportFile: one file of an export, also inside an archive."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from crowdzoo.errors import DataError
+from crowdzoo.files.regular import check_regular, open_regular
+
+__all__ = ["ExportFile", "export_files"]
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """One file of an export.
+
+    Attributes:
+        path: path of the file, or of the zip archive that it is in.
+        member: name in the archive, or None.
+        annotator: who annotated it, where the export itself does not say: its name, as far as it differs from those of
+            the other files.
+    """
+
+    path: Path
+    member: str | None = None
+    annotator: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file's name in messages."""
+        return os.fspath(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The file's bytes, unpacked.
+
+        Raises:
+            DataError: as `open_regular`; a damaged or encrypted archive.
+        """
+        if self.member is None:
+            with open_regular(self.path) as stream:
+                yield stream
+            return
+        with _archive(self.path) as archive, archive.open(self.member) as member:
+            yield member
+
+
+def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> list[ExportFile]:
+    """The files of an export.
+
+    Args:
+        path: a file, a zip archive, or a folder of such, which is searched with its subfolders.
+        suffixes: endings of files that count, without .gz.
+
+    Returns:
+        Files in the order of their names; none where no name ends so.
+
+    Raises:
+        DataError: no such file, or a damaged archive.
+    """
+    path = Path(path)
+    if path.is_dir():
+        found = [
+            file
+            for place in sorted(place for place in path.rglob("*") if place.is_file())
+            if not any(part.startswith((".", "__")) for part in place.relative_to(path).parts)
+            for file in _files(place, suffixes)
+        ]
+        parts = [_parts(file, path) for file in found]
+    else:
+        check_regular(path)
+        found = _files(path, suffixes)
+        parts = [_parts(file, path.parent) for file in found]
+    return [replace(file, annotator=name) for file, name in zip(found, _differences(parts), strict=True)]
+
+
+def _files(path: Path, suffixes: tuple[str, ...]) -> list[ExportFile]:
+    if path.suffix.lower() == ".zip":
+        with _archive(path) as archive:
+            names = sorted(name for name in archive.namelist() if not name.startswith(("__", ".")))
+        return [ExportFile(path, name) for name in names if PurePosixPath(name).suffix.lower() in suffixes]
+    return [ExportFile(path)] if Path(path.name.removesuffix(".gz")).suffix.lower() in suffixes else []
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    with open_regular(path) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                yield archive
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise DataError(f"{path}: not a sound zip archive ({error}). Download it again.") from None
+        except (NotImplementedError, RuntimeError) as error:  # a method of compression, a password
+            raise DataError(f"{path}: the archive cannot be unpacked ({error}). Unpack it into a folder.") from None
+
+
+def _parts(file: ExportFile, root: Path) -> list[str]:
+    """A file's place below a folder, without endings; an archive is a folder."""
+    place = PurePosixPath(*file.path.relative_to(root).parts)
+    if file.member is None:
+        place = place.with_name(place.name.removesuffix(".gz"))
+    else:
+        place = place.with_suffix("") / file.member.lstrip("/")
+    return [*place.parts[:-1], place.stem]
+
+
+def _differences(parts: list[list[str]]) -> list[str]:
+    """Names of files: their parts without those at either end that all have in common."""
+    if len(parts) < 2:
+        return [one[-1] for one in parts]
+    shortest = min(map(len, parts))
+    begin = next((at for at in range(shortest) if len({one[at] for one in parts}) > 1), shortest)
+    end = next((at for at in range(shortest) if len({one[-1 - at] for one in parts}) > 1), shortest)
+    names = ["/".join(one[begin : len(one) - end]) for one in parts]
+    return names if all(names) else ["/".join(one) for one in parts]

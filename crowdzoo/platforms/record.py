@@ -1,0 +1,33 @@
+"""Record: what one entry of an export says of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Record"]
+
+
+@dataclass
+class Record:
+    """One entry of an export. An entry may hold the answers of several annotators, or one of them.
+
+    Attributes:
+        task: name of the task.
+        data: what annotators saw, column -> value.
+        answers: annotator (None: the answer is gold) and the labels given, as text, or the spans:
+            `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text.
+        left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
+        tokens: words of the text where the platform says how it was cut.
+        row: number of the entry in its file, from 1; over several files numbers go on.
+        entry: as it stands in the file.
+    """
+
+    task: str
+    data: dict[str, Any]
+    answers: list[tuple[str | None, list[Any]]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    tokens: list[str] | None = None
+    row: int = 0
+    entry: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,67 @@
+"""Exports of labelling platforms as a source of annotations."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import BadRow, ConfigError
+from crowdzoo.files.text import readable
+from crowdzoo.platforms.export import Export
+from crowdzoo.platforms.record import Record
+from crowdzoo.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
+
+__all__ = ["PlatformSource"]
+
+
+class PlatformSource(Source):
+    """What annotators said in an export, a row for each label; gold is passed over.
+
+    Args:
+        path: the export.
+        kind: "classification" or "regression".
+        platform: see `Export`.
+        field: see `Export`.
+
+    Raises:
+        ConfigError: kind "sequence", whose readers are others; or as `Export`.
+        DataError: as `Export`.
+    """
+
+    text = True
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, platform: str, field: str | None = None):
+        super().__init__(kind)
+        if self.label_kind.has_positions:
+            raise ConfigError("an export with spans is read by crowdzoo.sequences.read_sentences(path, platform=...).")
+        self.export = Export(path, platform, kind, field)
+        self.path = self.export.path
+        self.name = self.export.name
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the export from its start."""
+        rows: list[tuple[Record, str, str]] = []
+        bad: list[tuple[BadRow, str]] = []
+        for record in self.export.records():
+            if isinstance(record, BadRow):
+                bad.append((record, str(record.value)))
+            else:
+                rows += [(record, who, label) for who, labels in record.answers if who is not None for label in labels]
+            if len(rows) + len(bad) >= SLOW_ROWS:
+                yield _batch(rows, bad)
+                rows, bad = [], []
+        yield _batch(rows, bad)
+
+
+def _batch(rows: list[tuple[Record, str, str]], bad: list[tuple[BadRow, str]]) -> Batch:
+    columns = zip(*((record.task, who, label) for record, who, label in rows), strict=True) if rows else ((),) * 3
+
+    def originals(wanted: Sequence[int]) -> list[str]:
+        return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
+
+    arrays = {name: pa.array(values, pa.large_string()) for name, values in zip(REQUIRED, columns, strict=True)}
+    return Batch(arrays, np.array([record.row for record, _, _ in rows], np.int64), originals, bad)

@@ -1,0 +1,144 @@
+"""Exports of Label Studio."""
+
+import json
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.errors import ConfigError, DataError
+
+
+def choice(name, *choices):
+    return {"from_name": name, "to_name": "text", "type": "choices", "value": {"choices": list(choices)}, "id": "x1"}
+
+
+def annotation(who, *results, **more):
+    return {"id": 1, "completed_by": who, "result": list(results), "was_cancelled": False, "ground_truth": False} | more
+
+
+def task(name, *annotations, **more):
+    return {"id": name, "data": {"text": f"text {name}"}, "annotations": list(annotations), "predictions": []} | more
+
+
+def test_each_annotation_of_a_task_is_a_row(write, said):
+    path = write("export.json", [
+        task(7, annotation(1, choice("mood", "glad")), annotation(2, choice("mood", "sad"))),
+        task(8, annotation(2, choice("mood", "sad"))),
+    ])  # fmt: skip
+    assert said(path, "label-studio") == [(7, 1, "glad"), (7, 2, "sad"), (8, 2, "sad")]
+
+
+def test_annotators_are_known_by_their_email_or_id(write, said):
+    users = [{"id": 4, "email": "ann@example.org", "first_name": "Ann"}, {"id": 5}, "cid@example.org", 6]
+    path = write("export.json", [task(1, *(annotation(who, choice("mood", "sad")) for who in users))])
+    assert [who for _, who, _ in said(path, "label-studio")] == ["ann@example.org", "5", "cid@example.org", "6"]
+
+
+def test_cancelled_annotations_and_those_without_an_answer_are_left_out_and_counted(write, said):
+    path = write("export.json", [
+        task(1, annotation(1, choice("mood", "sad")), annotation(2, was_cancelled=True)),
+        task(2, annotation(1), annotation(2, choice("mood", "glad")), annotation(3, choice("mood"))),
+    ])  # fmt: skip
+    with pytest.warns(UserWarning, match="cancelled annotations: 1; annotations without an answer to 'mood': 2"):
+        assert said(path, "label-studio") == [(1, 1, "sad"), (2, 2, "glad")]
+
+
+def test_a_ground_truth_is_no_annotation(write, said):
+    path = write("export.json", [
+        task(1, annotation(9, choice("mood", "glad"), ground_truth=True), annotation(1, choice("mood", "sad"))),
+    ])  # fmt: skip
+    assert said(path, "label-studio") == [(1, 1, "sad")]
+
+
+def test_several_questions_need_a_field(write, said):
+    path = write("export.json", [task(1, annotation(1, choice("mood", "sad"), choice("topic", "film")))])
+    with pytest.raises(ConfigError, match=r"several questions: 'mood', 'topic'.*field='mood'"):
+        said(path, "label-studio")
+    assert said(path, "label-studio", field="topic") == [(1, 1, "film")]
+    with pytest.raises(ConfigError, match=r"there are: 'mood', 'topic'\. Did you mean 'topic'"):
+        said(path, "label-studio", field="topics")
+
+
+def test_several_choices_are_second_labels_which_on_duplicate_decides_about(write, said):
+    path = write("export.json", [task(1, annotation(1, choice("mood", "sad", "tired")))])
+    with pytest.raises(DataError, match=r"row 1, column 'annotator': 1 has labelled task 1 before.*on_duplicate"):
+        said(path, "label-studio")
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert said(path, "label-studio", on_duplicate="last") == [(1, 1, "tired")]
+
+
+def test_ratings_and_numbers_are_numbers(write):
+    stars = {"from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": 4}}
+    grade = {"from_name": "grade", "to_name": "text", "type": "number", "value": {"number": 2.5}}
+    path = write("export.json", [task(1, annotation(1, choice("mood", "sad"), stars), annotation(2, stars))])
+    assert Annotations.read(path, platform="label-studio", kind="regression").labels.tolist() == [4.0, 4.0]
+    path = write("export.json", [task(1, annotation(1, choice("mood", "sad"), grade))])
+    assert Annotations.read(path, platform="label-studio", kind="regression").labels.tolist() == [2.5]
+
+
+def test_paths_of_a_taxonomy_and_sides_of_a_pair_are_labels(write, said):
+    tree = {"from_name": "kind", "type": "taxonomy", "value": {"taxonomy": [["animal", "dog"]]}}
+    pair = {"from_name": "better", "type": "pairwise", "value": {"selected": "left"}}
+    path = write("export.json", [task(1, annotation(1, tree, pair))])
+    assert said(path, "label-studio", field="kind") == [(1, 1, "animal / dog")]
+    assert said(path, "label-studio", field="better") == [(1, 1, "left")]
+
+
+def test_a_box_on_an_image_is_no_label(write, said):
+    box = {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1, "rectanglelabels": ["dog"]}}
+    path = write("export.json", [task(1, annotation(1, box))])
+    with pytest.raises(DataError, match=r"no question that is answered with classes or numbers.*are: 'box'"):
+        said(path, "label-studio")
+    with pytest.raises(DataError, match=r"row 1, column 'annotations\[0\].result\[0\].value'.* no choice, rating"):
+        said(path, "label-studio", field="box")
+
+
+def test_json_min_is_read_too(write, said):
+    path = write("min.json", [
+        {"text": "a", "id": 1, "mood": "sad", "annotator": 3, "annotation_id": 5, "created_at": "2024-01-01",
+         "updated_at": "2024-01-01", "lead_time": 3.5},
+        {"text": "a", "id": 1, "mood": {"choices": ["glad"]}, "annotator": "bob@example.org", "annotation_id": 6},
+    ])  # fmt: skip
+    assert said(path, "label-studio") == [(1, "3", "sad"), (1, "bob@example.org", "glad")]
+    path = write("min.json", [{"id": 1, "stars": [{"rating": 3}], "annotator": 3, "annotation_id": 5}])
+    assert Annotations.read(path, platform="label-studio", kind="regression").labels.tolist() == [3.0]
+
+
+def test_one_file_a_task_in_a_folder_is_read_as_one_export(write, said, tmp_path):
+    for name in (1, 2):
+        one = task(name, annotation(name, choice("mood", "sad")))
+        write(f"synced/{name}.json", json.dumps(one, indent=2))  # over many lines, so it is not JSON lines
+    assert said(tmp_path / "synced", "label-studio") == [(1, 1, "sad"), (2, 2, "sad")]
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (task(2, {"result": []}), r"'annotations\[0\].completed_by'.*without 'Remove user details'"),
+        (task(2, annotation(1, {"from_name": "mood", "type": "choices", "value": "sad"})), r"value'.*is not an object"),
+        (task(2, annotation(1, choice("mood", ["sad"]))), "is not a label"),
+        (task(2, [1]), r"'annotations\[0\]'.*is not an annotation"),
+        (task(None, annotation(1, choice("mood", "sad"))), "column 'id': None is missing"),
+        (task(2) | {"data": None}, "column 'data'"),
+        (task(2) | {"annotations": 4}, "column 'annotations': 4 is not a list"),
+        ("hello", "'hello' is not a JSON object"),
+    ],
+)
+def test_a_broken_entry_is_named_with_its_file_and_number(write, said, broken, says):
+    path = write("export.json", [task(1, annotation(1, choice("mood", "sad"))), broken])
+    with pytest.raises(DataError, match=rf"export.json, row 2.*{says}"):
+        said(path, "label-studio")
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert said(path, "label-studio", on_bad_rows="reject") == [(1, 1, "sad")]
+
+
+def test_rejected_entries_are_kept_as_they_were(write, said, tmp_path):
+    path = write(
+        "export.json", [task(1, annotation(1, choice("mood", "sad"))), task(2, annotation(1, choice("mood", "odd")))]
+    )
+    options = {"classes": ["glad", "sad"], "on_bad_rows": "reject", "rejects": tmp_path / "rejects.csv"}
+    assert said(path, "label-studio", **options) == [(1, 1, "sad")]
+    kept = (tmp_path / "rejects.csv").read_text()
+    assert "odd" in kept
+    assert "text 2" in kept
+    assert "text 1" not in kept

@@ -1,0 +1,113 @@
+"""Results of Amazon Mechanical Turk."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.errors import ConfigError, DataError
+
+HEAD = ("HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image_url")
+
+
+def batch(*rows, answers=("Answer.category",), head=HEAD):
+    """CSV of a batch; a row is task, worker, status and the answers."""
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)  # as MTurk writes it
+    writer.writerow((*head, *answers, "Approve", "Reject"))
+    for hit, worker, status, *said in rows:
+        said = [*said, *[""] * (len(answers) + 2 - len(said))]
+        writer.writerow((hit, "T", "Sort images", "A", worker, status, f"https://example.org/{hit}.jpg", *said))
+    return text.getvalue()
+
+
+def test_an_assignment_is_a_row(write, said):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat"), ("H1", "W2", "Submitted", "dog")))
+    assert said(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "dog")]
+
+
+def test_rejected_assignments_are_left_out_and_counted(write, said):
+    path = write("batch.csv", batch(
+        ("H1", "W1", "Rejected", "cat"), ("H1", "W2", "Submitted", "dog", "", "too fast"),
+        ("H1", "W3", "Approved", "dog", "X", ""), ("H1", "W4", "Approved", ""),
+    ))  # fmt: skip
+    with pytest.warns(UserWarning, match="rejected assignments: 2; assignments without an answer to 'category': 1"):
+        assert said(path, "mturk") == [("H1", "W3", "dog")]
+
+
+def test_radio_buttons_are_one_column_an_option(write, said):
+    answers = ("Answer.category.cat", "Answer.category.dog", "Answer.category.U.S. dog")
+    path = write("batch.csv", batch(
+        ("H1", "W1", "Approved", "true", "false", "false"), ("H1", "W2", "Approved", "false", "false", "TRUE"),
+        answers=answers,
+    ))  # fmt: skip
+    assert said(path, "mturk") == [("H1", "W1", "cat"), ("H1", "W2", "U.S. dog")]
+
+
+def test_a_single_checkbox_is_true_or_false(write, said):
+    path = write("batch.csv", batch(
+        ("H1", "W1", "Approved", "true"), ("H1", "W2", "Approved", "false"), answers=("Answer.adult.on",)
+    ))  # fmt: skip
+    assert said(path, "mturk") == [("H1", "W1", "true"), ("H1", "W2", "false")]
+
+
+@pytest.mark.parametrize(
+    ("form", "label"),
+    [
+        ([{"category": {"label": "cat"}}], "cat"),
+        ([{"category": {"cat": True, "dog": False}}], "cat"),
+        ([{"category": {"labels": ["cat"]}}], "cat"),
+        ([{"category": "cat"}], "cat"),
+        ({"category": {"on": False}}, "false"),
+        ([{"category": 3}], 3),
+    ],
+)
+def test_answers_of_a_form_are_json_in_one_column(write, said, form, label):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", json.dumps(form)), answers=("Answer.taskAnswers",)))
+    assert said(path, "mturk") == [("H1", "W1", label)]
+
+
+def test_several_checkboxes_are_second_labels(write, said):
+    for cell in ("cat|dog", '["cat", "dog"]'):
+        path = write("batch.csv", batch(("H1", "W1", "Approved", cell)))
+        with pytest.warns(UserWarning, match="1 row was left out"):
+            assert said(path, "mturk", on_duplicate="first") == [("H1", "W1", "cat")]
+
+
+def test_several_questions_need_a_field(write, said):
+    answers = ("Answer.category", "Answer.comment")
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat", "nice"), answers=answers))
+    with pytest.raises(ConfigError, match="several questions: 'category', 'comment'"):
+        said(path, "mturk")
+    assert said(path, "mturk", field="category") == [("H1", "W1", "cat")]
+
+
+def test_numbers_are_ratings(write):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "4"), ("H1", "W2", "Approved", "3.5")))
+    assert Annotations.read(path, platform="mturk", kind="regression").labels.tolist() == [4.0, 3.5]
+
+
+def test_a_line_break_in_a_text_counts_in_the_number_of_a_row(write, said):
+    text = batch(("H1", "W1", "Approved", "cat"), ("H2", "", "Approved", "cat")).replace("Sort images", "Sort\nimages")
+    path = write("batch.csv", text)
+    with pytest.raises(DataError, match=r"batch.csv, row 4, column 'WorkerId'.*Download CSV"):
+        said(path, "mturk")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (batch(("H1", "W1", "Approved", "{"), answers=("Answer.taskAnswers",)), "row 2, column .*: '{' is not JSON"),
+        (batch(("H1", "W1", "Approved", "cat")) + '"H2","T"\r\n', "row 3.*has 2 values where the header has 10"),
+        (batch(("H1", "W1", "Approved", "cat")) + '"H2', "row 3: cannot be taken apart: unexpected end"),
+        (batch(("H1", "W1", "Approved", "cat")).encode().replace(b"\"cat", b"\"c\xfft"), "row 2.*is not UTF-8"),
+        (batch(("H1", "W1", "Approved", "cat"), answers=("WorkerId",)), "column 'WorkerId' is there 2 times"),
+        (batch(), "holds no entries of Amazon Mechanical Turk"),
+        ("", "the first line, which names the columns, is empty"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_named_with_its_row(write, said, content, says):
+    with pytest.raises(DataError, match=f"batch.csv.*{says}"):
+        said(write("batch.csv", content), "mturk")
