@@ -17,7 +17,7 @@ from crowdzoo.tables.vocabulary import is_among, name_texts
 __all__ = ["read_labelled_instances"]
 
 # Options of the reader, those that a kind has
-_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows")
+_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field")
 
 
 def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTasks:

@@ -40,7 +40,8 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
         DataError: as the readers; or there is nothing to learn from.
     """
     path = options["annotations"]
-    sequences = read_sentences(path, **{name: options[name] for name in ("gold", "scheme", "classes", "on_bad_tags")})
+    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field")
+    sequences = read_sentences(path, **{name: options[name] for name in names if name in options})
     if len(sequences.annotations) == 0:
         raise DataError(f"{path}: holds no annotations.")
     if sequences.annotations.num_classes < 2:

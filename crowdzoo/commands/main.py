@@ -7,7 +7,7 @@ from functools import partial
 from typing import NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands import aggregate, datasets, demo, export, predict, quality, run, serve, train
+from crowdzoo.commands import aggregate, convert, datasets, demo, export, predict, quality, run, serve, train
 from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
@@ -31,6 +31,7 @@ EPILOG = """exit codes:
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "aggregate": (aggregate.describe, aggregate.run, "Compute one label per task, and a report on each annotator."),
     "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and annotators to check."),
+    "convert": (convert.describe, convert.run, "Write a labelling platform's export as files of crowdzoo."),
     "train": (train.describe, train.run, "Train a model from annotators' labels, without the pipeline."),
     "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
     "export": (export.describe, export.run, "Write a trained model as the next version of a served folder."),

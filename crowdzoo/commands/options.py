@@ -48,6 +48,11 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
 
 def add_reading(command: argparse.ArgumentParser) -> None:
     """Adds the options of reading annotations."""
+    command.add_argument("--platform", metavar="NAME",
+        help="the annotations are an export of this labelling platform: a file, a zip archive or a folder; an unknown "
+        "name prints the list",
+    )  # fmt: skip
+    command.add_argument("--field", metavar="NAME", help="with --platform: the question that is meant, of several")
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
     command.add_argument(
         "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"

@@ -17,6 +17,7 @@ from crowdzoo.tables.rejects import HEADER
 __all__ = [
     "Output",
     "check_outputs",
+    "is_converted",
     "is_data_set",
     "is_model",
     "is_names",
@@ -95,6 +96,12 @@ def is_data_set(folder: Path) -> bool:
         {"spans.jsonl"},
     )
     return set(os.listdir(folder)) in written
+
+
+def is_converted(folder: Path) -> bool:
+    """Whether `crowdzoo convert` wrote the folder, and nothing else is in it."""
+    names = set(os.listdir(folder))
+    return names == {"spans.jsonl"} or {"annotations.csv"} <= names <= {"annotations.csv", "instances.csv"}
 
 
 def is_quality(folder: Path) -> bool:

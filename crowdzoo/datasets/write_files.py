@@ -14,6 +14,7 @@ from crowdzoo.datasets.crowd_dataset import CrowdDataset
 from crowdzoo.errors import DataError
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.sequences import CrowdSequences, write_spans
+from crowdzoo.tables.annotation_files import write_annotations
 
 __all__ = ["write_files"]
 
@@ -43,13 +44,7 @@ def write_files(dataset: CrowdDataset | CrowdSequences, folder: str | Path) -> t
         raise DataError("write_files takes sentences as CrowdSequences. Received: annotations of kind 'sequence'.")
     classes = annotations.classes
     folder = Path(folder)
-    table_path = folder / "annotations.csv"
-    columns = (
-        annotations.tasks[annotations.task_ids],
-        annotations.annotators[annotations.annotator_ids],
-        annotations.labels if classes is None else classes[annotations.labels],
-    )
-    _write_csv(table_path, ("task", "annotator", "label"), columns)
+    table_path = write_annotations(annotations, folder / "annotations.csv")
 
     if dataset.instances.dtype == object:
         return table_path, _write_images(dataset, folder)

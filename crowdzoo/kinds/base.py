@@ -6,7 +6,7 @@ components and the pipeline are each written once and ask the kind:
 | part | members |
 |------|---------|
 | name, shape of labels | `name`, `labels` |
-| input | `inputs`, `needed`, `reading`, `read`, `gold_of`, `size_rows` |
+| input | `inputs`, `needed`, `reading`, `read`, `write_export`, `gold_of`, `size_rows` |
 | aggregation | `aggregation`, `aggregators`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
 | training | `bases`, `base_of`, `methods`, `split_method`, `settings`, `training_set`, `gold_column`, `train` |
 | evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
@@ -30,8 +30,11 @@ import numpy as np
 
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances import INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
+from crowdzoo.instances.export_instances import write_export_instances
 from crowdzoo.label_kinds import LabelKind, label_kind
 from crowdzoo.models.bases import BASES, is_own
+from crowdzoo.platforms import Export
+from crowdzoo.tables.annotation_files import write_annotations
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import AGGREGATED, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
@@ -40,6 +43,8 @@ __all__ = ["Kind", "TrainingSet", "csv_cell"]
 
 Rows = list[tuple[str, str]]
 
+# Of the reader: which platform's export the annotations are, and which of its questions
+EXPORT_OPTIONS = ("platform", "field")
 # Options of ratings, and why other kinds refuse them
 RATINGS_ONLY = {
     "low": "an end of a scale of ratings belongs to --task regression.",
@@ -163,6 +168,21 @@ class Kind(ABC):
             DataError: a file that cannot be used.
         """
         return Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
+
+    def write_export(self, crowd: Any, export: Export, folder: Path, columns: Mapping[str, str]) -> list[str]:
+        """Writes what `read` gave of a labelling platform's export, and what the export says of the tasks.
+
+        Args:
+            crowd: what `read` gave.
+            export: the export.
+            folder: where the files go.
+            columns: "text" or "image" -> the export's name of that column.
+
+        Returns:
+            Names of the columns of the instances; none where no such file is written.
+        """
+        write_annotations(crowd, folder / "annotations.csv")
+        return write_export_instances(export, folder / "instances.csv", columns)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.instances import Instances, read_gold
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.kinds.encoders import encoded
 from crowdzoo.tables.annotations import Annotations
 
@@ -22,7 +22,7 @@ class Classification(Kind):
     name = "classification"
     title = "classes"
     counted = "annotations"
-    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects")
+    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS)
     aggregation = "dawid-skene"
     metric = "accuracy"
     metric_title = "accuracy"

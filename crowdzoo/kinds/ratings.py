@@ -11,7 +11,7 @@ import numpy as np
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances import Instances, read_gold_ratings
-from crowdzoo.kinds.base import Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.base import EXPORT_OPTIONS, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.kinds.encoders import encoded
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from crowdzoo.option_types import number
@@ -25,7 +25,7 @@ class Ratings(Kind):
 
     name = "regression"
     title = counted = "ratings"
-    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects")
+    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS)
     aggregation = "rating-em"
     metric = "r2"
     metric_title = "R²"

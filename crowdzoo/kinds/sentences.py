@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
-from crowdzoo.sequences import CrowdSequences, span_scores
+from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.platforms import Export
+from crowdzoo.sequences import CrowdSequences, span_scores, write_spans
 from crowdzoo.sequences.retokenized import retokenized
 from crowdzoo.sequences.sentence_files import read_sentences
 from crowdzoo.tables.annotations import Annotations
@@ -27,7 +28,7 @@ class Sentences(Kind):
     title = counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags")
+    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS)
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"
@@ -38,6 +39,8 @@ class Sentences(Kind):
         **RATINGS_ONLY,
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
+        "text": "spans are written with their text; name none.",
+        "image": "sentences have no images; leave it out.",
         "use_gold": "no method for sentences takes known tags; leave it out.",
     }
 
@@ -66,6 +69,13 @@ class Sentences(Kind):
             DataError: a file that cannot be used.
         """
         return read_sentences(annotations, **options)
+
+    def write_export(
+        self, crowd: CrowdSequences, export: Export, folder: Path, columns: Mapping[str, str]
+    ) -> list[str]:
+        """See `Kind.write_export`; one file of spans, gold among them."""
+        write_spans(crowd, folder / "spans.jsonl")
+        return []
 
     def gold_of(self, crowd: CrowdSequences, path: Path | None) -> list[list[str]] | None:
         """Tags of each sentence, which `read` has read."""

@@ -25,8 +25,11 @@ _PARTS = ("images", "annotations", "categories")
 def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
     """Images with their places in the list, each with its annotations."""
     entry = next((entry for _, entry in json_records(file)), None)
+    if entry is None:
+        return
     if not isinstance(entry, dict) or not all(isinstance(entry.get(part), list) for part in _PARTS):
-        raise DataError(f"{file.name}: is no object with the lists {', '.join(_PARTS)}, as COCO has. {_MENU}")
+        yield 1, entry  # of another platform, or of none
+        return
     images = _by_id(file, "images", entry["images"], "file_name")
     names = _by_id(file, "categories", entry["categories"], "name")
     found = {key: {"image": name, "tags": [], "shapes": 0} for key, name in images.items()}

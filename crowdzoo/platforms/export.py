@@ -149,10 +149,10 @@ class Export:
                 yield record
             start += number
 
-    def warn_of_left_out(self) -> None:
+    def warn_of(self, left_out: Mapping[str, int]) -> None:
         """Warns of what was passed over, with counts."""
-        if self.left_out:
-            counts = "; ".join(f"{what}: {count:,}" for what, count in self.left_out.items())
+        if left_out:
+            counts = "; ".join(f"{what}: {count:,}" for what, count in left_out.items())
             warnings.warn(f"{self.name}: left out: {counts}", UserWarning, stacklevel=3)
 
     def _other(self, file: ExportFile) -> str:

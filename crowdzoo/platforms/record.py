@@ -31,3 +31,11 @@ class Record:
     tokens: list[str] | None = None
     row: int = 0
     entry: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str | None:
+        """The text that annotators saw: `text` of the data, or the only string there; None if neither is there."""
+        if isinstance(self.data.get("text"), str):
+            return self.data["text"]
+        texts = [value for value in self.data.values() if isinstance(value, str)]
+        return texts[0] if len(texts) == 1 else None

@@ -20,6 +20,8 @@ def read_sentences(
     scheme: str = "BIO",
     classes: Sequence[str] | None = None,
     on_bad_tags: str = "error",
+    platform: str | None = None,
+    field: str | None = None,
 ) -> CrowdSequences:
     """Reads sentences with annotators' tags.
 
@@ -29,13 +31,18 @@ def read_sentences(
         scheme: "BIO" or "IOBES".
         classes: the tags; of spans their types count, not their order.
         on_bad_tags: of columns; see `read_conll`.
+        platform: name of the labelling platform whose export this is; see `read_spans`.
+        field: question of the export that is meant; see `read_spans`.
 
     Raises:
-        ConfigError: gold of spans in another file.
+        ConfigError: gold of spans in another file; an unknown platform, or several questions and no field.
         DataError: a file that cannot be used.
     """
-    if Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
+    if field is not None and platform is None:
+        raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
+    if platform is None and Path(Path(path).name.removesuffix(".gz")).suffix != ".jsonl":
         return read_conll(path, gold=gold, scheme=scheme, classes=classes, on_bad_tags=on_bad_tags)
     if gold is not None:
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true.')
-    return read_spans(path, scheme=scheme, types=classes and TagSet(classes, scheme).types)
+    types = classes and TagSet(classes, scheme).types
+    return read_spans(path, scheme=scheme, types=types, platform=platform, field=field)

@@ -17,6 +17,7 @@ from crowdzoo.errors import DataError, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
+from crowdzoo.sequences.export_lines import ExportLines
 from crowdzoo.sequences.sentence_annotations import sentence_annotations
 from crowdzoo.sequences.tags import OUTSIDE, TagSet, allowed_tags, check_scheme, spans_of, tags_of, type_problem
 from crowdzoo.sequences.text_lines import TextFile, integers_if_all, write_lines
@@ -36,6 +37,8 @@ def read_spans(
     scheme: str = "BIO",
     annotators: Iterable[Any] | None = None,
     types: Iterable[str] | None = None,
+    platform: str | None = None,
+    field: str | None = None,
 ) -> CrowdSequences:
     r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
 
@@ -62,6 +65,8 @@ def read_spans(
         scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
         annotators: names in code order, or None for the sorted names that occur.
         types: the labels that there are, or None for those that occur.
+        platform: name of the labelling platform whose export this is (see `crowdzoo.platforms.PLATFORMS`); None: none.
+        field: question of the export that is meant; None where it has only one that is answered with spans.
 
     Returns:
         Sentences in the order in which they first appear, with gold where each has its own; classes are "O", then the
@@ -74,13 +79,16 @@ def read_spans(
             only; or for the whole file: missing, empty, cut off.
     """
     check_scheme(scheme)
+    file = TextFile(path) if platform is None else ExportLines(path, platform, field)
     reader = _Spans(
-        TextFile(path),
+        file,
         scheme,
         None if annotators is None else names_array(annotators, "annotators"),
         None if types is None else list(types),
     )
     reader.read()
+    if isinstance(file, ExportLines):
+        file.export.warn_of(file.export.left_out)
     return reader.result()
 
 

@@ -304,7 +304,7 @@ class Annotations:
             return cls._read(source_of(path, kind), options)
         source = PlatformSource(path, kind or "classification", platform, field)
         annotations = cls._read(source, options)
-        source.export.warn_of_left_out()
+        source.export.warn_of(source.export.left_out)
         return annotations
 
     @classmethod

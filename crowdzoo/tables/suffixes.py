@@ -13,6 +13,7 @@ from crowdzoo.tables.sources import TextSource
 
 __all__ = ["column_names", "source_of"]
 
+_EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -37,7 +38,7 @@ def source_of(path: str | os.PathLike[str], kind: str | None = None) -> TextSour
         return JsonlSource(path, kind)
     raise DataError(
         f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
-        f"not in '{suffix}'.{did_you_mean(suffix, SUFFIXES)}"
+        f"not in '{suffix}'.{_EXPORT if suffix in ('.json', '.xml') else did_you_mean(suffix, SUFFIXES)}"
     )
 
 

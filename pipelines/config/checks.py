@@ -10,6 +10,7 @@ from crowdzoo.instances import IMAGES, TEXTS
 from crowdzoo.instances.images import image_paths, read_image_table
 from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.platforms import Export
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
 
@@ -87,14 +88,19 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if key == "instances" and instances is IMAGES:
             problems += _image_problems(path)
             continue
-        suffixes, needed = _TEXT if kind.labels.has_positions else _TABLES[key]
+        export = key == "annotations" and data.platform is not None
+        suffixes, needed = _TEXT if export or kind.labels.has_positions else _TABLES[key]
         if key == "instances" and instances is TEXTS:
             needed = (*needed, "text")
         try:
             _check_file(path, suffixes)
+            if export:
+                Export(path, str(data.platform), kind.name, data.field)
             problem = _column_problem(column_names(path), needed) if needed else None
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")
+        except ConfigError as error:
+            problems.append(f"data.platform: {error}")
         else:
             problems += [] if problem is None else [f"data.{key}: {path} {problem}"]
     return problems

@@ -64,6 +64,8 @@ class DataConfig(Section):
         instances: table with the columns task, features (list) or one numeric column per feature, and
             optionally gold (a class, of ratings a number) and split (.parquet or .csv, .csv.gz).
         classes: names of the classes in the order of their codes; None takes those that occur, sorted.
+        platform: name of the labelling platform whose export `annotations` is; None: it is a table, or sentences.
+        field: question of that export that is meant; None where it has only one.
         on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
         on_duplicate: what to do with a second label by one annotator for one task.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
@@ -78,6 +80,8 @@ class DataConfig(Section):
     low: Rating | None = None
     high: Rating | None = None
     classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
+    platform: str | None = None
+    field: str | None = None
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
     eval_fraction: EvalFraction = 0.25
@@ -88,6 +92,8 @@ class DataConfig(Section):
             raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
         if self.dataset is not None and self.gold is not None:
             raise ValueError("'dataset' brings its own gold: leave 'gold' out")
+        if self.field is not None and self.platform is None:
+            raise ValueError("'field' belongs to an export: give its 'platform' as well")
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("'classes' names a class twice")
         if self.low is not None and self.high is not None and not self.low < self.high:

@@ -237,7 +237,7 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, eval_fraction.",
+        "on_bad_rows, on_duplicate, platform, field, eval_fraction.",
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
@@ -277,12 +277,12 @@ BROKEN_SENTENCES = {
     "key of classes in the data": (
         SPANS.replace("}", ", on_bad_rows: reject}"),
         ", data.on_bad_rows is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
-        "on_bad_tags, eval_fraction.",
+        "on_bad_tags, platform, field, eval_fraction.",
     ),
     "instances": (
         SPANS.replace("}", ", instances: instances.parquet}"),
         ", data.instances is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
-        "on_bad_tags, eval_fraction.",
+        "on_bad_tags, platform, field, eval_fraction.",
     ),
     "key of the classifier": (
         SPANS + "model: {hidden: [8]}\n",
@@ -491,3 +491,13 @@ def test_a_pipe_is_no_configuration(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(ConfigError, match="is a pipe"):
         load_config(tmp_path / "pipe.yaml")
+
+
+def test_an_export_is_checked_by_its_platform(inputs, tmp_path):
+    text = "name: e\n" + DATA.replace("answers.csv", "export.json, platform: label-studio, field: mood")
+    (inputs / "export.json").write_text("[]")
+    (inputs / "e.yaml").write_text(text)
+    assert load_config(inputs / "e.yaml").data.platform == "label-studio"
+    assert "choose one of label-studio, mturk" in refused(inputs, text.replace("label-studio", "labelstudio"))
+    assert "exports of Toloka end in .tsv or .csv" in refused(inputs, text.replace("label-studio", "toloka"))
+    assert "give its 'platform' as well" in refused(inputs, text.replace("platform: label-studio, ", ""))

@@ -1,0 +1,50 @@
+"""`crowdzoo convert`: an export of a labelling platform as crowdzoo's own files."""
+
+import argparse
+
+from crowdzoo.commands import options
+from crowdzoo.commands.outputs import Output, is_converted
+from crowdzoo.errors import ConfigError
+from crowdzoo.files.writing import atomic_folder
+from crowdzoo.kinds import kind_of
+from crowdzoo.option_types import path
+from crowdzoo.platforms import PLATFORMS, Export
+from crowdzoo.report.tables import print_table
+
+__all__ = ["describe", "run"]
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", metavar="EXPORT", type=path, help="a file, a zip archive, or a folder of such")
+    command.add_argument("--out", type=path, required=True, metavar="DIR",
+        help="folder (new or empty) for annotations.csv and instances.csv; of sentences for spans.jsonl",
+    )  # fmt: skip
+    for name in ("text", "image"):
+        command.add_argument(
+            f"--{name}", metavar="COLUMN", help=f"column of the export that is the {name}; default: '{name}'"
+        )
+    options.add_kinds(command)
+    options.add_reading(command)
+    outputs = Output("out", "--out", is_converted, folder=True), options.REJECTS
+    options.add_outputs(command, ("annotations",), *outputs)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Reads an export, checks it as every file of annotations, and writes it."""
+    if arguments.platform is None:
+        raise ConfigError(f"--platform is missing: name the platform of the export, one of {', '.join(PLATFORMS)}.")
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
+    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field)
+    columns = options.given(arguments, ("text", "image"))
+    with atomic_folder(arguments.out, replace=arguments.force) as folder:
+        found = kind.write_export(crowd, export, folder, columns)
+    rows = [
+        *kind.size_rows(crowd),
+        ("question", export.question),
+        *([("columns of the instances", ", ".join(found))] if found else []),
+        ("results", str(arguments.out)),
+    ]
+    print_table(export.platform.title, ("", ""), rows)

@@ -1,0 +1,113 @@
+"""Exports of Argilla, in each of their forms."""
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.sequences import read_spans
+
+ANN, BOB = "4c1a0f0e-0000-4000-8000-000000000001", "4c1a0f0e-0000-4000-8000-000000000002"
+
+
+def nested(number, **responses):
+    """A record of Argilla 2, as records.to_json writes it."""
+    return {"id": f"r{number}", "fields": {"text": f"text {number}"}, "metadata": {}, "suggestions": {},
+            "responses": {name: [{"value": value, "user_id": who} for who, value in values]
+                          for name, values in responses.items()}, "vectors": {}, "_server_id": None}  # fmt: skip
+
+
+def flat(number, labels, users, statuses):
+    """A record of Argilla 2, as records.to_datasets writes it."""
+    return {"id": f"r{number}", "status": "completed", "_server_id": "s", "text": f"text {number}",
+            "mood.responses": labels, "mood.responses.users": users, "mood.responses.status": statuses,
+            "mood.suggestion": "glad", "mood.suggestion.score": None, "mood.suggestion.agent": None}  # fmt: skip
+
+
+def feedback(number, *responses):
+    """A record of a feedback dataset of Argilla 1."""
+    return {"id": f"r{number}", "fields": {"text": f"text {number}"}, "external_id": None, "responses": [
+        {"user_id": who, "status": status, "values": {name: {"value": value} for name, value in values.items()}}
+        for who, status, values in responses
+    ]}  # fmt: skip
+
+
+def test_nested_records_are_read(write, said):
+    path = write("records.json", [nested(1, mood=[(ANN, "glad"), (BOB, "sad")]), nested(2, mood=[(BOB, "sad")])])
+    assert said(path, "argilla") == [("r1", ANN, "glad"), ("r1", BOB, "sad"), ("r2", BOB, "sad")]
+
+
+def test_flat_records_are_read_as_a_list_and_as_lines_and_discarded_responses_are_left_out(write, said):
+    records = [
+        flat(1, ["glad", "sad"], [ANN, BOB], ["submitted", "discarded"]),
+        flat(2, ["sad"], [BOB], ["submitted"]),
+        flat(3, None, None, None),
+    ]
+    for name in ("records.json", "records.jsonl"):
+        with pytest.warns(UserWarning, match="discarded responses: 1; records without a response to 'mood': 1"):
+            assert said(write(name, records), "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
+
+
+def test_feedback_datasets_are_read(write, said):
+    path = write("records.json", [
+        feedback(1, (ANN, "submitted", {"mood": "glad", "stars": 4}), (BOB, "draft", {"mood": "sad"})),
+        feedback(2, (BOB, "submitted", {"mood": ["sad"], "stars": 2})),
+    ])  # fmt: skip
+    with pytest.warns(UserWarning, match="draft responses: 1"):
+        assert said(path, "argilla") == [("r1", ANN, "glad"), ("r2", BOB, "sad")]
+    assert Annotations.read(path, platform="argilla", kind="regression").labels.tolist() == [4.0, 2.0]
+
+
+def test_feedback_datasets_as_tables_are_read(write, said):
+    path = write("records.jsonl", [
+        {"external_id": 3, "text": "a", "mood": [{"user_id": ANN, "value": "sad", "status": "submitted"}],
+         "mood-suggestion": "glad"},
+    ])  # fmt: skip
+    assert said(path, "argilla") == [(3, ANN, "sad")]
+
+
+def test_older_datasets_name_one_annotator_a_record(write, said):
+    old = {"text": "a", "inputs": {"text": "a"}, "prediction": [["sad", 0.9]], "prediction_agent": "m", "id": 1,
+           "annotation": "glad", "annotation_agent": "ann", "multi_label": False, "status": "Validated"}  # fmt: skip
+    path = write("records.json", [old, old | {"id": 2, "status": "Discarded"}])
+    with pytest.warns(UserWarning, match="discarded responses: 1"):
+        assert said(path, "argilla") == [(1, "ann", "glad")]
+
+
+def test_several_questions_need_a_field(write, said):
+    path = write("records.json", [nested(1, mood=[(ANN, "glad")], topic=[(ANN, "film")])])
+    with pytest.raises(ConfigError, match="several questions: 'mood', 'topic'"):
+        said(path, "argilla")
+    assert said(path, "argilla", field="topic") == [("r1", ANN, "film")]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"id": 1, "fields": {"words": "Zoë met Bob"},
+         "responses": {"names": [{"user_id": "ann", "value": [{"label": "PER", "start": 0, "end": 3}]}]}},
+        {"id": 1, "text": "Zoë met Bob", "tokens": ["Zoë", "met", "Bob"], "annotation": [["PER", 0, 3]],
+         "annotation_agent": "ann", "status": "Validated"},
+    ],
+)  # fmt: skip
+def test_spans_become_tags(write, record):
+    crowd = read_spans(write("records.json", [record]), platform="argilla")
+    assert crowd.answers(0) == {"ann": ["B-PER", "O", "O"]}
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (
+            nested(2, mood=[(None, "glad")]) | {"responses": {"mood": ["glad"]}},
+            r"'responses.mood\[0\]': 'glad' is no resp",
+        ),
+        (feedback(2) | {"responses": ["glad"]}, r"'responses\[0\]': 'glad' is no response with values"),
+        (flat(2, ["glad", "sad"], [ANN], None), "'mood.responses.users'.*has not one user for each of 2 responses"),
+        (nested(None, mood=[(ANN, "glad")]) | {"id": None}, "'id': None is missing"),
+        (feedback(2, (None, "submitted", {"mood": "sad"})), "mood .user.'.*Export the responses with their users"),
+    ],
+)
+def test_a_broken_record_is_named_with_its_number(write, said, record, says):
+    path = write("records.json", [feedback(1, (ANN, "submitted", {"mood": "glad"})), record])
+    with pytest.raises(DataError, match=f"records.json, row 2, column .*{says}"):
+        said(path, "argilla")

@@ -1,0 +1,200 @@
+"""`crowdzoo convert`, and `--platform` of the other commands: from an export to files that go on."""
+
+import csv
+import json
+
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.instances import TEXTS, read_gold, read_instances
+from crowdzoo.platforms import PLATFORMS
+from crowdzoo.sequences import read_spans
+
+
+def run(*words):
+    return cli.main([str(word) for word in words])
+
+
+def rows(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def task(number, data, *said):
+    """A task of Label Studio with answers: who, label, whether it is the truth."""
+    annotations = [
+        {"completed_by": who, "ground_truth": truth, "was_cancelled": False, "result": [
+            {"from_name": "mood", "to_name": "t", "type": "choices", "value": {"choices": [label]}}
+        ]}
+        for who, label, truth in said
+    ]  # fmt: skip
+    return {"id": number, "data": data, "annotations": annotations}
+
+
+EXPORT = [
+    task(1, {"review": 'Good, "very"\r\ngood ☺'}, ("ann", "glad", False), ("bob", "sad", False), ("eve", "glad", True)),
+    task(2, {"review": " Bad. "}, ("ann", "sad", False)),
+    task(3, {"review": "Nobody saw it"}),
+]
+
+
+def test_an_export_becomes_a_table_of_annotations_and_one_of_instances(write, tmp_path, capsys):
+    path = write("export.json", EXPORT)
+    assert run("convert", path, "--platform", "label-studio", "--out", tmp_path / "data") == 0
+    assert rows(tmp_path / "data" / "annotations.csv") == [
+        ["task", "annotator", "label"], ["1", "ann", "glad"], ["1", "bob", "sad"], ["2", "ann", "sad"],
+    ]  # fmt: skip
+    shown = capsys.readouterr().out
+    assert "columns of the instances  task, text, gold" in shown
+    assert "question                  mood" in shown
+    annotations = Annotations.read(tmp_path / "data" / "annotations.csv")
+    assert annotations == Annotations.read(path, platform="label-studio")
+    found = read_instances(tmp_path / "data" / "instances.csv", TEXTS)
+    assert found.texts == [entry["data"]["review"] for entry in EXPORT]
+    gold = read_gold(tmp_path / "data" / "instances.csv", annotations.tasks, annotations.classes)
+    assert annotations.classes[gold[gold >= 0]].tolist() == ["glad"]
+
+
+def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys):
+    data = {"title": "a", "body": "b b", "task": 7, "links": ["x"], "shown": True, "score": float("nan")}
+    path = write("export.json", [task(1, data, ("ann", "glad", False))])
+    out = tmp_path / "data"
+    assert run("convert", path, "--platform", "label-studio", "--out", out, "--text", "body") == 0
+    assert rows(out / "instances.csv") == [
+        ["task", "title", "text", "data_task", "links", "shown", "score"],
+        ["1", "a", "b b", "7", '["x"]', "true", ""],
+    ]
+    assert run("convert", path, "--platform", "label-studio", "--out", out, "--text", "boddy", "--force") == 4
+    assert "Did you mean 'body'?" in capsys.readouterr().err
+    assert rows(out / "instances.csv")[0][2] == "text", "the earlier result is still there"
+
+
+def test_the_only_column_is_an_image_where_its_values_are_pictures(write, tmp_path):
+    text = "HITId,WorkerId,Input.url,Answer.kind\nH1,W1,https://example.org/1.JPG?x=1,cat\nH2,W1,2.png,dog\n"
+    assert run("convert", write("batch.csv", text), "--platform", "mturk", "--out", tmp_path / "data") == 0
+    assert rows(tmp_path / "data" / "instances.csv") == [
+        ["task", "image"], ["H1", "https://example.org/1.JPG?x=1"], ["H2", "2.png"],
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default::UserWarning")  # which the command prints
+def test_gold_that_cannot_be_used_is_said(write, tmp_path, capsys):
+    golden = [("ann", "glad", False), ("eve", "glad", True)]
+    other = [*golden, ("joe", "sad", True)]
+    path = write("export.json", [task(1, {"text": "a"}, *golden), task(2, {"text": "b"}, *other)])
+    assert run("convert", path, "--platform", "label-studio", "--out", tmp_path / "data") == 0
+    assert "left out: gold that differs from the task's first: 1" in capsys.readouterr().err
+    assert [row[-1] for row in rows(tmp_path / "data" / "instances.csv")] == ["gold", "glad", "glad"]
+
+
+def test_toloka_s_golden_is_gold(write, tmp_path):
+    text = (
+        "INPUT:image\tOUTPUT:result\tGOLDEN:result\tASSIGNMENT:worker_id\n"
+        "a.jpg\tOK\tBAD\tw1\na.jpg\tBAD\tBAD\tw2\nb.jpg\tOK\t\tw1\n"
+    )
+    assert run("convert", write("pool.tsv", text), "--platform", "toloka", "--out", tmp_path / "data") == 0
+    assert rows(tmp_path / "data" / "instances.csv") == [
+        ["task", "image", "gold"], ["a.jpg", "a.jpg", "BAD"], ["b.jpg", "b.jpg", ""],
+    ]  # fmt: skip
+
+
+def name(start, end):
+    return {"from_name": "names", "to_name": "t", "type": "labels", "value": {"start": start, "end": end,
+            "labels": ["PER"], "text": "Bob"}}  # fmt: skip
+
+
+def test_spans_become_a_file_of_spans(write, tmp_path):
+    text = "😀 met Bob"
+    said = [{"completed_by": who, "result": [name(*place)]} for who, place in (("ann", (6, 9)), ("old", (7, 10)))]
+    said.append({"completed_by": "spacious", "result": [name(5, 9), name(6, 9)]})
+    path = write("export.json", [{"id": 1, "data": {"text": text}, "annotations": said}])
+    out = tmp_path / "data"
+    assert run("convert", path, "--platform", "label-studio", "--task", "sequence", "--out", out) == 0
+    crowd = read_spans(out / "spans.jsonl")
+    assert crowd.tokens == (("😀", "met", "Bob"),)
+    # of one whose offsets count UTF-16, and of one who marked a space too much, and Bob twice
+    assert crowd.answers(0) == {who: ["O", "O", "B-PER"] for who in ("ann", "old", "spacious")}
+
+
+def test_gold_of_sentences_is_taken_where_all_have_it(write):
+    def sentence(number, *whose):
+        return {"id": number, "data": {"text": "Bob ran"}, "annotations": [
+            {"completed_by": "ann", "ground_truth": truth, "result": [name(0, 3)]} for truth in whose
+        ]}  # fmt: skip
+
+    crowd = read_spans(write("export.json", [sentence(1, True, False), sentence(2, True)]), platform="label-studio")
+    assert crowd.gold_tags() == [["B-PER", "O"]] * 2
+    with pytest.warns(UserWarning, match="gold, which 1 of 2 sentences lack: 1"):
+        crowd = read_spans(write("other.json", [sentence(1, True), sentence(2, False)]), platform="label-studio")
+    assert crowd.gold is None
+
+
+def test_other_commands_read_an_export_directly(write, tmp_path, capsys):
+    path = write("export.json", EXPORT)
+    words = ("--platform", "label-studio", "--field", "mood")
+    assert run("quality", path, *words, "--bootstrap", "0", "--method", "none") == 0
+    assert "annotators" in capsys.readouterr().out
+    assert run("aggregate", path, *words, "--method", "none", "--out", tmp_path / "labels") == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--out", "o"), "--platform is missing: name the platform of the export, one of label-studio, mturk"),
+        (
+            ("--out", "o", "--platform", "cvat"),
+            "end in .xml. It looks like an export of Label Studio: write --platform",
+        ),
+        (("--out", "o", "--platform", "label-studio", "--field", "x"), "--field x is no question of this export"),
+        (("--out", "o", "--field", "mood"), "--platform is missing"),
+        (("--out", "o", "--platform", "label-studio", "--task", "sequence", "--text", "a"), "--text a: spans are"),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, monkeypatch, capsys, words, says):
+    monkeypatch.chdir(tmp_path)
+    assert run("convert", write("export.json", EXPORT), *words) in (3, 4)
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_export_without_its_platform_is_refused_with_the_way_out(write, tmp_path, capsys):
+    assert run("aggregate", write("export.json", EXPORT), "--out", tmp_path / "o") == 3
+    assert "is read with its name, such as --platform label-studio" in capsys.readouterr().err
+    assert (
+        run("aggregate", write("a.csv", "task,annotator,label\n1,2,c\n"), "--field", "x", "--out", tmp_path / "o") == 4
+    )
+    assert "name the platform as well" in capsys.readouterr().err
+
+
+def test_each_platform_is_recognised_from_a_file_of_its_own(write):
+    """And none is taken for another."""
+    files = {
+        "label-studio": ("a.json", EXPORT),
+        "mturk": ("b.csv", "HITId,WorkerId,Answer.a\nH1,W1,cat\n"),
+        "toloka": ("c.tsv", "INPUT:a\tOUTPUT:b\tASSIGNMENT:worker_id\nx\ty\tz\n"),
+        "prodigy": ("d.jsonl", [{"text": "a", "_input_hash": 1, "_task_hash": 1, "accept": ["x"], "answer": "accept"}]),
+        "doccano": ("e.jsonl", [{"id": 1, "text": "a", "label": ["x"]}]),
+        "argilla": ("f.json", [{"id": "1", "fields": {"text": "a"}, "responses": {}}]),
+        "cvat": ("g.xml", '<annotations><image name="a"></image></annotations>'),
+        "coco": ("h.json", {"images": [{"id": 1, "file_name": "a"}], "annotations": [], "categories": []}),
+    }
+    assert set(files) == set(PLATFORMS)
+    for own, (file, content) in files.items():
+        path = write(file, content)
+        for other in set(PLATFORMS) - {own}:
+            with pytest.raises(ValueError, match=rf"It looks like an export of .*: write platform='{own}'"):
+                Annotations.read(path, platform=other)
+
+
+@pytest.mark.slow  # loads TensorFlow
+def test_an_export_is_read_in_the_pipeline(write, tmp_path):
+    from crowdzoo.components.instance_examples import read_labelled_instances
+
+    instances = write("instances.csv", "task,f0\n1,0.5\n2,1.5\n")
+    options = {"annotations": str(write("export.json", EXPORT)), "instances": str(instances), "kind": "classification",
+               "platform": "label-studio", "field": None, "classes": None, "on_bad_rows": "error",
+               "on_duplicate": "error", "eval_fraction": 0.5, "seed": 0}  # fmt: skip
+    tasks = read_labelled_instances(options, str(tmp_path / "rejects.csv"))
+    assert json.dumps(tasks.annotations.annotators.tolist()) == '["ann", "bob"]'
+    assert tasks.labelled.tolist() == [True, True]

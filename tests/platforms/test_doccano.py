@@ -1,0 +1,95 @@
+"""Exports of doccano."""
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from crowdzoo.errors import DataError
+from crowdzoo.sequences import read_spans
+
+ANN = [{"id": 1, "text": "Zoë met Bob", "label": ["glad"], "Comments": []}, {"id": 2, "text": "No", "label": ["sad"]}]
+BOB = [{"id": 1, "text": "Zoë met Bob", "label": ["sad"], "Comments": []}, {"id": 2, "text": "No", "label": []}]
+
+
+def archive(**files):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as made:
+        for name, entries in files.items():
+            made.writestr(f"{name}.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
+    return content.getvalue()
+
+
+def test_each_file_of_the_archive_is_an_annotator(write, said):
+    path = write("export.zip", archive(ann=ANN, bob=BOB))
+    with pytest.warns(UserWarning, match="examples without a label: 1"):
+        assert said(path, "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
+
+
+def test_a_folder_of_files_is_read_like_the_archive(write, said, tmp_path):
+    write("unpacked/ann.json", ANN)
+    write("unpacked/bob.json", BOB[:1])
+    assert said(tmp_path / "unpacked", "doccano") == [(1, "ann", "glad"), (2, "ann", "sad"), (1, "bob", "sad")]
+
+
+def test_images_are_known_by_their_number(write, said):
+    path = write("ann.jsonl", [{"id": 4, "filename": "4.png", "label": ["cat"]}])
+    assert said(path, "doccano") == [(4, "ann", "cat")]
+
+
+def test_old_exports_name_users_and_labels_by_number(write, said):
+    entry = {"id": 1, "text": "a", "annotations": [{"label": 2, "user": 7}, {"label": 3, "user": 8}], "meta": {}}
+    assert said(write("all.jsonl", [entry]), "doccano") == [(1, 7, 2), (1, 8, 3)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"label": [[0, 3, "PER"], [8, 11, "PER"]]},
+        {"entities": [{"id": 1, "label": "PER", "start_offset": s, "end_offset": s + 3} for s in (0, 8)]},
+        {"cats": ["greeting"], "entities": [[0, 3, "PER"], [8, 11, "PER"]]},
+    ],
+)
+def test_spans_become_tags(write, answer):
+    path = write(
+        "export.zip", archive(ann=[ANN[0] | {"label": []} | answer], bob=[BOB[0] | {"label": [[8, 11, "PER"]]}])
+    )
+    if "entities" in answer:
+        path = write("export.zip", archive(ann=[{"id": 1, "text": "Zoë met Bob"} | answer]))
+    crowd = read_spans(path, platform="doccano")
+    assert crowd.tokens == (("Zoë", "met", "Bob"),)
+    assert crowd.answers(0)["ann"] == ["B-PER", "O", "B-PER"]
+
+
+def test_the_wrong_kind_of_question_is_said(write, said):
+    path = write("export.zip", archive(ann=ANN))
+    with pytest.raises(
+        DataError, match="no question that is answered with spans of a text; the questions are: 'label'"
+    ):
+        read_spans(path, platform="doccano")
+    path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"]]}])
+    with pytest.raises(DataError, match="no question that is answered with classes or numbers"):
+        said(path, "doccano")
+
+
+def test_a_broken_span_is_named_with_its_file_and_line(write):
+    path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 1, "PER"], [1]]}])
+    with pytest.raises(DataError, match=r"spans.jsonl, row 1, column 'label\[1\]': '\[1\]' is no span"):
+        read_spans(path, platform="doccano")
+    path = write("spans.jsonl", [{"id": 1, "text": "a b", "label": [[0, 9, "PER"]]}])
+    with pytest.raises(DataError, match=r"spans.jsonl, row 1, column 'spans\[0\].end': 9 is outside the sentence"):
+        read_spans(path, platform="doccano")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"PK nothing more", "not a sound zip archive"),
+        (archive(ann=ANN)[:-30], "not a sound zip archive"),
+        (archive(), r"exports of doccano end in .jsonl or .json. In Dataset choose Actions"),
+    ],
+)
+def test_a_broken_archive_is_refused(write, said, content, says):
+    with pytest.raises(DataError, match=f"export.zip.*{says}"):
+        said(write("export.zip", content), "doccano")
