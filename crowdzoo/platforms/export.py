@@ -103,9 +103,12 @@ class Export:
 
     def _chosen(self, found: Mapping[str, str]) -> str:
         listed = ", ".join(f"'{name}'" for name in found) or "none"
-        if self._field is not None:
-            if self._field in found:
+        if self._field is not None and self._field in found:
+            if (found[self._field] == "spans") == self.spans:
                 return self._field
+            what = "no spans of a text" if self.spans else "spans of a text, which belong to task sequence"
+            raise ConfigError(f"{self.name}: field={self._field!r} is answered with {what}.")
+        if self._field is not None:
             raise ConfigError(
                 f"{self.name}: field={self._field!r} is no question of this export; there are: {listed}."
                 f"{did_you_mean(self._field, found)}"

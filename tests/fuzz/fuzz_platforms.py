@@ -1,0 +1,191 @@
+"""Fuzzing of the readers of platforms' exports: sound ones, and what can be done to their values and bytes."""
+
+import contextlib
+import copy
+import csv
+import io
+import json
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+from fuzz_annotations import TEXTS, VALUES, damaged, encoded
+from hypothesis import strategies as st
+from target import Target
+
+from crowdzoo import Annotations
+from crowdzoo.errors import CrowdzooError
+from crowdzoo.instances.export_instances import write_export_instances
+from crowdzoo.platforms import PLATFORMS, Export
+from crowdzoo.sequences import read_spans
+
+TEXT = "Zoë 😀 met Bob in Rome"
+SPAN = {"start": 6, "end": 9, "label": "PER"}
+
+
+def result(name, kind, **value):
+    return {"from_name": name, "to_name": "text", "type": kind, "value": value}
+
+
+LABEL_STUDIO = [
+    {"id": 1, "data": {"text": TEXT, "n": 1}, "annotations": [
+        {"completed_by": {"id": 3, "email": "ann@example.org"}, "result": [
+            result("mood", "choices", choices=["glad"]), result("stars", "rating", rating=4),
+            result("names", "labels", start=6, end=9, text="met", labels=["PER"]),
+            result("tree", "taxonomy", taxonomy=[["a", "b"]]),
+        ]},
+        {"completed_by": 4, "was_cancelled": True, "result": []},
+        {"completed_by": 5, "ground_truth": True, "result": [result("mood", "choices", choices=["sad"])]},
+    ]},
+    {"id": 2, "text": TEXT, "mood": "glad", "annotator": 3, "annotation_id": 4, "lead_time": 0.5},
+]  # fmt: skip
+PRODIGY = [
+    {"text": TEXT, "_input_hash": 1, "_task_hash": 2, "_annotator_id": "ann", "answer": "accept", "accept": ["glad"],
+     "options": [{"id": "glad"}], "spans": [SPAN], "tokens": [{"text": word} for word in TEXT.split()]},
+    {"text": TEXT, "_input_hash": 1, "_task_hash": 3, "_session_id": "bob", "answer": "reject", "label": "SPAM"},
+]  # fmt: skip
+DOCCANO = [
+    {"id": 1, "text": TEXT, "label": ["glad"], "Comments": []},
+    {"id": 2, "text": TEXT, "entities": [{"start_offset": 6, "end_offset": 9, "label": "PER"}], "cats": ["a"]},
+    {"id": 3, "text": TEXT, "labels": [[6, 9, "PER"]], "annotations": [{"label": 1, "user": 2}]},
+]
+ARGILLA = [
+    {"id": "1", "fields": {"text": TEXT}, "responses": {"mood": [{"value": "glad", "user_id": "a"}],
+     "names": [{"value": [SPAN], "user_id": "a"}]}},
+    {"id": "2", "fields": {"text": TEXT}, "responses": [
+        {"user_id": "a", "status": "submitted", "values": {"mood": {"value": "sad"}, "stars": {"value": 3}}}]},
+    {"id": "3", "text": TEXT, "mood.responses": ["glad"], "mood.responses.users": ["b"],
+     "mood.responses.status": ["discarded"]},
+    {"id": 4, "text": TEXT, "annotation": [["PER", 6, 9]], "annotation_agent": "a", "status": "Validated"},
+]  # fmt: skip
+COCO = {
+    "images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 1, "name": "cat"}],
+    "annotations": [{"image_id": 1, "category_id": 1, "attributes": {"sure": True}}],
+}  # fmt: skip
+CVAT = (
+    '<?xml version="1.0" encoding="utf-8"?><annotations><meta><job><id>1</id></job></meta>'
+    '<image id="0" name="a.jpg"><tag label="cat"><attribute name="sure">yes</attribute></tag><box label="b"/></image>'
+    '<image id="1" name="b.jpg"></image></annotations>'
+)
+MTURK = [
+    {"HITId": "H1", "WorkerId": "W1", "AssignmentStatus": "Approved", "Input.url": "a.jpg", "Answer.kind.cat": "true",
+     "Answer.kind.dog": "false", "Answer.taskAnswers": '[{"mood": {"label": "glad"}}]', "Reject": ""},
+    {"HITId": "H1", "WorkerId": "W2", "AssignmentStatus": "Rejected", "Input.url": "a.jpg", "Answer.kind.cat": "false",
+     "Answer.kind.dog": "true", "Answer.taskAnswers": "", "Reject": "x"},
+]  # fmt: skip
+TOLOKA = [
+    {"INPUT:image": "a.jpg", "OUTPUT:result": "OK", "OUTPUT:like": '["a", 1]', "GOLDEN:result": "BAD",
+     "ASSIGNMENT:worker_id": "w1", "ASSIGNMENT:task_id": "t1", "ASSIGNMENT:status": "APPROVED"},
+]  # fmt: skip
+
+
+def places(value, before=()):
+    """The way to each value inside a value."""
+    yield before
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from places(one, (*before, key))
+
+
+@st.composite
+def changed(draw, entries):
+    """Entries with up to four values replaced, removed or moved to another place."""
+    entries = copy.deepcopy(entries)
+    for _ in range(draw(st.integers(0, 4))):
+        ways = [way for way in places(entries) if way]
+        if not ways:
+            break
+        *way, key = draw(st.sampled_from(ways))
+        holder = entries
+        for step in way:
+            holder = holder[step]
+        if draw(st.integers(0, 3)) == 0:
+            del holder[key]
+        elif isinstance(holder, dict) and draw(st.integers(0, 5)) == 0:
+            holder[draw(TEXTS)] = holder.pop(key)
+        else:
+            holder[key] = draw(VALUES | TEXTS)
+    return entries
+
+
+@st.composite
+def as_json(draw, entries):
+    """JSON or JSON lines of changed entries."""
+    entries = draw(changed(entries))
+    ascii_only = draw(st.booleans())
+    if isinstance(entries, list) and draw(st.booleans()):
+        return encoded("\n".join(json.dumps(entry, ensure_ascii=ascii_only) for entry in entries))
+    return encoded(json.dumps(entries, ensure_ascii=ascii_only, indent=draw(st.sampled_from([None, 1]))))
+
+
+@st.composite
+def as_table(draw, rows, separator):
+    """CSV of changed rows."""
+    rows = [row for row in draw(changed(rows)) if isinstance(row, dict)]
+    text = io.StringIO()
+    header = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.writer(text, delimiter=separator)
+    for cells in (header, *([row.get(name, "") for name in header] for row in rows)):
+        # before Python 3.11 the csv module writes no NUL
+        writer.writerow([str(cell).replace("\0", "\ufffd") for cell in cells])
+    return encoded(text.getvalue())
+
+
+@st.composite
+def as_archive(draw, contents, ending):
+    """A zip archive of one to three files."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))) as archive:
+        for name in draw(st.lists(st.sampled_from(["ann", "bob", "a/b", "../c", "/d"]), max_size=3, unique=True)):
+            archive.writestr(f"{name}{ending}", draw(contents))
+    return made.getvalue()
+
+
+FIELDS = st.sampled_from(
+    [None, None, "mood", "stars", "names", "result", "kind", "accept", "label", "SPAM", "sure", "x"]
+)
+
+
+def reads(name, platform):
+    """The export is read as each kind of label and written as instances, or refused."""
+
+    def check(given):
+        content, field = given
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what was left out
+            path = Path(folder) / name
+            path.write_bytes(content)
+            for kind in ("classification", "regression"):
+                for options in ({}, {"on_bad_rows": "reject", "on_duplicate": "last", "rejects": f"{folder}/r.csv"}):
+                    _try(Annotations.read, path, kind=kind, platform=platform, field=field, **options)
+            _try(read_spans, path, platform=platform, field=field)
+            _try(lambda: write_export_instances(Export(path, platform, field=field), f"{folder}/instances.csv"))
+
+    return check
+
+
+def _try(read, *words, **options):
+    with contextlib.suppress(CrowdzooError):
+        read(*words, **options)
+
+
+def with_field(contents):
+    return st.tuples(damaged(contents), FIELDS)
+
+
+CONTENTS = {
+    "label-studio": (".json", as_json(LABEL_STUDIO)),
+    "prodigy": (".jsonl", as_json(PRODIGY)),
+    "doccano": (".jsonl", as_json(DOCCANO)),
+    "argilla": (".json", as_json(ARGILLA)),
+    "coco": (".json", as_json(COCO)),
+    "cvat": (".xml", st.just(CVAT.encode())),
+    "mturk": (".csv", as_table(MTURK, ",")),
+    "toloka": (".tsv", as_table(TOLOKA, "\t")),
+}
+assert set(CONTENTS) == set(PLATFORMS)
+TARGETS = {
+    f"platform-{name}": Target(with_field(contents), reads(f"a{ending}", name), 12)
+    for name, (ending, contents) in CONTENTS.items()
+} | {"platform-zip": Target(with_field(as_archive(as_json(DOCCANO), ".jsonl")), reads("a.zip", "doccano"), 12)}
