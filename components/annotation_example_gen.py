@@ -56,7 +56,8 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         settings: JSON of `kind`, the paths of the files (`annotations` and `instances`; for sentences `gold`),
             `eval_fraction`, `seed`, and options of the kind's reader: `instance_kind` (name of the kind of instances;
             absent takes that of the columns), `inputs` (types of columns of a table), `classes` or `low` and `high`,
-            `on_bad_rows`, `on_duplicate`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and `field`.
+            `on_bad_rows`, `on_duplicate`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and
+            `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
             Copies are read that have exactly this content.
         code_version: hash of the code that runs here, for the same reason.

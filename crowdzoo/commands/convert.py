@@ -24,6 +24,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             f"--{name}", metavar="COLUMN", help=f"column of the export that is the {name}; default: '{name}'"
         )
+    command.add_argument("--keep", metavar="A,B,…", help="columns of the export that are kept beside text and image")
     options.add_kinds(command)
     options.add_reading(command)
     outputs = Output("out", "--out", is_converted, folder=True), options.REJECTS
@@ -39,12 +40,16 @@ def run(arguments: argparse.Namespace) -> None:
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field)
     columns = options.given(arguments, ("text", "image"))
+    keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]
     with atomic_folder(arguments.out, replace=arguments.force) as folder:
-        found = kind.write_export(crowd, export, folder, columns)
+        found = kind.write_export(crowd, export, folder, columns, keep)
+    written = [name if name == own else f"{name} ({own})" for own, name in found.items() if name is not None]
+    left_out = [own for own, name in found.items() if name is None]
     rows = [
         *kind.size_rows(crowd),
         ("question", export.question),
-        *([("columns of the instances", ", ".join(found))] if found else []),
+        *([("columns of the instances", ", ".join(written))] if written else []),
+        *([("columns left out (see --keep)", ", ".join(left_out))] if left_out else []),
         ("results", str(arguments.out)),
     ]
     print_table(export.platform.title, ("", ""), rows)

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
@@ -22,22 +22,27 @@ _OURS = ("task", "gold", "split")
 _PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
-def write_export_instances(export: Export, path: str | Path, columns: Mapping[str, str] | None = None) -> list[str]:
+def write_export_instances(
+    export: Export, path: str | Path, columns: Mapping[str, str] | None = None, keep: Collection[str] = ()
+) -> dict[str, str | None]:
     """Writes one row a task: task, what annotators saw, and gold where the export has any.
 
     The text is called `text` and the image `image`: the column of that name, or the one named in `columns`, or the only
-    one that there is. Other columns keep their names; one called task, gold or split gets "data_" in front.
+    one that there is. Where there is either, other columns are left out; where there is neither, all are kept. One
+    called task, gold or split gets "data_" in front.
 
     Args:
         export: the export. Gold that cannot be used is left out with a warning.
         path: path of the file, which appears when it is complete.
         columns: "text" or "image" -> name of the column that it is; may be empty.
+        keep: names of columns that are kept beside text and image.
 
     Returns:
-        Names of the columns, task first; none, and no file, where the export says nothing but task and answers.
+        The export's name of each column -> the file's, None where it is left out. There is no file where the export
+        says nothing but task and answers.
 
     Raises:
-        ConfigError: the export has no column that `columns` names.
+        ConfigError: the export has no column that `columns` or `keep` names.
         DataError: as `Export.records`; a value with a NUL or half a character.
     """
     tasks: dict[str, dict[str, str]] = {}
@@ -51,19 +56,26 @@ def write_export_instances(export: Export, path: str | Path, columns: Mapping[st
             if who is None:
                 _add_gold(gold, left_out, record.task, labels)
     export.warn_of(left_out)
-    names = _names(list(dict.fromkeys(name for cells in tasks.values() for name in cells)), tasks, columns or {})
-    header = ["task", *names.values(), *(["gold"] if gold else [])]
+    found = list(dict.fromkeys(name for cells in tasks.values() for name in cells))
+    for option, own in [*(columns or {}).items(), *(("keep", own) for own in keep)]:
+        if own not in found:
+            listed = ", ".join(f"'{one}'" for one in found) or "none"
+            hint = did_you_mean(own, found)
+            raise ConfigError(f"{option}={own!r} is no column of the export; there are: {listed}.{hint}")
+    names = _names(found, tasks, {own: name for name, own in (columns or {}).items()}, keep)
+    written = {own: name for own, name in names.items() if name is not None}
+    header = ["task", *written.values(), *(["gold"] if gold else [])]
     if len(header) == 1:
-        return []
+        return names
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     for task, cells in tasks.items():
         known = [gold.get(task, "")] if gold else []
-        writer.writerow([task, *(cells.get(name, "") for name in names), *known])
+        writer.writerow([task, *(cells.get(name, "") for name in written), *known])
     with atomic_file(path) as file:
         file.write(text.getvalue().encode())
-    return header
+    return names
 
 
 def _add_gold(gold: dict[str, str], left_out: Counter[str], task: str, labels: list[str]) -> None:
@@ -92,20 +104,18 @@ def _cells(export: Export, record: Record) -> dict[str, str]:
     return cells
 
 
-def _names(found: list[str], tasks: Mapping[str, Mapping[str, str]], columns: Mapping[str, str]) -> dict[str, str]:
-    """The export's name of each column -> the file's."""
-    for name, own in columns.items():
-        if own not in found:
-            listed = ", ".join(f"'{one}'" for one in found) or "none"
-            raise ConfigError(
-                f"{name}={own!r} is no column of the export; there are: {listed}.{did_you_mean(own, found)}"
-            )
-    own_names = {own: name for name, own in columns.items()}
-    if len(found) == 1 and not own_names:
+def _names(
+    found: list[str], tasks: Mapping[str, Mapping[str, str]], named: dict[str, str], keep: Collection[str]
+) -> dict[str, str | None]:
+    """The export's name of each column -> the file's; `named` are those that a user called text or image."""
+    if len(found) == 1 and not named:
         values = [cell for cells in tasks.values() for cell in cells.values() if cell]
-        own_names = {found[0]: "image" if values and all(map(_is_picture, values)) else "text"}
-    taken = {*_OURS, *own_names.values()}
-    return {name: own_names.get(name, f"data_{name}" if name in taken else name) for name in found}
+        named = {found[0]: "image" if values and all(map(_is_picture, values)) else "text"}
+    taken = {*_OURS, *named.values()}
+    names = {name: named.get(name, f"data_{name}" if name in taken else name) for name in found}
+    if not {"text", "image"} & set(names.values()):
+        return dict(names)
+    return {own: name if name in ("text", "image") or own in keep else None for own, name in names.items()}
 
 
 def _is_picture(cell: str) -> bool:

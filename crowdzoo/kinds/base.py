@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
@@ -169,7 +169,9 @@ class Kind(ABC):
         """
         return Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
 
-    def write_export(self, crowd: Any, export: Export, folder: Path, columns: Mapping[str, str]) -> list[str]:
+    def write_export(
+        self, crowd: Any, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
+    ) -> dict[str, str | None]:
         """Writes what `read` gave of a labelling platform's export, and what the export says of the tasks.
 
         Args:
@@ -177,12 +179,13 @@ class Kind(ABC):
             export: the export.
             folder: where the files go.
             columns: "text" or "image" -> the export's name of that column.
+            keep: names of columns that are kept beside them.
 
         Returns:
-            Names of the columns of the instances; none where no such file is written.
+            The export's name of each column of the instances -> the file's, None where it is left out.
         """
         write_annotations(crowd, folder / "annotations.csv")
-        return write_export_instances(export, folder / "instances.csv", columns)
+        return write_export_instances(export, folder / "instances.csv", columns, keep)
 
     @abstractmethod
     def gold_of(self, crowd: Any, path: Path | None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,6 +41,7 @@ class Sentences(Kind):
         "hidden": "a tagger has no such layers; leave it out.",
         "text": "spans are written with their text; name none.",
         "image": "sentences have no images; leave it out.",
+        "keep": "spans are written with their text alone; leave it out.",
         "use_gold": "no method for sentences takes known tags; leave it out.",
     }
 
@@ -71,11 +72,16 @@ class Sentences(Kind):
         return read_sentences(annotations, **options)
 
     def write_export(
-        self, crowd: CrowdSequences, export: Export, folder: Path, columns: Mapping[str, str]
-    ) -> list[str]:
+        self,
+        crowd: CrowdSequences,
+        export: Export,
+        folder: Path,
+        columns: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> dict[str, str | None]:
         """See `Kind.write_export`; one file of spans, gold among them."""
         write_spans(crowd, folder / "spans.jsonl")
-        return []
+        return {}
 
     def gold_of(self, crowd: CrowdSequences, path: Path | None) -> list[list[str]] | None:
         """Tags of each sentence, which `read` has read."""

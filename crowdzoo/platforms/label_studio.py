@@ -50,7 +50,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         names = [*_min_questions(entry), "id", *_AFTER]
         record.data = {name: value for name, value in entry.items() if name not in names}
         results = [{"value": value} for value in _min_values(entry.get(question))]
-        _add(record, results, _annotator("annotator", entry["annotator"]), question, spans, question)
+        _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question)
         return record
     if not isinstance(entry.get("data"), dict):
         raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")

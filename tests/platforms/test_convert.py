@@ -46,7 +46,7 @@ def test_an_export_becomes_a_table_of_annotations_and_one_of_instances(write, tm
         ["task", "annotator", "label"], ["1", "ann", "glad"], ["1", "bob", "sad"], ["2", "ann", "sad"],
     ]  # fmt: skip
     shown = capsys.readouterr().out
-    assert "columns of the instances  task, text, gold" in shown
+    assert "columns of the instances  text (review)" in shown
     assert "question                  mood" in shown
     annotations = Annotations.read(tmp_path / "data" / "annotations.csv")
     assert annotations == Annotations.read(path, platform="label-studio")
@@ -60,14 +60,21 @@ def test_a_column_is_named_where_there_are_several(write, tmp_path, capsys):
     data = {"title": "a", "body": "b b", "task": 7, "links": ["x"], "shown": True, "score": float("nan")}
     path = write("export.json", [task(1, data, ("ann", "glad", False))])
     out = tmp_path / "data"
-    assert run("convert", path, "--platform", "label-studio", "--out", out, "--text", "body") == 0
+    words = ("convert", path, "--platform", "label-studio", "--out", out, "--force")
+    assert run(*words) == 0
     assert rows(out / "instances.csv") == [
-        ["task", "title", "text", "data_task", "links", "shown", "score"],
+        ["task", "title", "body", "data_task", "links", "shown", "score"],
         ["1", "a", "b b", "7", '["x"]', "true", ""],
     ]
-    assert run("convert", path, "--platform", "label-studio", "--out", out, "--text", "boddy", "--force") == 4
-    assert "Did you mean 'body'?" in capsys.readouterr().err
-    assert rows(out / "instances.csv")[0][2] == "text", "the earlier result is still there"
+    assert run(*words, "--text", "body") == 0
+    assert rows(out / "instances.csv") == [["task", "text"], ["1", "b b"]]
+    assert "columns left out (see --keep)  title, task, links, shown, score" in capsys.readouterr().out
+    assert run(*words, "--text", "body", "--keep", "task, shown") == 0
+    assert rows(out / "instances.csv") == [["task", "text", "data_task", "shown"], ["1", "b b", "7", "true"]]
+    for option, value in (("--text", "boddy"), ("--keep", "boddy")):
+        assert run(*words, option, value) == 4
+        assert f"{option} boddy is no column of the export; there are: 'title', 'body'" in capsys.readouterr().err
+    assert rows(out / "instances.csv")[0][2] == "data_task", "the earlier result is still there"
 
 
 def test_the_only_column_is_an_image_where_its_values_are_pictures(write, tmp_path):
