@@ -28,7 +28,7 @@ class Sentences(Kind):
     title = counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS)
+    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text")
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"
@@ -39,7 +39,6 @@ class Sentences(Kind):
         **RATINGS_ONLY,
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
-        "text": "spans are written with their text; name none.",
         "image": "sentences have no images; leave it out.",
         "keep": "spans are written with their text alone; leave it out.",
         "use_gold": "no method for sentences takes known tags; leave it out.",

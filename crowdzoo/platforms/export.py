@@ -81,14 +81,15 @@ class Export:
         bad: list[BadRow] = []
         any_entry = False
         for file in self._files:
+            is_first = True
             for number, entry in self.platform.records(file):
                 if isinstance(entry, BadRow):
                     bad.append(entry)
                     continue
-                if not any_entry and not self.platform.is_own(entry):
+                if is_first and not self.platform.is_own(entry):
                     title = self.platform.title
                     raise DataError(f"{file.name}: does not look like an export of {title}. {self._other(file)}")
-                any_entry = True
+                is_first, any_entry = False, True
                 try:
                     for name, sort in self.platform.questions(entry):
                         found[name] = sort if found.get(name, sort) == sort else "other"

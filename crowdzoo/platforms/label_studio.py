@@ -82,7 +82,7 @@ def _add(record: Record, results: list[Any], who: str | None, question: str, spa
         where, value = f"{key}[{place}].value", result.get("value")
         if not isinstance(value, dict):
             raise BadValue(where, value, "is not an object.")
-        said += _spans(where, value, record.text) if spans else _labels(where, value)
+        said += _spans(where, value) if spans else _labels(where, value)
     # no span is an answer, no choice is none
     if said or spans:
         record.answers.append((who, said))
@@ -110,21 +110,11 @@ def _labels(key: str, value: Mapping[str, Any]) -> list[str]:
     return [text for one in found if (text := label_text(key, one)) is not None]
 
 
-def _spans(key: str, value: Mapping[str, Any], text: str | None) -> list[dict[str, Any]]:
+def _spans(key: str, value: Mapping[str, Any]) -> list[dict[str, Any]]:
     labels, start, end = (value.get(name) for name in ("labels", "start", "end"))
     if not isinstance(labels, list) or type(start) is not int or type(end) is not int:
         raise BadValue(key, value, "is no span of a text with start, end and labels.")
-    marked = value.get("text")
-    if isinstance(text, str) and isinstance(marked, str) and 0 <= start < end and text[start:end] != marked:
-        start, end = _code_points(text, start, end, marked)
-    return [{"start": start, "end": end, "label": label} for label in labels]
-
-
-def _code_points(text: str, start: int, end: int, marked: str) -> tuple[int, int]:
-    """Offsets of before 2022 count UTF-16, where an emoji is two; others, which do not fit either, stay as they are."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    before, inside = (units[2 * a : 2 * b].decode("utf-16-le", "replace") for a, b in ((0, start), (start, end)))
-    return (len(before), len(before) + len(inside)) if inside == marked else (start, end)
+    return [{"start": start, "end": end, "label": label, "text": value.get("text")} for label in labels]
 
 
 def _min_questions(entry: Mapping[str, Any]) -> list[str]:

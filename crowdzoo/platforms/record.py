@@ -17,7 +17,8 @@ class Record:
         task: name of the task.
         data: what annotators saw, column -> value.
         answers: annotator (None: the answer is gold) and the labels given, as text, or the spans:
-            `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text.
+            `{"start": 0, "end": 4, "label": "PER"}`, in characters of the text, with `text` where the platform says
+            what was marked.
         left_out: what the entry holds that is no answer, such as "cancelled annotations", once for each.
         tokens: words of the text where the platform says how it was cut.
         row: number of the entry in its file, from 1; over several files numbers go on.
@@ -31,11 +32,3 @@ class Record:
     tokens: list[str] | None = None
     row: int = 0
     entry: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str | None:
-        """The text that annotators saw: `text` of the data, or the only string there; None if neither is there."""
-        if isinstance(self.data.get("text"), str):
-            return self.data["text"]
-        texts = [value for value in self.data.values() if isinstance(value, str)]
-        return texts[0] if len(texts) == 1 else None

@@ -22,14 +22,16 @@ class ExportLines(TextFile):
         path: the export.
         platform: see `Export`.
         field: see `Export`.
+        text: name of the column of the export that is the text; None: `text`, or the only one that holds strings.
 
     Attributes:
         export: the export.
     """
 
-    def __init__(self, path: str | os.PathLike[str], platform: str, field: str | None = None):
+    def __init__(self, path: str | os.PathLike[str], platform: str, field: str | None = None, text: str | None = None):
         super().__init__(path)
         self.export = Export(path, platform, "sequence", field)
+        self.text = text
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
         """Lines with the numbers of their entries; gold comes last, and only where each sentence has it."""
@@ -39,10 +41,8 @@ class ExportLines(TextFile):
             if isinstance(record, BadRow):
                 self._note(record)
                 continue
-            if (text := record.text) is None:
-                self.note(
-                    record.row, "text", None, "is missing: the entry has no text, or several and none named 'text'."
-                )
+            text = self._text(record)
+            if text is None:
                 continue
             tasks.add(record.task)
             if not any(who is not None for who, _ in record.answers):
@@ -56,6 +56,18 @@ class ExportLines(TextFile):
             yield from gold.values()
         elif gold:
             self.export.left_out[f"gold, which {len(tasks) - len(gold):,} of {len(tasks):,} sentences lack"] = len(gold)
+
+    def _text(self, record: Record) -> str | None:
+        """The text that annotators saw; None where it is noted as missing."""
+        texts = {name: value for name, value in record.data.items() if isinstance(value, str)}
+        name = self.text or "text"
+        if self.text is None and len(texts) == 1:
+            name = next(iter(texts))
+        if name not in texts:
+            listed = ", ".join(f"'{one}'" for one in texts) or "none"
+            reason = f"is missing. Texts of the entry: {listed}. `crowdzoo convert --text NAME` names it."
+            self.note(record.row, name, None, reason)
+        return texts.get(name)
 
     def _note(self, bad: BadRow) -> None:
         self.num_bad += 1
@@ -72,10 +84,20 @@ def _tidy(text: str, spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Spans without white space at their ends, each once: a mouse marks a space too much, or a name twice."""
     found: list[dict[str, Any]] = []
     for span in spans:
-        start, end = span["start"], span["end"]
-        if type(start) is int and type(end) is int and 0 <= start < end <= len(text):
+        start, end, marked = span["start"], span["end"], span.get("text")
+        if type(start) is int and type(end) is int and 0 <= start < end:
+            if isinstance(marked, str) and text[start:end] != marked:
+                start, end = _code_points(text, start, end, marked)
             inside = text[start:end]
-            start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
+            if inside.strip() and end <= len(text):
+                start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
         if (tidy := {"start": start, "end": end, "label": span["label"]}) not in found:
             found.append(tidy)
     return found
+
+
+def _code_points(text: str, start: int, end: int, marked: str) -> tuple[int, int]:
+    """Offsets that count UTF-16, where an emoji is two; others, which do not fit either, stay as they are."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    before, inside = (units[2 * a : 2 * b].decode("utf-16-le", "replace") for a, b in ((0, start), (start, end)))
+    return (len(before), len(before) + len(inside)) if inside == marked else (start, end)

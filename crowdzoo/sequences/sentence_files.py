@@ -22,6 +22,7 @@ def read_sentences(
     on_bad_tags: str = "error",
     platform: str | None = None,
     field: str | None = None,
+    text: str | None = None,
 ) -> CrowdSequences:
     """Reads sentences with annotators' tags.
 
@@ -33,6 +34,7 @@ def read_sentences(
         on_bad_tags: of columns; see `read_conll`.
         platform: name of the labelling platform whose export this is; see `read_spans`.
         field: question of the export that is meant; see `read_spans`.
+        text: column of the export that is the text; see `read_spans`.
 
     Raises:
         ConfigError: gold of spans in another file; an unknown platform, or several questions and no field.
@@ -45,4 +47,4 @@ def read_sentences(
     if gold is not None:
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true.')
     types = classes and TagSet(classes, scheme).types
-    return read_spans(path, scheme=scheme, types=types, platform=platform, field=field)
+    return read_spans(path, scheme=scheme, types=types, platform=platform, field=field, text=text)

@@ -39,6 +39,7 @@ def read_spans(
     types: Iterable[str] | None = None,
     platform: str | None = None,
     field: str | None = None,
+    text: str | None = None,
 ) -> CrowdSequences:
     r"""Reads spans as annotation tools write them: a JSON object a line, for one sentence by one annotator.
 
@@ -67,6 +68,7 @@ def read_spans(
         types: the labels that there are, or None for those that occur.
         platform: name of the labelling platform whose export this is (see `crowdzoo.platforms.PLATFORMS`); None: none.
         field: question of the export that is meant; None where it has only one that is answered with spans.
+        text: column of the export that is the text; None: `text`, or the only one that holds strings.
 
     Returns:
         Sentences in the order in which they first appear, with gold where each has its own; classes are "O", then the
@@ -79,7 +81,7 @@ def read_spans(
             only; or for the whole file: missing, empty, cut off.
     """
     check_scheme(scheme)
-    file = TextFile(path) if platform is None else ExportLines(path, platform, field)
+    file = TextFile(path) if platform is None else ExportLines(path, platform, field, text)
     reader = _Spans(
         file,
         scheme,

@@ -124,6 +124,21 @@ def test_spans_become_a_file_of_spans(write, tmp_path):
     assert crowd.answers(0) == {who: ["O", "O", "B-PER"] for who in ("ann", "old", "spacious")}
 
 
+def test_the_text_of_sentences_is_named_where_there_are_several(write, tmp_path, capsys):
+    data = {"title": "Bob", "body": "Bob ran"}
+    path = write("export.json", [
+        {"id": 1, "data": data, "annotations": [{"completed_by": "ann", "result": [name(0, 3)]}]}
+    ])  # fmt: skip
+    words = ("convert", path, "--platform", "label-studio", "--task", "sequence", "--out", tmp_path / "data")
+    assert run(*words) == 3
+    shown = capsys.readouterr().err
+    assert "export.json, row 1, column 'text': None is missing. Texts of the entry: 'title', 'body'." in shown
+    assert "--text NAME" in shown
+    assert run(*words, "--text", "body") == 0
+    assert read_spans(tmp_path / "data" / "spans.jsonl").answers(0) == {"ann": ["B-PER", "O"]}
+    assert run(*words, "--text", "boddy", "--force") == 3
+
+
 def test_gold_of_sentences_is_taken_where_all_have_it(write):
     def sentence(number, *whose):
         return {"id": number, "data": {"text": "Bob ran"}, "annotations": [
@@ -155,7 +170,7 @@ def test_other_commands_read_an_export_directly(write, tmp_path, capsys):
         ),
         (("--out", "o", "--platform", "label-studio", "--field", "x"), "--field x is no question of this export"),
         (("--out", "o", "--field", "mood"), "--platform is missing"),
-        (("--out", "o", "--platform", "label-studio", "--task", "sequence", "--text", "a"), "--text a: spans are"),
+        (("--out", "o", "--platform", "label-studio", "--task", "sequence", "--image", "a"), "--image a: sentences"),
     ],
 )
 def test_what_cannot_be_converted_is_refused_with_the_option(write, tmp_path, monkeypatch, capsys, words, says):

@@ -111,6 +111,13 @@ def test_one_file_a_task_in_a_folder_is_read_as_one_export(write, said, tmp_path
     assert said(tmp_path / "synced", "label-studio") == [(1, 1, "sad"), (2, 2, "sad")]
 
 
+def test_each_file_of_a_folder_has_to_be_of_the_platform(write, said, tmp_path):
+    write("all/1.json", [task(1, annotation(1, choice("mood", "sad")))])
+    write("all/settings.json", {"theme": "dark"})
+    with pytest.raises(DataError, match=r"settings.json: does not look like an export of Label Studio"):
+        said(tmp_path / "all", "label-studio")
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
