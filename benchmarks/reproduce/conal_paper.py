@@ -71,6 +71,11 @@ PROTOCOL = (
     ("start", "matrices 2 I", "the same (`scale=2`); our default is `scale=1`"),
     ("strength of the regularizer", ".00001, of a grid", "the same"),
     ("runs", "5", "5 seeds; simulated crowds: 3 draws"),
+    (
+        "figure 1, single classes, mixing, learnt confusions",
+        "text, figure 1 and plots",
+        "fixed beforehand in `benchmarks/reproduce/conal.py`, whose rows are in `benchmarks/results/conal.json`",
+    ),
 )
 NOTE = """"Saved as" names set, row and figure in `benchmarks/results/reproduce_deep.json`. What counts is the
 authors' training (*music-conal*) where it was run, and the authors' choice of the epoch (Music: *best*), otherwise

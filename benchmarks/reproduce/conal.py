@@ -1,0 +1,166 @@
+"""Experiments of CoNAL's paper beside its tables 1 and 2, which deep_methods.py has.
+
+    python benchmarks/reproduce/conal.py                       # what is missing in the saved results
+    python benchmarks/reproduce/conal.py --parts classes
+    python benchmarks/reproduce/conal.py --print               # the saved results, no training
+
+**Protocol**, fixed before the first run. Data, networks and training are those of deep_methods.py; accuracies are on
+its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Nothing is chosen by gold.
+
+- figure 1: for two classes k and l, the share of all annotators who at least once said l of a task of class k. On
+  LabelMe's 1,000 photographs and Music's 700 songs. No training.
+- classes: LabelMe, the share of each class's test photographs that is found.
+- mixing: CoNAL with omega between two softmax outputs (`mixing="probabilities"`, the paper's text), beside omega
+  between two linear outputs (`"logits"`, the authors' code). On Music, by their training and by ours, and LabelMe.
+- simulated: the crowds of deep_methods.py with share .7 and strength .6 of the common noise, own .3 and .7.
+- learnt: after the training of CoNAL on simulated crowds with own strength .3, the learnt common confusion
+  (`common_confusion()`: omega 1) and the learnt own ones (omega 0) beside the true ones. "L1" is the mean over rows of
+  the sum of absolute differences (0 to 2); "other class" the share of rows whose most frequent wrong label is the true
+  one. Beside them the same figures of the whole confusion of an annotator (`annotator_confusions()`), and the
+  correlation over annotators of the learnt omega (at the mean instance) with the true one (mean of the annotations).
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from deep_methods import DATA, ROWS, Row, common_confusions, layer, trained
+from rows import Parts, run
+
+from crowdzoo.datasets import load_labelme, simulate_common_confusions
+
+RESULTS = Path(__file__).parents[1] / "results" / "conal.json"
+SEEDS, DRAWS = range(5), range(3)
+# the four confusions whose shares are 61.0, 44.1, 63.6 and 38.6 %
+FIGURE_1 = {
+    "labelme": (("street", "insidecity"), ("insidecity", "street")),
+    "music": (("metal", "rock"), ("disco", "pop")),
+}
+CLASSES = ("DL-MV", "CL MW", "DL-EM (AggNet)", "Max-MIG", "CoNAL")
+MIXINGS = {mixing: layer("conal", scale=2.0, mixing=mixing) for mixing in ("logits", "probabilities")}
+PATTERNS = ("asymmetric", "symmetric")
+SIMULATED = ("DL-MV", "DL-EM (AggNet)", "CL MW", "CoNAL", "CoNAL, scale 1")
+LEARNT = {
+    "CoNAL": ROWS["CoNAL"],
+    "CoNAL, scale 1": ROWS["CoNAL, scale 1"],
+    "CoNAL, probabilities": MIXINGS["probabilities"],
+}
+
+
+def figure_1(name: str) -> Iterator[dict[str, Any]]:
+    """Each confusion with the share of annotators who made it."""
+    if name == "labelme":
+        crowd = load_labelme()
+        annotations, gold = crowd.annotations, crowd.gold
+    else:
+        songs = DATA[name](0)
+        annotations, gold = songs.annotations, songs.gold
+    made = confusions_made(annotations.annotator_ids, gold[annotations.task_ids], annotations.labels)
+    classes = list(annotations.classes)
+    for true, said in FIGURE_1[name]:
+        count = int(made[:, classes.index(true), classes.index(said)].sum())
+        yield {"confusion": f"{true} for {said}", "annotators": count, "of": len(made), "share": count / len(made)}
+    shares = made.mean(axis=0)
+    shares[np.eye(len(classes), dtype=bool)] = 0
+    for cell in np.argsort(-shares, axis=None, kind="stable")[:4]:
+        true, said = divmod(int(cell), len(classes))
+        yield {
+            "most frequent": f"{classes[true]} for {classes[said]}",
+            "annotators": int(made[:, true, said].sum()), "of": len(made), "share": float(shares[true, said]),
+        }  # fmt: skip
+
+
+def confusions_made(annotators: np.ndarray, truths: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Whether an annotator ever said l of a task of class k, bool `[R, K, K]`, `[annotator, true, said]`.
+
+    Args:
+        annotators: int [A].
+        truths: class of the annotation's task, int [A].
+        labels: what was said, int [A].
+    """
+    classes = max(truths.max(), labels.max()) + 1
+    made = np.zeros((annotators.max() + 1, classes, classes), bool)
+    made[annotators, truths, labels] = True
+    return made
+
+
+def accuracies(name: str, row: Row, seeds: range, by_class: bool = False) -> Iterator[dict[str, Any]]:
+    """Accuracy on the test tasks, and of each class on request."""
+    for seed in seeds:
+        data = DATA[name](seed)
+        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        one = {"seed": seed, "last": curve["test"][-1], "best": max(curve["test"])}
+        if by_class:
+            right = model.predict(data.x_test, verbose=0).argmax(axis=1) == data.gold_test
+            classes = data.annotations.classes
+            one |= {str(classes[k]): float(right[data.gold_test == k].mean()) for k in range(len(classes))}
+        yield one
+
+
+def learnt(row: Row, **crowd: Any) -> Iterator[dict[str, Any]]:
+    """Learnt confusions beside the true ones, of one kind of simulated crowd."""
+    for seed in DRAWS:
+        data = common_confusions(seed, **crowd)
+        truth = simulate_common_confusions(seed, **crowd)
+        curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
+        own = rows_of_confusions(keras.ops.convert_to_numpy(model.crowd.kernel))
+        annotators = truth.annotations.annotator_ids
+        omegas = np.bincount(annotators, truth.omegas) / np.bincount(annotators)
+        yield {
+            "seed": seed,
+            "last": curve["test"][-1],
+            **compared("common", model.crowd.common_confusion(), truth.common_confusion),
+            **compared("own", own, truth.own_confusions),
+            **compared("whole", model.crowd.annotator_confusions(), truth.annotator_confusions()),
+            "omega correlation": float(np.corrcoef(model.crowd.common_shares(), omegas)[0, 1]),
+        }
+
+
+def rows_of_confusions(kernel: np.ndarray) -> np.ndarray:
+    """Row softmax of kernels `[..., K, K]`, float64."""
+    odds = np.exp(kernel.astype("float64") - kernel.max(axis=-1, keepdims=True))
+    return odds / odds.sum(axis=-1, keepdims=True)
+
+
+def compared(name: str, found: np.ndarray, truth: np.ndarray) -> dict[str, float]:
+    """L1 error of a row, and the share of rows whose most frequent wrong label is the true one.
+
+    Args:
+        name: what is compared.
+        found: confusion matrices `[..., K, K]`, rows sum to one.
+        truth: the true ones, of the same shape.
+    """
+    diagonal = np.eye(found.shape[-1], dtype=bool)
+    wrong = [np.where(diagonal, -1, each).argmax(axis=-1) for each in (found, truth)]
+    return {
+        f"{name}: L1": float(np.abs(found - truth).sum(axis=-1).mean()),
+        f"{name}: other class": float((wrong[0] == wrong[1]).mean()),
+    }
+
+
+PARTS: Parts = {
+    "figure 1": {name: partial(figure_1, name) for name in FIGURE_1},
+    "classes": {row: partial(accuracies, "labelme", ROWS[row], SEEDS, by_class=True) for row in CLASSES},
+}
+for _name in ("labelme", "music-conal", "music"):
+    PARTS[f"mixing, {_name}"] = {mixing: partial(accuracies, _name, row, SEEDS) for mixing, row in MIXINGS.items()}
+for _pattern in PATTERNS:
+    for _common in (0.4, 0.6):
+        _crowd = {"pattern": _pattern, "own_strength": 0.3, "common_strength": _common, "common_share": 0.5}
+        PARTS[f"learnt, {_pattern}, common {_common}, share 0.5"] = {
+            name: partial(learnt, row, **_crowd) for name, row in LEARNT.items()
+        }
+for _pattern in PATTERNS:
+    for _own in (0.3, 0.7):
+        _name = f"{_pattern}, own {_own}, common 0.6, share 0.7"
+        DATA[_name] = partial(
+            common_confusions, pattern=_pattern, own_strength=_own, common_strength=0.6, common_share=0.7
+        )
+        PARTS[f"simulated, {_name}"] = {row: partial(accuracies, _name, ROWS[row], DRAWS) for row in SIMULATED}
+
+
+if __name__ == "__main__":
+    run(RESULTS, PARTS, __doc__)

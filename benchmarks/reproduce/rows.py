@@ -1,0 +1,63 @@
+"""Rows of a results file, computed one by one: what scripts of small experiments share."""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from stack import stack
+
+from crowdzoo.report.tables import print_table
+
+__all__ = ["Parts", "run"]
+
+# part -> row -> what gives its runs: one dictionary a run, of numbers (and of texts that say which run it is)
+Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
+
+
+def run(path: Path, parts: Parts, doc: str | None) -> None:
+    """The command line: computes the rows that the file does not have, and prints its tables.
+
+    Each row is saved when it is done, with its stack and its CPU seconds.
+
+    Args:
+        path: results file, JSON.
+        parts: all rows.
+        doc: description of the command.
+    """
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
+    parser.add_argument("--again", action="store_true", help="also rows that are in the results")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    args = parser.parse_args()
+    saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if not args.only_print:
+        for part in args.parts:
+            for row, runs in parts[part].items():
+                if args.again or row not in saved.get(part, {}):
+                    started = time.process_time()
+                    found = list(runs())
+                    seconds = round(time.process_time() - started, 1)
+                    saved.setdefault(part, {})[row] = {"runs": found, "cpu_seconds": seconds, "stack": stack()}
+                    path.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                    print(f"{part}: {row}, {seconds} s", flush=True)
+    for part, rows in saved.items():
+        if part in args.parts:
+            names = list(dict.fromkeys(name for one in rows.values() for name in one["runs"][0]))
+            print_table(
+                part, ("row", "runs", *names), [(row, *_cells(one["runs"], names)) for row, one in rows.items()]
+            )
+            print()
+
+
+def _cells(runs: list[dict[str, Any]], names: list[str]) -> list[str]:
+    """Number of runs, and mean ± standard deviation of each figure; nothing for texts."""
+    cells = [str(len(runs))]
+    for name in names:
+        values = [each[name] for each in runs if isinstance(each.get(name), float)]
+        spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
+        cells.append(f"{statistics.mean(values):.3f}{spread}" if values else "")
+    return cells
