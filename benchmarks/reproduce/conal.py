@@ -19,7 +19,8 @@ its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Not
   (`annotator_confusions()`), and the correlation over annotators of the learnt omega (at the mean instance) with the
   true one (mean of the annotations).
 
-(Amended before the first row was done, for the machine's time: at first there were more crowds and rows.)
+(Amended after DL-MV of the classes was done, and before any row of CoNAL, for the machine's time: at first there were
+more crowds and rows.)
 """
 
 from collections.abc import Iterator
