@@ -53,6 +53,11 @@ PROTOCOL = (
     ("Music", "features and settings are not at hand", "CoNAL's features and network, 100 epochs, 50 for margins"),
     ("α", "a grid from .01 to .1 and more", "0, .01, .05, .1, .2; none is chosen"),
     ("runs", "circles 1", "5 seeds, each with data, crowd and weights of its own"),
+    (
+        "variants, worst photographs, redundancy",
+        "not at hand",
+        "fixed beforehand in `benchmarks/reproduce/waum_variants.py`; rows in `benchmarks/results/waum_variants.json`",
+    ),
 )
 NOTE = """"Saved as" names part and row of `benchmarks/results/waum.json`. Accuracies and calibration errors are in
 per cent, mean ± standard deviation."""

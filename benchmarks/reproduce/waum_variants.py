@@ -1,0 +1,327 @@
+"""Variants of WAUM, its ranking of LabelMe, the worst photographs, and fewer labels a task.
+
+    python benchmarks/reproduce/waum_variants.py                  # what is missing in the saved results
+    python benchmarks/reproduce/waum_variants.py --parts "ranking, labelme"
+    python benchmarks/reproduce/waum_variants.py --print          # the saved results, no training
+    python benchmarks/reproduce/waum_variants.py --picture        # docs/papers/waum.jpg anew, no training
+
+**Protocol**, fixed before the first run. Networks and training are those of waum.py (LabelMe: Music's settings, with
+the network of `crowdzoo demo`). Margins of the two largest probabilities, after each of 50 epochs. 5 seeds for rankings
+(one network an annotator: one seed, of 44 or 59 networks), 3 otherwise. Nothing is chosen by gold.
+
+- ranking: of all 700 songs and all 1,000 photographs. The share of right majority votes (expected, if ties are broken
+  at random) among the tasks that are ranked worst; and "finds wrong votes", the probability that a task whose vote is
+  wrong is ranked below one whose vote is right (an area under the ROC curve; .5 is chance). Rows:
+  - WAUM: trust s is the annotator's skill on what the network believes;
+  - trust 1: s = 1, so the plain mean of the margins;
+  - trust c: s = c_r, the share of right labels that Dawid-Skene expects of annotator r, whatever the task;
+  - consensus: one label a task, the most probable class of Dawid-Skene's posterior p: the network learns these labels,
+    and their margin ranks (AUM). "Consensus of p" is not defined in a source at hand; this is our reading;
+  - one network an annotator: `waum(..., per_annotator=True)`, each learns that annotator's labels alone;
+  - vote entropy; Dawid-Skene's posterior (1 less its largest probability).
+- pruned: the worst tenth of each ranking is left out, then the network learns the soft labels of the rest (steps 4 and
+  5 of `crowdzoo.layers.WAUM`); accuracy on test tasks. LabelMe: 750 training and 250 test photographs.
+- redundancy: r of the annotations of each task are kept, drawn by the seed; r = 2, 5, 10. A set needs ten labels of
+  each task: RTE (10), Blue Birds (39), and three circles of our own (the crowd "neighbours" of waum.py, ten answers a
+  task). LabelMe has at most three labels a task and Music seven, so the paper's own sets cannot be thinned from ten.
+  "finds wrong votes" as above, of the votes that are left; on circles also the test accuracy of the network with a
+  tenth pruned by WAUM, and with nothing pruned.
+- The picture: the 16 photographs of LabelMe with the lowest WAUM, mean of 5 seeds.
+"""
+
+import functools
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lia import bluebirds, rte
+from rows import Parts, run
+from waum import (
+    BATCH_SIZE,
+    CIRCLES,
+    FRESH,
+    MUSIC,
+    SEEDS,
+    Trainer,
+    chosen_as_worst,
+    load_music,
+    music_base,
+)
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.aggregation.engine.labels import tied_classes
+from crowdzoo.datasets import data_folder, load_labelme
+from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_annotators
+from crowdzoo.metrics import accuracy
+from crowdzoo.models import FeatureClassifier
+from crowdzoo.quality import task_table, waum
+from crowdzoo.quality.aum import Waum, trusted_votes, weighted_margins
+from crowdzoo.training.recipes.waum import dawid_skene_confusions
+
+RESULTS = Path(__file__).parents[1] / "results" / "waum_variants.json"
+PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "waum.jpg"
+WORST = (0.05, 0.1, 0.2)
+PRUNED = 0.1
+SMOOTHING = 0.01
+REDUNDANCIES = (2, 5, 10)
+DRAWS = range(3)
+GALLERY = 16
+
+# === Rankings: how bad each task is, [N] ===
+
+
+class Crowd:
+    """One set: features [N, D], annotations, gold codes [N]; test tasks, where there are some; and its network."""
+
+    def __init__(self, x: np.ndarray, annotations: Annotations, gold: np.ndarray, *test: np.ndarray, like: str = ""):
+        self.x, self.annotations, self.gold, self.test = x, annotations, gold, test
+        shapes = (x.shape[1], annotations.num_classes)
+        self.settings = MUSIC
+        if like == "music":
+            self.make_base = partial(music_base, x)
+        elif like == "circles":
+            self.make_base = partial(FeatureClassifier, *shapes, hidden=(30, 20, 20), dropout=0.0)
+            self.settings = CIRCLES
+        else:
+            self.make_base = partial(_features_base, x, annotations.num_classes)
+        posteriors = MajorityVote().fit(annotations).posteriors
+        tied = tied_classes(posteriors)
+        self.right = tied[np.arange(len(gold)), gold] / tied.sum(axis=1)  # of the vote, expected
+
+    @functools.lru_cache(maxsize=10)  # noqa: B019 - a set lives as long as the command
+    def measured(self, seed: int, per_annotator: bool = False) -> Waum:
+        """See `crowdzoo.quality.waum`; the rankings share it."""
+        return self._waum(self.annotations, seed, per_annotator)
+
+    def consensus(self, seed: int) -> Waum:
+        """AUM of Dawid-Skene's labels."""
+        labels = DawidSkene().fit(self.annotations).labels
+        given = np.flatnonzero(np.bincount(self.annotations.task_ids, minlength=len(labels)))
+        tasks, classes = self.annotations.tasks, self.annotations.classes
+        one = Annotations("classification", given, 0 * given, labels[given], tasks, np.zeros(1, int), classes)
+        return self._waum(one, seed, False)
+
+    def _waum(self, annotations: Annotations, seed: int, per_annotator: bool) -> Waum:
+        return waum(
+            self.make_base, self.x, annotations, tasks=annotations.tasks, epochs=self.settings["margin_epochs"],
+            batch_size=BATCH_SIZE, smoothing=SMOOTHING, per_annotator=per_annotator, seed=seed,
+        )  # fmt: skip
+
+
+def _features_base(x: np.ndarray, classes: int) -> FeatureClassifier:
+    base = FeatureClassifier(x.shape[1], classes)
+    base.adapt(x)
+    return base
+
+
+# === Rankings: how bad each task is, [N] ===
+
+
+def with_trust(crowd: Crowd, seed: int, trust: Callable[[Annotations], np.ndarray]) -> np.ndarray:
+    """WAUM, less, with another trust of the annotations [A]."""
+    found = crowd.measured(seed)
+    rows = found.annotations
+    return -weighted_margins(found.aum, trust(rows), rows.task_ids, rows.num_tasks)
+
+
+def skills(annotations: Annotations) -> np.ndarray:
+    """c_r of each annotation [A]: the share of right labels that Dawid-Skene expects of its annotator."""
+    found = DawidSkene(prior=SMOOTHING, diagonal=0.0).fit(annotations)
+    given = np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators)
+    agrees = found.posteriors[annotations.task_ids, annotations.labels]
+    right = np.bincount(annotations.annotator_ids, agrees, annotations.num_annotators)
+    return (right / np.maximum(given, 1))[annotations.annotator_ids]
+
+
+def entropy(annotations: Annotations) -> np.ndarray:
+    """Vote entropy, rounded so that ties are ties."""
+    return np.round(task_table(annotations)["entropy"].to_numpy(), 9)
+
+
+RANKINGS: dict[str, Callable[[Crowd, int], np.ndarray]] = {
+    "WAUM": lambda crowd, seed: -crowd.measured(seed).waum,
+    "trust 1": lambda crowd, seed: with_trust(crowd, seed, lambda rows: np.ones(len(rows))),
+    "trust c": lambda crowd, seed: with_trust(crowd, seed, skills),
+    "consensus": lambda crowd, seed: -crowd.consensus(seed).waum,
+    "one network an annotator": lambda crowd, seed: -crowd.measured(seed, True).waum,
+    "vote entropy": lambda crowd, seed: entropy(crowd.annotations),
+    "Dawid-Skene's posterior": lambda crowd, seed: -DawidSkene().fit(crowd.annotations).posteriors.max(axis=1),
+}
+# the same for all seeds, and what takes long
+ONCE = ("vote entropy", "Dawid-Skene's posterior", "one network an annotator")
+
+
+def finds_wrong(badness: np.ndarray, right: np.ndarray) -> float:
+    """P(a task whose vote is wrong is ranked as worse than one whose vote is right); ties count half.
+
+    Args:
+        badness: [N].
+        right: P(the vote is right), [N].
+    """
+    order = np.argsort(badness)
+    values, firsts = np.unique(badness[order], return_index=True)
+    wrong = np.add.reduceat((1 - right)[order], firsts)
+    sure = np.add.reduceat(right[order], firsts)
+    below = np.cumsum(sure) - sure
+    return float((wrong * (below + sure / 2)).sum() / (wrong.sum() * sure.sum())) if len(values) else float("nan")
+
+
+def ranked(crowd: Callable[[], Crowd], ranking: str) -> Iterator[dict[str, Any]]:
+    """How well a ranking finds tasks whose majority vote is wrong."""
+    found = crowd()
+    for seed in SEEDS[:1] if ranking in ONCE else SEEDS:
+        badness = RANKINGS[ranking](found, seed)
+        one: dict[str, Any] = {"seed": seed, "finds wrong votes": finds_wrong(badness, found.right)}
+        for share in WORST:
+            chosen = chosen_as_worst(badness, round(share * len(badness)))
+            one[f"worst {share:.0%}"] = float(chosen @ found.right / chosen.sum())
+        yield one
+
+
+def pruned(crowd: Callable[[], Crowd], ranking: str | None) -> Iterator[dict[str, Any]]:
+    """Test accuracy of a network that learns without the worst tenth; None prunes nothing."""
+    found = crowd()
+    trainer = Trainer(found.make_base, None, found.settings["learning_rate"])
+    for seed in DRAWS:
+        badness = None if ranking is None else RANKINGS[ranking](found, seed)
+        yield {"seed": seed, "accuracy": _trained_without(found, badness, trainer, seed)}
+
+
+def _trained_without(crowd: Crowd, badness: np.ndarray | None, trainer: Trainer, seed: int) -> float:
+    """Test accuracy after training without the worst tenth, or with all tasks."""
+    rest = crowd.annotations
+    if badness is not None:
+        worst = np.argsort(-badness, kind="stable")[: round(PRUNED * len(badness))]
+        rest = rest.select_rows(~np.isin(rest.task_ids, worst))
+    fresh, truth = crowd.test
+    said = trainer.fit(crowd.x, _soft(rest), crowd.settings["epochs"], seed).predict(fresh, verbose=0)
+    return float(accuracy(truth, said.argmax(axis=1)))
+
+
+def _soft(rest: Annotations) -> np.ndarray:
+    """Soft labels [N, K]; rows of zeros for tasks without annotations."""
+    confusions = dawid_skene_confusions(rest, SMOOTHING)
+    return trusted_votes(confusions, rest.task_ids, rest.annotator_ids, rest.labels, rest.num_tasks)
+
+
+# === Fewer labels a task ===
+
+
+def circles(seed: int) -> Crowd:
+    """Three circles with ten answers a task, otherwise the crowd "neighbours" of waum.py."""
+    x, gold = make_circles(3, CIRCLES["per_class"], CIRCLES["noise"], seed)
+    known = np.random.default_rng([seed, 1]).integers(10, 61, size=20)
+    annotations = ask_annotators(x, neighbour_annotators(x, gold, 20, known, seed), 3, redundancy=10, seed=seed)
+    return Crowd(x, annotations, gold, *make_circles(3, FRESH, CIRCLES["noise"], 1000 + seed), like="circles")
+
+
+def thinned(crowd: Crowd, redundancy: int, seed: int) -> Crowd:
+    """The same set with that many annotations a task."""
+    annotations = crowd.annotations.restrict(redundancy=redundancy, seed=seed)
+    return Crowd(crowd.x, annotations, crowd.gold, *crowd.test, like="circles" if crowd.test else "")
+
+
+def by_redundancy(load: Callable[[int], Crowd], redundancy: int) -> Iterator[dict[str, Any]]:
+    """How well WAUM and the votes' own measures find wrong votes when a task has that many labels."""
+    for seed in DRAWS:
+        crowd = thinned(load(seed), redundancy, seed)
+        badness = {name: RANKINGS[name](crowd, seed) for name in ("WAUM", "vote entropy", "Dawid-Skene's posterior")}
+        one: dict[str, Any] = {"seed": seed, "votes right": float(crowd.right.mean())}
+        one |= {name: finds_wrong(each, crowd.right) for name, each in badness.items()}
+        if crowd.test:
+            trainer = Trainer(crowd.make_base, None, crowd.settings["learning_rate"])
+            one["accuracy, WAUM"] = _trained_without(crowd, badness["WAUM"], trainer, seed)
+            one["accuracy, nothing pruned"] = _trained_without(crowd, None, trainer, seed)
+        yield one
+
+
+# === Sets ===
+
+
+@functools.cache
+def music() -> Crowd:
+    x, gold, annotations, *test = load_music()
+    return Crowd(x, annotations, gold, *test, like="music")
+
+
+@functools.cache
+def labelme(part: str = "all") -> Crowd:
+    data = load_labelme()
+    if part == "all":
+        return Crowd(data.instances, data.annotations, data.gold)
+    train, test = (np.flatnonzero(data.split == name) for name in ("train", "eval"))
+    return Crowd(
+        data.instances[train], data.annotations.select_tasks(train), data.gold[train],
+        data.instances[test], data.gold[test],
+    )  # fmt: skip
+
+
+def lia_set(load: Callable[[], Any], seed: int) -> Crowd:
+    """A set of lia.py."""
+    found = load()
+    return Crowd(found.x.astype("float32"), found.annotations, found.gold)
+
+
+# === The worst photographs ===
+
+
+def gallery() -> Iterator[dict[str, Any]]:
+    """The photographs of LabelMe with the lowest WAUM, the lowest first; draws the picture."""
+    crowd = labelme()
+    waums = np.mean([crowd.measured(seed).waum for seed in SEEDS], axis=0)
+    rows, classes = crowd.annotations, crowd.annotations.classes
+    for task in np.argsort(waums, kind="stable")[:GALLERY]:
+        said = [str(classes[label]) for label in rows.labels[rows.task_ids == task]]
+        yield {"task": str(rows.tasks[task]), "waum": float(waums[task]), "gold": str(classes[crowd.gold[task]]),
+               "said": ", ".join(said)}  # fmt: skip
+
+
+def draw(runs: list[dict[str, Any]], columns: int = 4, size: int = 192) -> None:
+    """Writes the picture: photographs with gold and labels below."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    font, small = (ImageFont.load_default(points) for points in (13, 11))
+    lines = -(-len(runs) // columns)
+    height = size + 38
+    sheet = Image.new("RGB", (columns * (size + 8) + 8, lines * height + 8), "white")
+    with zipfile.ZipFile(data_folder() / "labelme-amt" / "labelme_train_jpg.zip") as archive:
+        names = {name.rpartition("-")[2].removesuffix(".jpg"): name for name in archive.namelist()}
+        for place, one in enumerate(runs):
+            left, top = 8 + place % columns * (size + 8), 8 + place // columns * height
+            photograph = Image.open(io.BytesIO(archive.read(names[one["task"]]))).convert("RGB")
+            sheet.paste(photograph.resize((size, size), Image.Resampling.LANCZOS), (left, top))
+            write = ImageDraw.Draw(sheet)
+            write.text((left, top + size + 2), f"{one['gold']} ({one['waum']:.2f})", "black", font)
+            write.text((left, top + size + 18), f"said: {one['said']}", "black", small)
+    sheet.save(PICTURE, quality=72, optimize=True)
+
+
+PARTS: Parts = {}
+for _name, _crowd in (("labelme", labelme), ("music", music)):
+    PARTS[f"ranking, {_name}"] = {ranking: partial(ranked, _crowd, ranking) for ranking in RANKINGS}
+PARTS["gallery"] = {"labelme": gallery}
+for _name, _crowd in (("labelme", partial(labelme, "train")), ("music", music)):
+    PARTS[f"pruned, {_name}"] = {
+        "nothing": partial(pruned, _crowd, None),
+        **{ranking: partial(pruned, _crowd, ranking) for ranking in ("WAUM", "trust 1", "trust c", "consensus")},
+    }
+for _name, _load in (
+    ("rte", partial(lia_set, rte)),
+    ("bluebirds", partial(lia_set, bluebirds)),
+    ("three circles", circles),
+):
+    PARTS[f"redundancy, {_name}"] = {f"r={r}": partial(by_redundancy, _load, r) for r in REDUNDANCIES}
+
+
+if __name__ == "__main__":
+    if "--picture" in sys.argv:
+        draw(json.loads(RESULTS.read_text(encoding="utf-8"))["gallery"]["labelme"]["runs"])
+    else:
+        run(RESULTS, PARTS, __doc__)
