@@ -79,6 +79,11 @@ PROTOCOL = (
     ),
     ("epoch", "the last", "the last"),
     ("runs", "30 in the paper, 1 in a notebook", "5 seeds"),
+    (
+        "simulated annotators, starts, schedules, thirty runs",
+        "text and pictures",
+        "fixed beforehand in `benchmarks/reproduce/crowd_layer.py`; rows in `benchmarks/results/crowd_layer.json`",
+    ),
 )
 NOTE = """**The column *authors' notebook* is not the paper's table.** The figures of 30 runs are in no source at
 hand (its text is, without the digits of the tables). The column has the stored outputs of the authors' notebooks:
