@@ -27,6 +27,9 @@ the network of `crowdzoo demo`). Margins of the two largest probabilities, after
   "finds wrong votes" as above, of the votes that are left; on circles also the test accuracy of the network with a
   tenth pruned by WAUM, and with nothing pruned.
 - The picture: the 16 photographs of LabelMe with the lowest WAUM, mean of 5 seeds.
+- Bars of the claims: on LabelMe votes on the tenth that WAUM ranks worst are right less often than on the tenth by vote
+  entropy; one network for all finds wrong votes better than one an annotator, on both sets; of at least half of the 16
+  photographs nobody said the class of gold.
 """
 
 import functools
