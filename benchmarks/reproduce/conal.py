@@ -18,8 +18,9 @@ its test tasks after the last epoch, of 5 seeds (simulated crowds: 3 draws). Not
   label is the true one. Beside them the same figures of the whole confusion of an annotator
   (`annotator_confusions()`), and the correlation over annotators of the learnt omega (at the mean instance) with the
   true one (mean of the annotations).
-- Bar of the claim that learnt confusions are like the true ones: CoNAL of the authors' start has the right "other class"
-  in nine of ten rows, common and own, for both patterns. (Added when one crowd of three draws was being trained.)
+- Bar of the claim that learnt confusions are like the true ones: CoNAL of the authors' start has the right "other
+  class" in nine of ten rows, common and own, for both patterns. (Added when the first crowd was done, before its
+  figures were looked at.)
 
 (Amended after DL-MV of the classes was done, and before any row of CoNAL, for the machine's time: at first there were
 more crowds and rows.)
