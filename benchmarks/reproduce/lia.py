@@ -29,6 +29,13 @@ paragraph says.
   had 62.8, 76.2 and 84.8; on Blue Birds, where they are alike, 66.3, 73.3, 77.2, 79.3 and 79.6.)
 - MAJ*, MMCE* and the same with -E: h alone learns from the votes' shares, or from the posteriors of "MMCE, ridge per
   label", 1,000 steps; label by h.
+- LIA, L = 4 (Blue Birds): ours with four latent values, over which D and C are summed before Q is normalised
+  (equation 1).
+- Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
+  has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, probabilities" starts from it, and its
+  steps are those of yes and no: what equation 8 does after the start is in no source at hand.
+- Labels saved: annotations a task that a row needs for the accuracy of majority vote with all of them, on the line
+  between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure
   by the authors' protocol, of ours where there is one protocol only. Where that is not so but the row is on the same
   side of majority vote as in the paper, the cell counts as order only.
@@ -102,7 +109,10 @@ AGGREGATORS: dict[str, tuple[str, dict[str, Any]]] = {
     "MMCE, gamma .25": ("mmce", {"gamma": 0.25, "max_iter": 1}),
     "MMCE, ridge per label": ("", {"gamma": 0.25, "rounds": 5}),  # see `ridge_per_label`
     "label model": ("label-model", {}),
+    "majority, probabilities": ("majority-vote", {}),  # see `_by_probabilities`
+    "Dawid-Skene, probabilities": ("dawid-skene", {}),
 }
+PROBABILITIES = ("majority, probabilities", "Dawid-Skene, probabilities")
 TWO_STEPS = {  # row -> whose posteriors h learns from, and whether from embeddings in place of features
     "MAJ*-E": ("majority", True),
     "MAJ*": ("majority", False),
@@ -117,6 +127,7 @@ NETWORKS: dict[str, dict[str, Any]] = {  # arguments of the layer, and settings 
     "LIA, 2 rounds": AUTHORS,
     "LIA, 10 rounds": {**AUTHORS, "rounds": 10},
     "LIA product": {"form": "product"},
+    "LIA, L = 4": {"latent": 4},
     "LIA, ridge 0.1": {"ridge": 0.1},
     "LIA-ML": {"all_relations": True},
 }
@@ -126,6 +137,9 @@ NOT_OF = {
     name: {*TWO_STEPS, *TWO_ROUNDS, "LIA, 10 rounds", "LIA product"} if name in MEDICAL else {"LIA-ML"}
     for name in REDUNDANCIES
 }
+for _name, _rows in NOT_OF.items():
+    _rows |= set() if _name == "wordsim" else {*PROBABILITIES}
+    _rows |= set() if _name == "bluebirds" else {"LIA, L = 4"}
 EM_ALONE = ", EM alone"  # figures before the marginal step
 
 SMALL: dict[str, Any] = {
@@ -272,11 +286,13 @@ def wordsim() -> CrowdSet:
     rows = _table(DATA / "snow2008" / "all_collected_data" / "wordsim.standardized.tsv")
     gold = {row["orig_id"]: int(float(row["gold"]) > 2) for row in rows}  # 0 to 4
     answers = [(row["orig_id"], row["!amt_worker_ids"], int(float(row["response"]) > 5)) for row in rows]  # 0 to 10
+    confidence = [max(float(row["response"]), 10 - float(row["response"])) / 10 for row in rows]
     lines = (DATA / "wordsim-lia" / "glove_features.txt").read_text().splitlines()
     vectors = {words: np.array(numbers.split(), "float32") for words, numbers in (line.split("\t") for line in lines)}
     pairs = list(gold)
     x = np.stack([vectors[pair] for pair in pairs])
-    return CrowdSet(_rotated(x), _annotations(answers, pairs), np.array(list(gold.values())))
+    annotations = _annotations(answers, pairs, confidence)
+    return CrowdSet(_rotated(x), annotations, np.array(list(gold.values())))
 
 
 def rte() -> CrowdSet:
@@ -333,8 +349,12 @@ def _table(path: Path) -> list[dict[str, str]]:
     return [dict(zip(head.split("\t"), line.split("\t"), strict=False)) for line in lines]
 
 
-def _annotations(answers: list[tuple[Any, Any, int]], tasks: list[Any]) -> Annotations:
-    return Annotations.from_arrays(*zip(*answers, strict=True), tasks=tasks, classes=[0, 1], on_duplicate="first")
+def _annotations(
+    answers: list[tuple[Any, Any, int]], tasks: list[Any], confidence: list[float] | None = None
+) -> Annotations:
+    return Annotations.from_arrays(
+        *zip(*answers, strict=True), tasks=tasks, classes=[0, 1], on_duplicate="first", confidence=confidence
+    )
 
 
 def _hashed_words(texts: list[str], size: int = 1024) -> np.ndarray:
@@ -392,6 +412,8 @@ def _aggregation(row: str, annotations: Annotations) -> Any:
     from crowdzoo.aggregation import create
 
     method, settings = AGGREGATORS[row]
+    if row in PROBABILITIES:
+        return _by_probabilities(method, annotations)
     if not method:
         posteriors = ridge_per_label(annotations, **settings)
         return dataclasses.replace(create("majority-vote").fit(annotations), posteriors=posteriors)
@@ -399,6 +421,27 @@ def _aggregation(row: str, annotations: Annotations) -> Any:
         if "max_iter" in settings:
             warnings.simplefilter("ignore")  # so few rounds do not converge, and are not meant to
         return create(method, **settings).fit(annotations)
+
+
+def _by_probabilities(method: str, annotations: Annotations) -> Any:
+    """The mean of the annotators' probabilities, or EM from there."""
+    from crowdzoo.aggregation import create
+
+    mean = mean_probabilities(annotations)
+    if method == "dawid-skene":
+        return create(method).fit(annotations, initial=mean)
+    return dataclasses.replace(create(method).fit(annotations), posteriors=mean)
+
+
+def mean_probabilities(annotations: Annotations) -> np.ndarray:
+    """Mean over a task's annotators of what they hold for the probabilities of two classes, [N, 2].
+
+    An annotator gives `confidence` to the label and the rest to the other class.
+    """
+    yes = np.where(annotations.labels == 1, annotations.confidence, 1 - annotations.confidence)
+    tasks, number = annotations.task_ids, annotations.num_tasks
+    mean = np.bincount(tasks, yes, number) / np.maximum(np.bincount(tasks, minlength=number), 1)
+    return np.stack([1 - mean, mean], axis=1)
 
 
 def ridge_per_label(annotations: Annotations, gamma: float, rounds: int) -> np.ndarray:
