@@ -33,7 +33,8 @@ paragraph says.
   (equation 1).
 - Probabilities (word similarity, equation 8): an answer of 0 to 10 is the probability of "similar", so each annotation
   has a `confidence`. "majority, probabilities" is their mean; "Dawid-Skene, probabilities" starts from it, and its
-  steps are those of yes and no: what equation 8 does after the start is in no source at hand.
+  steps are those of yes and no: what equation 8 does after the start is in no source at hand. (Both rows were tried
+  once before this was written; nothing was chosen by that.)
 - Labels saved: annotations a task that a row needs for the accuracy of majority vote with all of them, on the line
   between neighbouring r (of their logarithms), and the share of the annotations that are saved.
 - A cell counts as reproduced where the published mean lies within one standard deviation (of our draws) of the figure

@@ -1,0 +1,117 @@
+"""The functions behind the experiments beside the papers' tables, by numbers from elsewhere."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo.tables.annotations import Annotations
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
+
+
+@pytest.fixture(scope="module")
+def reproduce():
+    """Imports a module of benchmarks/reproduce."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield import_module
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_annotations_for_an_accuracy_lie_on_the_line_between_two_redundancies(reproduce):
+    needed = reproduce("lia_paper").needed
+    assert needed((2, 8), (60.0, 80.0), 70.0) == pytest.approx(4.0)  # half way from 2 to 8, of the logarithms
+    assert needed((2, 8, 16), (60.0, 80.0, 75.0), 80.0) == pytest.approx(8.0)
+    assert needed((2, 8), (60.0, 80.0), 55.0) == 2
+    assert needed((2, 8), (60.0, 80.0), 80.1) is None
+
+
+def test_the_mean_of_probabilities_gives_what_is_left_to_the_other_class(reproduce):
+    annotations = Annotations.from_arrays(
+        ["a", "a", "b"], [0, 1, 0], [1, 0, 0], classes=[0, 1], confidence=[0.9, 0.6, 1.0]
+    )
+    found = reproduce("lia").mean_probabilities(annotations)
+    np.testing.assert_allclose(found, [[0.35, 0.65], [1.0, 0.0]])  # (.9 + .4) / 2 for yes
+
+
+def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):
+    made = reproduce("conal").confusions_made(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), np.array([1, 1, 1, 1]))
+    assert made.shape == (3, 2, 2)
+    assert made[:, 0, 1].tolist() == [True, True, False]
+    assert made[:, 1, 1].tolist() == [False, False, True]
+
+
+def test_confusions_are_compared_by_their_rows_and_their_most_frequent_wrong_label(reproduce):
+    truth = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
+    found = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.0, 0.4, 0.6]])
+    assert reproduce("conal").compared("own", truth, truth) == {"own: L1": 0.0, "own: other class": 1.0}
+    figures = reproduce("conal").compared("own", found, truth)
+    assert figures["own: L1"] == pytest.approx(0.8 / 3)
+    assert figures["own: other class"] == pytest.approx(2 / 3)
+
+
+def test_the_shares_of_conals_figure_1_are_counts_of_annotators():
+    """36 and 26 of LabelMe's 59 annotators, and 28 and 17 of Music's 44, whose file does not ship."""
+    from crowdzoo.datasets import load_labelme
+
+    crowd = load_labelme()
+    rows, classes = crowd.annotations, list(crowd.annotations.classes)
+    for true, said, number in (("street", "insidecity", 36), ("insidecity", "street", 26)):
+        chosen = (crowd.gold[rows.task_ids] == classes.index(true)) & (rows.labels == classes.index(said))
+        assert len(set(rows.annotator_ids[chosen].tolist())) == number
+    assert [round(100 * part / whole, 1) for part, whole in ((36, 59), (26, 59), (28, 44), (17, 44))] == [
+        61.0, 44.1, 63.6, 38.6,
+    ]  # fmt: skip
+
+
+def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
+    finds = reproduce("waum_variants").finds_wrong
+    wrong = np.array([0.0, 0.0, 1.0, 1.0])  # whether the vote is right
+    assert finds(np.array([3.0, 2.0, 1.0, 0.0]), wrong) == 1.0
+    assert finds(np.array([0.0, 1.0, 2.0, 3.0]), wrong) == 0.0
+    assert finds(np.array([0.0, 2.0, 1.0, 3.0]), wrong) == 0.25  # one pair of four
+    assert finds(np.ones(4), wrong) == 0.5
+    assert finds(np.array([2.0, 1.0]), np.array([0.25, 1.0])) == pytest.approx(0.9)  # half of a tie with itself
+
+
+def test_an_annotators_skill_is_the_share_of_labels_that_agree_with_what_is_believed(reproduce):
+    tasks, annotators = np.divmod(np.arange(120), 3)
+    truth = np.arange(40) % 2
+    labels = np.where(annotators == 2, 1 - truth[tasks], truth[tasks])  # the third always says the other class
+    annotations = Annotations.from_arrays(tasks, annotators, labels)
+    found = reproduce("waum_variants").skills(annotations)
+    np.testing.assert_allclose(found[:3], [1.0, 1.0, 0.0], atol=0.02)
+
+
+def test_likeness_is_that_of_rows_with_enough_labels(reproduce):
+    likeness = reproduce("crowd_layer").likeness
+    counts = np.array([[[8.0, 2.0], [5.0, 5.0]], [[2.0, 8.0], [1.0, 0.0]]])
+    true = np.array([[[0.8, 0.2], [0.5, 0.5]], [[0.2, 0.8], [0.9, 0.1]]])
+    assert likeness(true, counts, least=10) == pytest.approx({"matrices": 1.0, "told apart": 1.0})
+    swapped = true[::-1].copy()
+    swapped[:, 1] = true[:, 1]
+    found = likeness(swapped, counts, least=10)  # the two rows of class 0 are each other's
+    assert found["told apart"] == pytest.approx(-1.0)
+    assert found["matrices"] < 0
+
+
+def test_simulated_annotators_have_the_sensitivities_that_were_asked_for(reproduce):
+    module = reproduce("crowd_layer")
+    counts = sum(module.label_counts(data.annotations, data.gold) for data in map(module.five_annotators, range(4)))
+    shares = counts / counts.sum(axis=2, keepdims=True)  # 1,660 tasks of one class, 1,340 of the other
+    np.testing.assert_allclose(shares[:, 1, 1], [0.705, 0.796, 0.499, 0.195, 0.898], atol=0.05)
+    np.testing.assert_allclose(shares[:, 0, 0], [0.591, 0.898, 0.497, 0.899, 0.900], atol=0.05)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"identity": False}, {"identity": False, "strength": 0.5}])
+def test_the_regularizer_is_the_squared_distance_from_the_identity(reproduce, arguments):
+    layer = reproduce("crowd_layer").NearIdentity(3, **arguments)
+    layer(np.full((2, 4), 0.25, "float32"))
+    kernel = np.asarray(layer.kernel)
+    away = np.square(kernel - np.eye(4)).sum()
+    assert (away == 0) == layer.identity
+    assert sum(map(float, layer.losses)) == pytest.approx(0.5 * away if layer.strength else 0.0, rel=1e-5)
