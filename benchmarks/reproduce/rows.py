@@ -30,6 +30,7 @@ def run(path: Path, parts: Parts, doc: str | None) -> None:
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
+    parser.add_argument("--rows", nargs="+", metavar="NAME", help="of these parts; otherwise all")
     parser.add_argument("--again", action="store_true", help="also rows that are in the results")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     args = parser.parse_args()
@@ -37,6 +38,8 @@ def run(path: Path, parts: Parts, doc: str | None) -> None:
     if not args.only_print:
         for part in args.parts:
             for row, runs in parts[part].items():
+                if args.rows and row not in args.rows:
+                    continue
                 if args.again or row not in saved.get(part, {}):
                     started = time.process_time()
                     found = list(runs())

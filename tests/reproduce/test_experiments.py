@@ -54,6 +54,13 @@ def test_confusions_are_compared_by_their_rows_and_their_most_frequent_wrong_lab
     assert figures["own: other class"] == pytest.approx(2 / 3)
 
 
+def test_the_error_of_a_start_is_that_of_its_softmax(reproduce):
+    row = np.exp(2.0 * np.eye(6)[0])
+    row /= row.sum()
+    truth = [0.4, 0.6, 0, 0, 0, 0]
+    assert reproduce("conal_paper").start_error(2.0, 0.6) == pytest.approx(np.abs(row - truth).sum())
+
+
 def test_the_shares_of_conals_figure_1_are_counts_of_annotators():
     """36 and 26 of LabelMe's 59 annotators, and 28 and 17 of Music's 44, whose file does not ship."""
     from crowdzoo.datasets import load_labelme
