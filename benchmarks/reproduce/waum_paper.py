@@ -21,6 +21,7 @@ CIFAR = {
     "WAUM": (72.747, 1.93, 0.124),
 }
 LABELME = ("WAUM", "DL-MV", "vote shares", "DL-DS", "DL-DS soft", "DL-GLAD")  # rows of reproduce_deep.json
+SETS = {"labelme": "LabelMe", "music": "Music"}  # of waum_variants.py
 CROWDS = ("neighbours", "small classifiers", "three classifiers")  # ours, of three circles
 
 HEAD = """# Ambiguous tasks by weighted areas under the margin (WAUM)
@@ -29,17 +30,27 @@ T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining C
 Under the Margin. TMLR 2024, arXiv:2209.15380. The layer is `crowdzoo.layers.WAUM`, the ranking of tasks
 `crowdzoo.quality.waum`.
 """
-SCRIPTS = (
-    """`benchmarks/reproduce/waum.py` measures them again, and [methods](../methods-results.md) has all our rows."""
-)
+MORE = "waum_variants.json"
+SCRIPTS = """`benchmarks/reproduce/waum.py` and `waum_variants.py` of that folder measure them again, and
+[methods](../methods-results.md) has all our rows of the first."""
 OVERVIEW = (
     ("CIFAR-10H", "accuracy and calibration error of six ways to train", "yes", "not run"),
     ("three circles (slides)", "test accuracy of five ways to train, one run", "yes", "[here](#three-circles)"),
     ("LabelMe and Music", "accuracy and calibration error with and without WAUM", "no", "Music [below](#music)"),
-    ("worst images", "the tasks of lowest WAUM of CIFAR-10H and LabelMe", "no, pictures", "not run"),
-    ("one network a worker", "WAUM by a network for each worker, and by one for all (stacked)", "no", "stacked only"),
-    ("consensus, trust", "labels by consensus of p; trust s = 1 and s = c", "no", "not run"),
-    ("redundancy", "fewer labels a task", "no", "not run"),
+    (
+        "worst images",
+        "the tasks of lowest WAUM of CIFAR-10H and LabelMe",
+        "no, pictures",
+        "[LabelMe](#the-worst-photographs-of-labelme)",
+    ),
+    (
+        "one network a worker",
+        "WAUM by a network for each worker, and by one for all (stacked)",
+        "no",
+        "by the protocol in `waum_variants.py`",
+    ),
+    ("consensus, trust", "labels by consensus of p; trust s = 1 and s = c", "no", "[here](#variants)"),
+    ("redundancy", "fewer labels a task", "no", "other sets, by the protocol in `waum_variants.py`"),
 )
 PROTOCOL = (
     (
@@ -68,12 +79,34 @@ CIRCLES = """The source does not say how its workers were simulated. Ours are ma
 {crowds}. A mark stands for all three: the order holds only if it does in each."""
 MUSIC = """The paper's figures for Music are in no source at hand. Majority votes are right for {all:.1f} % of the
 700 tasks; of those that are ranked worst they should be right less often."""
+VARIANTS = """Rankings of LabelMe's 1,000 photographs and Music's 700 songs. *Finds* is the probability, in per cent,
+that a task whose majority vote is wrong is ranked below one whose vote is right (50 is chance). *Trust 1* is the plain
+mean of the margins, *trust c* has one skill an annotator by Dawid-Skene. *Consensus* is our reading of a consensus of
+p: the margin of the most probable class of Dawid-Skene's posterior."""
+READING = """On LabelMe, with two or three labels a task, WAUM finds wrong votes far better than what the votes alone
+say. On Music, with four, Dawid-Skene's posterior finds them as well without any network. Which trust is taken hardly
+matters."""
+GALLERY = """![Sixteen photographs with their classes and labels](waum.jpg)
+
+The 16 photographs with the lowest WAUM (mean of 5 seeds), the lowest first. Below each: its class by gold and its WAUM,
+and what annotators said. On {apart} of them no two annotators agree, and on {unsaid} nobody said the class of gold.
+Photographs: LabelMe (B. C. Russell, A. Torralba, K. P. Murphy, W. T. Freeman, IJCV 77, 2008; A. Oliva, A. Torralba,
+IJCV 42(3), 2001), as published by T. Lefort, B. Charlier, A. Joly, J. Salmon (Computo, 2024), CC BY 4.0; made smaller,
+with text below.
+"""
+REDUNDANCY = """The paper thins its labels from 10 to 2. LabelMe has at most three labels a task and Music seven, so
+this is on sets that have ten: RTE, Blue Birds (of 39), and three circles of our own with ten answers a task. *Finds* as
+above, of the votes that are left; 3 draws."""
 ABSENT = (
     "CIFAR-10H, and the tables of LabelMe and Music with WAUM: their figures are in no source at hand.",
-    "One network a worker; consensus of p; trust s = 1 and s = c.",
-    "The worst images of LabelMe as a picture, and the claim about its ranking.",
-    "Redundancy 2 to 10 by thinning.",
+    "What the paper calls consensus of p is in no source at hand; the row has our reading.",
 )
+# experiments of the protocol in waum_variants.py -> what is said where its rows are not there yet
+NOT_YET = {
+    "one network": "One network a worker: `waum(..., per_annotator=True)` has it, the 103 networks were not trained yet.",
+    "pruned": "Training without the worst tenth of each variant's ranking.",
+    "redundancy": "Redundancy 2 to 10 by thinning.",
+}
 STACK = """`waum.json` has one record for the whole file, of the last run that wrote it, not one a row. It is not the
 stack of the other pages."""
 
@@ -173,7 +206,103 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
     ]
     text = f"in {len(ahead)} of {len(CROWDS)} crowds" + (f" ({', '.join(ahead)})" if ahead else "")
     found.append(Claim("WAUM is above all others on three circles", len(ahead) == len(CROWDS), text))
-    return [*found, Claim("The images of lowest WAUM are ambiguous to the eye", None, "no pictures saved")]
+    return [*found, *_more_claims()]
+
+
+def _finds(more: dict[str, Any], row: str) -> dict[str, float]:
+    """How well a ranking finds wrong votes: set -> mean in per cent, of the sets where it was run."""
+    return {
+        name: statistics.mean(per_cent(more[f"ranking, {name}"][row]["runs"], "finds wrong votes"))
+        for name in SETS
+        if row in more[f"ranking, {name}"]
+    }
+
+
+def _more_claims() -> list[Claim]:
+    """Claims of waum_variants.py; their bars were set before the run."""
+    more = saved(MORE)
+    ranking = more["ranking, labelme"]
+    means = [statistics.mean(per_cent(ranking[row]["runs"], "worst 10%")) for row in ("WAUM", "vote entropy")]
+    worst = more["gallery"]["labelme"]["runs"]
+    wrong = _unsaid(worst)
+    stacked, alone = _finds(more, "WAUM"), _finds(more, "one network an annotator")
+    text = "; ".join(f"{SETS[name]} {stacked[name]:.1f} and {alone[name]:.1f} %" for name in alone) or "not run"
+    return [
+        Claim(
+            "WAUM finds bad tasks (LabelMe), as on Music", means[0] < means[1], f"{means[0]:.1f} % and {means[1]:.1f} %"
+        ),
+        Claim(
+            "With few labels a worker, one network for all finds wrong votes better than one a worker",
+            all(stacked[name] > alone[name] for name in SETS) if len(alone) == len(SETS) else None,
+            text,
+        ),
+        Claim(
+            "Photographs of lowest WAUM are ambiguous or mislabelled (of half of the 16 nobody said the true class)",
+            wrong >= len(worst) / 2,
+            f"{wrong} of {len(worst)} (on {_apart(worst)} no two annotators agree)",
+        ),
+    ]
+
+
+def _unsaid(photographs: list[dict[str, Any]]) -> int:
+    """Of how many photographs nobody said the class of gold."""
+    return sum(one["gold"] not in one["said"].split(", ") for one in photographs)
+
+
+def _apart(photographs: list[dict[str, Any]]) -> int:
+    """On how many photographs no two annotators agree."""
+    labels = [one["said"].split(", ") for one in photographs]
+    return sum(len(set(each)) == len(each) for each in labels)
+
+
+def _variants() -> str:
+    """Rankings, and training without the worst."""
+    more, rows = saved(MORE), []
+    for name, title in SETS.items():
+        trained = {row: one["runs"] for row, one in more.get(f"pruned, {name}", {}).items()}
+        for row, one in more[f"ranking, {name}"].items():
+            runs = one["runs"]
+            figures = [shown(per_cent(runs, figure)) for figure in ("finds wrong votes", "worst 5%", "worst 10%")]
+            accuracy = shown(per_cent(trained[row], "accuracy")) if row in trained else ""
+            rows.append([title, row, len(runs), *figures, accuracy])
+        if "nothing" in trained:
+            rows.append([title, "nothing pruned", "", "", "", "", shown(per_cent(trained["nothing"], "accuracy"))])
+    header = ["set", "ranked by", "runs", "finds", "votes right, worst 5 %", "worst 10 %", "pruned"]
+    if not any(part.startswith("pruned") for part in more):
+        header, rows = header[:-1], [row[:-1] for row in rows]
+    return "\n".join(["## Variants\n", paragraph(VARIANTS), grid(header, rows), paragraph(READING)])
+
+
+def _gallery() -> str:
+    """The picture, and what is on it in words."""
+    runs = saved(MORE)["gallery"]["labelme"]["runs"]
+    rows = [[n + 1, one["gold"], one["said"], f"{one['waum']:.3f}"] for n, one in enumerate(runs)]
+    return "\n".join([
+        "## The worst photographs of LabelMe\n", GALLERY.format(unsaid=_unsaid(runs), apart=_apart(runs)),
+        grid(["photograph", "class", "annotators said", "WAUM"], rows),
+    ])  # fmt: skip
+
+
+def _redundancy() -> str:
+    more, rows = saved(MORE), []
+    figures = ("WAUM", "vote entropy", "Dawid-Skene's posterior", "accuracy, WAUM", "accuracy, nothing pruned")
+    parts = [part for part in more if part.startswith("redundancy")]
+    if not parts:
+        return ""
+    for part in parts:
+        for row, one in more[part].items():
+            runs = one["runs"]
+            cells = [shown(per_cent(runs, figure)) if figure in runs[0] else "" for figure in figures]
+            rows.append([part.removeprefix("redundancy, "), row, shown(per_cent(runs, "votes right")), *cells])
+    header = ["set", "labels", "votes right", *(f"{figure} finds" for figure in figures[:3]), *figures[3:]]
+    return "\n".join(["## Fewer labels a task\n", paragraph(REDUNDANCY), grid(header, rows)])
+
+
+def _not_yet() -> tuple[str, ...]:
+    """What of the protocol has no rows yet."""
+    more = saved(MORE)
+    names = {*more, *(row for rows in more.values() for row in rows)}
+    return tuple(text for name, text in NOT_YET.items() if not any(each.startswith(name) for each in names))
 
 
 def render(results: dict[str, Any]) -> str:
@@ -182,8 +311,10 @@ def render(results: dict[str, Any]) -> str:
     rows = {
         RESULTS.name: {"all": results["versions"]},
         "reproduce_deep.json": {f"labelme: {row}": deep[row].get("stack") or deep[row]["versions"] for row in LABELME},
+        MORE: {f"{part}: {row}": one["stack"] for part, found in saved(MORE).items() for row, one in found.items()},
     }
     return Page(
-        HEAD, "waum", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results), _music(results),
-        ABSENT, STACK, rows,
+        HEAD, "waum", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results),
+        "\n".join([_music(results), _variants(), _gallery(), _redundancy()]).rstrip("\n") + "\n",
+        (*ABSENT, *_not_yet()), STACK, rows,
     ).markdown()  # fmt: skip

@@ -36,6 +36,7 @@ import functools
 import io
 import json
 import sys
+import textwrap
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -291,19 +292,19 @@ def draw(runs: list[dict[str, Any]], columns: int = 4, size: int = 192) -> None:
     from PIL import Image, ImageDraw, ImageFont
 
     font, small = (ImageFont.load_default(points) for points in (13, 11))
-    lines = -(-len(runs) // columns)
-    height = size + 38
-    sheet = Image.new("RGB", (columns * (size + 8) + 8, lines * height + 8), "white")
+    height = size + 52  # three lines below each
+    sheet = Image.new("RGB", (columns * (size + 8) + 8, -(-len(runs) // columns) * height + 8), "white")
+    write = ImageDraw.Draw(sheet)
     with zipfile.ZipFile(data_folder() / "labelme-amt" / "labelme_train_jpg.zip") as archive:
         names = {name.rpartition("-")[2].removesuffix(".jpg"): name for name in archive.namelist()}
         for place, one in enumerate(runs):
             left, top = 8 + place % columns * (size + 8), 8 + place // columns * height
             photograph = Image.open(io.BytesIO(archive.read(names[one["task"]]))).convert("RGB")
             sheet.paste(photograph.resize((size, size), Image.Resampling.LANCZOS), (left, top))
-            write = ImageDraw.Draw(sheet)
-            write.text((left, top + size + 2), f"{one['gold']} ({one['waum']:.2f})", "black", font)
-            write.text((left, top + size + 18), f"said: {one['said']}", "black", small)
-    sheet.save(PICTURE, quality=72, optimize=True)
+            write.text((left, top + size + 1), f"{place + 1}: {one['gold']} ({one['waum']:.3f})", "black", font)
+            said = textwrap.wrap(f"said: {one['said']}", 34)
+            write.multiline_text((left, top + size + 17), "\n".join(said), "black", small, spacing=1)
+    sheet.save(PICTURE, quality=62, optimize=True)
 
 
 PARTS: Parts = {}
