@@ -103,7 +103,7 @@ ABSENT = (
 )
 # experiments of the protocol in waum_variants.py -> what is said where its rows are not there yet
 NOT_YET = {
-    "one network": "One network a worker: `waum(..., per_annotator=True)` has it, the 103 networks were not trained yet.",
+    "one network": "One network a worker: `waum(..., per_annotator=True)` does it; its 103 networks were not trained.",
     "pruned": "Training without the worst tenth of each variant's ranking.",
     "redundancy": "Redundancy 2 to 10 by thinning.",
 }

@@ -85,6 +85,14 @@ def test_a_ranking_finds_wrong_votes_by_the_pairs_that_it_orders(reproduce):
     assert finds(np.array([2.0, 1.0]), np.array([0.25, 1.0])) == pytest.approx(0.9)  # half of a tie with itself
 
 
+def test_the_picture_of_photographs_is_small_and_its_page_names_source_and_licence():
+    folder = Path(__file__).parents[2] / "docs" / "papers"
+    assert (folder / "waum.jpg").stat().st_size <= 200_000
+    page = " ".join((folder / "waum.md").read_text(encoding="utf-8").split())
+    part = page[page.index("(waum.jpg)") : page.index("| photograph |")]
+    assert all(words in part for words in ("LabelMe", "Lefort", "CC BY 4.0", "made smaller"))
+
+
 def test_an_annotators_skill_is_the_share_of_labels_that_agree_with_what_is_believed(reproduce):
     tasks, annotators = np.divmod(np.arange(120), 3)
     truth = np.arange(40) % 2
