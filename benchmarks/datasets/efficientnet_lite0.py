@@ -12,8 +12,9 @@ wheel in FOLDER (their SHA-256 is below), and the photographs below CROWDZOO_DAT
   layer; `top` [N], the most probable of the 1,000 ImageNet classes,
 - check.npz: images and logits for `compare`.
 
-`compare` runs the PyTorch network on the same images and says how far apart the two are. It needs neither Keras nor
-crowdzoo: `pip install torch==1.11.0 "numpy<2"; pip install --no-deps efficientnet_lite_pytorch==0.1.0`.
+`compare` runs the PyTorch network on the same images and writes to compare.json how far apart the two are. It needs
+neither Keras nor crowdzoo: `pip install torch==1.11.0 "numpy<2"` and
+`pip install --no-deps efficientnet_lite_pytorch==0.1.0`.
 
 **Source.** Tan and Le, EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks (ICML 2019,
 arXiv:1905.11946); Lite0 is their B0 without squeeze-and-excitation and with ReLU6 for swish
@@ -34,6 +35,7 @@ more on the right and below where strides are 2. The PyTorch port pads the same 
 import argparse
 import hashlib
 import io
+import json
 import os
 import pickle
 import struct
@@ -281,11 +283,12 @@ def compare(folder: Path) -> None:
     with torch.no_grad():
         x = torch.from_numpy((images.astype("float32") - 127) / 128).permute(0, 3, 1, 2)
         theirs = {"features": model.extract_features(x).mean(dim=(2, 3)).numpy(), "logits": model(x).numpy()}
+    same = float((logits.argmax(axis=1) == theirs["logits"].argmax(axis=1)).mean())
+    found = {"torch": torch.__version__, "images": len(images), "same_class_first": same}
     for name, ours in (("features", features), ("logits", logits)):
-        furthest = np.abs(ours - theirs[name]).max()
-        print(f"{name}: {len(ours)} images, largest difference {furthest:.1e}, largest value {np.abs(ours).max():.2f}")
-    same = (logits.argmax(axis=1) == theirs["logits"].argmax(axis=1)).mean()
-    print(f"same class first: {same:.0%}")
+        found[f"largest_difference_{name}"] = float(np.abs(ours - theirs[name]).max())
+    (folder / "compare.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(found)
 
 
 def main() -> None:
