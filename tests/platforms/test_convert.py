@@ -51,7 +51,7 @@ def test_an_export_becomes_a_table_of_annotations_and_one_of_instances(write, tm
     annotations = Annotations.read(tmp_path / "data" / "annotations.csv")
     assert annotations == Annotations.read(path, platform="label-studio")
     found = read_instances(tmp_path / "data" / "instances.csv", TEXTS)
-    assert found.texts == [entry["data"]["review"] for entry in EXPORT]
+    assert found.values.tolist() == [entry["data"]["review"] for entry in EXPORT]
     gold = read_gold(tmp_path / "data" / "instances.csv", annotations.tasks, annotations.classes)
     assert annotations.classes[gold[gold >= 0]].tolist() == ["glad"]
 
