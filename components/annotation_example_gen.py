@@ -18,6 +18,7 @@ from crowdzoo.components.sentence_examples import read_labelled_sentences
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import standard_artifacts
 from crowdzoo.errors import DataError
+from crowdzoo.tables.layout import Layout
 
 __all__ = ["AnnotationExampleGen"]
 
@@ -55,9 +56,9 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             were rejected.
         settings: JSON of `kind`, the paths of the files (`annotations` and `instances`; for sentences `gold`),
             `eval_fraction`, `seed`, and options of the kind's reader: `instance_kind` (name of the kind of instances;
-            absent takes that of the columns), `inputs` (types of columns of a table), `classes` or `low` and `high`,
-            `on_bad_rows`, `on_duplicate`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and
-            `field`.
+            absent takes that of the columns), `inputs` (types of columns of a table), `instance_columns` (names of
+            columns of the instances), `classes` or `low` and `high`, `on_bad_rows`, `on_duplicate`, and of
+            `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
             Copies are read that have exactly this content.
         code_version: hash of the code that runs here, for the same reason.
@@ -70,7 +71,8 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     options, hashes = json.loads(settings), json.loads(fingerprint)
     files = {key: options[key] for key in hashes}
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
-    with own_copies(files, hashes, annotations.uri) as copies:
+    layout = Layout.of_second(options.get("instance_columns"), options)
+    with own_copies(files, hashes, annotations.uri, layout) as copies:
         tasks = _READ[options["kind"]]({**options, **copies}, rejects)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):

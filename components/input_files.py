@@ -10,25 +10,35 @@ from pathlib import Path
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
-from crowdzoo.instances import IMAGES, recognised
-from crowdzoo.instances.images import image_paths, read_image_table
+from crowdzoo.instances.images import holds_images, image_paths, read_image_table
+from crowdzoo.tables.layout import Layout
 
 __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
 
 _BLOCK = 1 << 20
 
 
-def content_hashes(files: Mapping[str, str | Path | None]) -> dict[str, str]:
+def content_hashes(files: Mapping[str, str | Path | None], layout: Layout | None = None) -> dict[str, str]:
     """SHA-256 of the content of files, and of the images that a folder or a table names; None is left out.
+
+    Args:
+        files: paths by key.
+        layout: of the file of instances.
 
     Raises:
         DataError: a file that does not exist, is not a regular file, or cannot be read.
     """
-    return {key: _image_hash(path) if _of_images(key, path) else _hash(path) for key, path in files.items() if path}
+    return {
+        key: _image_hash(path, layout) if key == "instances" and holds_images(path, layout) else _hash(path)
+        for key, path in files.items()
+        if path
+    }
 
 
 @contextlib.contextmanager
-def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str | Path) -> Iterator[dict[str, str]]:
+def own_copies(
+    files: Mapping[str, str], hashes: Mapping[str, str], folder: str | Path, layout: Layout | None = None
+) -> Iterator[dict[str, str]]:
     """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
 
     Errors raised in the block name the file and not its copy. Images are not copied, and their paths in a table hold
@@ -38,6 +48,7 @@ def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str 
         files: paths by key.
         hashes: of `content_hashes`, by key.
         folder: where the copies go, in a hidden subfolder.
+        layout: of the file of instances.
 
     Yields:
         Paths of the copies by key.
@@ -48,12 +59,13 @@ def own_copies(files: Mapping[str, str], hashes: Mapping[str, str], folder: str 
     hidden = Path(folder, ".inputs")
     # each in a folder of its own, because readers go by names and two files may have the same
     copies = {
-        key: path if _of_images(key, path) else str(hidden / key / Path(path).name) for key, path in files.items()
+        key: path if key == "instances" and holds_images(path, layout) else str(hidden / key / Path(path).name)
+        for key, path in files.items()
     }
     try:
         for key, path in files.items():
             if copies[key] == path:
-                found = _image_hash(path)
+                found = _image_hash(path, layout)
             else:
                 Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
                 found = _hash(path, copies[key])
@@ -93,13 +105,9 @@ def _hash(path: str | Path, copy: str | None = None) -> str:
     return digest.hexdigest()
 
 
-def _of_images(key: str, path: str | Path) -> bool:
-    return key == "instances" and recognised(path) is IMAGES
-
-
-def _image_hash(path: str | Path) -> str:
+def _image_hash(path: str | Path, layout: Layout | None) -> str:
     """Hash of a folder or a table of images, and of their content; one that cannot be read is for the reader to say."""
-    table = read_image_table(path)
+    table = read_image_table(path, layout)
     digest = hashlib.sha256(b"" if Path(path).is_dir() else _hash(path).encode())
     for name, image in zip(table.names("image"), image_paths(table), strict=True):
         try:

@@ -12,12 +12,13 @@ from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.errors import SHOWN, DataError
 from crowdzoo.instances import TABLES, Instances, instance_kind, read_instances, tables
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
 __all__ = ["read_labelled_instances"]
 
 # Options of the reader, those that a kind has
-_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field")
+_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", *LAYOUT_OPTIONS)
 
 
 def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTasks:
@@ -31,11 +32,12 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
         DataError: as the readers; or tasks without instances, or nothing to learn from.
     """
     crowd = _read_annotations(options, rejects)
+    layout = Layout.of_second(options.get("instance_columns"), options)
     named = options.get("instance_kind")
     of_kind = None if named is None else instance_kind(named)
     if of_kind == TABLES:
         of_kind = tables(options.get("inputs"))
-    instances = read_instances(options["instances"], of_kind)
+    instances = read_instances(options["instances"], of_kind, layout)
     names = name_texts(instances.tasks)
     _check_tasks(crowd, names, options)
     gold, known = _gold(instances, crowd, options["instances"])

@@ -12,6 +12,7 @@ __all__ = [
     "ConfigError",
     "CrowdzooError",
     "DataError",
+    "DataWarning",
     "PipelineError",
     "ServingError",
     "did_you_mean",
@@ -91,6 +92,10 @@ class DataError(CrowdzooError, ValueError):
         if self.rows and left > 0:
             lines.append(f"  ... and {left:,} more")
         super().__init__("\n".join(lines))
+
+
+class DataWarning(UserWarning):
+    """Data that can be used, with something that a user should look at: a guess, or what may be a mistake."""
 
 
 class ConfigError(CrowdzooError, ValueError):

@@ -17,6 +17,9 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["create_pipeline"]
 
+# Settings of AnnotationExampleGen beside options of the kind's reader
+_READING = ("instance_columns", "eval_fraction")
+
 
 def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
     """Wires the components as a configuration says.
@@ -32,7 +35,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
         The pipeline, with SQLite metadata below `config.output.root`.
     """
     files = _input_files(config)
-    data = config.data.model_dump(mode="json", include={*config.label_kind.reading, "eval_fraction"})
+    data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
     example_gen = AnnotationExampleGen(
         settings=_json(
             kind=config.kind,
@@ -41,7 +44,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
         ),
-        fingerprint=_json(**content_hashes(files)),
+        fingerprint=_json(**content_hashes(files, config.data.instance_layout)),
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.StatisticsGen(examples=example_gen.outputs["examples"])

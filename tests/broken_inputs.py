@@ -67,6 +67,10 @@ def config(what: str, content: str, *says: str) -> Case:
 FILES = [
     aggregate("a misspelt column", "task,anotator,label\n1,2,cat\n", "'annotator'", "Did you mean 'anotator'"),
     aggregate("a column is missing", "task,annotator\n1,2\n", "'label' is missing"),
+    aggregate(
+        "two columns that may be meant", "task,worker_id,user,label\n1,2,3,cat\n", "'worker_id' or 'user'",
+        "--columns annotator=worker_id",
+    ),
     aggregate("an empty file", "", "a.csv is empty"),
     aggregate("only a header", "task,annotator,label\n", "no rows"),
     aggregate("an annotator answers twice", ANNOTATIONS + "2,ann,cat\n", "'ann'", "in row 4", "--on-duplicate"),
@@ -100,7 +104,7 @@ FILES = [
         "distances of classes that are no numbers", GOOD, "quality a.csv --metric interval --out q", 3,
         ("names such as 'cat'", "values="),
     ),
-    train("instances without a task column", "id,f0\n1,2\n", "no column 'task'"),
+    train("instances without a task column", "number,f0\n1,2\n", "no column 'task'"),
     train("a feature that is not finite", "task,f0,f1\n1,0.5,nan\n2,1,2\n", "row 2, column 'f1'", "finite"),
     train("text among the features", "task,f0,f1\n1,0.5,red\n2,1,2\n", "row 2, column 'f1'", "'red' is not a number"),
     train("an instance twice", INSTANCES + "1,3,4\n", "row 4, column 'task'", "second time"),

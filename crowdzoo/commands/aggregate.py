@@ -24,7 +24,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE); columns task, gold in "
         ".parquet or .csv (sentences: token and tag)",
     )  # fmt: skip
-    command.add_argument("--use-gold", action="store_true",
+    command.add_argument("--use-gold", action="store_true", default=None,
         help="use the classes of --gold as known classes; no accuracy is printed",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
@@ -38,7 +38,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     options.add_seed(command, "random ties and starts")
     options.add_kinds(command)
-    options.add_reading(command)
+    options.add_reading(command, "gold")
     outputs = Output("out", "--out", is_result, folder=True), options.REJECTS
     options.add_outputs(command, ("annotations", "gold"), *outputs)
 
@@ -52,12 +52,13 @@ def run(arguments: argparse.Namespace) -> None:
     settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    gold = kind.gold_of(crowd, arguments.gold)
-    result = aggregator.fit(crowd, **({"gold": gold} if arguments.use_gold else {}))
+    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+    used_gold = bool(arguments.use_gold)
+    result = aggregator.fit(crowd, **({"gold": gold} if used_gold else {}))
     kind.write_result(result, crowd, arguments.out)
     rows = [
         *kind.size_rows(crowd),
-        *kind.result_rows(result, crowd, gold, arguments.use_gold),
+        *kind.result_rows(result, crowd, gold, used_gold),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),

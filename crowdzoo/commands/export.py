@@ -2,6 +2,7 @@
 
 import argparse
 
+from crowdzoo.commands import options
 from crowdzoo.commands.outputs import names_path
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_names
@@ -26,6 +27,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
     )
+    options.add_second_columns(command, "instance")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -47,7 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
     encoder = encoder_of(names, beside)
     warmup, features = None, names.get("features")
     if arguments.warmup:
-        instances = read_inputs(arguments.warmup, VECTORS if encoder is None else encoder.instances)
+        of_kind = VECTORS if encoder is None else encoder.instances
+        instances = read_inputs(arguments.warmup, of_kind, options.second_layout(arguments))
         warmup = opened(take_rows(instances.in_order(features, arguments.warmup), slice(16)))
     if arguments.base is not None:
         own_function(arguments.base)  # registers its classes

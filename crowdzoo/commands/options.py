@@ -10,6 +10,7 @@ from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.option_types import integer, path
+from crowdzoo.tables.layout import Layout
 
 __all__ = [
     "LABEL_FORMATS",
@@ -18,12 +19,14 @@ __all__ = [
     "add_kinds",
     "add_outputs",
     "add_reading",
+    "add_second_columns",
     "add_seed",
     "as_options",
     "given",
     "named_values",
     "options_of",
     "reading_options",
+    "second_layout",
     "settings_of",
 ]
 
@@ -46,13 +49,24 @@ def add_outputs(command: argparse.ArgumentParser, inputs: Sequence[str], *output
     command.set_defaults(inputs=inputs, outputs=outputs)
 
 
-def add_reading(command: argparse.ArgumentParser) -> None:
-    """Adds the options of reading annotations."""
+def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> None:
+    """Adds the options of reading annotations.
+
+    Args:
+        command: its parser.
+        second: what the other table is that the command reads: "instance" or "gold".
+    """
     command.add_argument("--platform", metavar="NAME",
         help="the annotations are an export of this labelling platform: a file, a zip archive or a folder; an unknown "
         "name prints the list",
     )  # fmt: skip
     command.add_argument("--field", metavar="NAME", help="with --platform: the question that is meant, of several")
+    command.add_argument("--columns", metavar="NAME=COLUMN,…",
+        help="columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; without it they are "
+        "found by their names",
+    )  # fmt: skip
+    if second is not None:
+        add_second_columns(command, second)
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
     command.add_argument(
         "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"
@@ -61,6 +75,15 @@ def add_reading(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--on-duplicate", choices=("error", "first", "last"), default="error",
         help="a second label by one annotator for one task: stop (default), or keep the first or the last",
+    )  # fmt: skip
+
+
+def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
+    """Adds the names of the columns of instances or gold; `second` is "instance" or "gold"."""
+    names = "task, gold" if second == "gold" else "task, gold, split, text, image, features"
+    command.add_argument(f"--{second}-columns", metavar="NAME=COLUMN,…", dest="second_columns",
+        help=f"columns of the {'gold' if second == 'gold' else 'instances'} under other names ({names}), such as "
+        "task=image; numbers count the columns of a file without a header",
     )  # fmt: skip
 
 
@@ -133,6 +156,11 @@ def settings_of(
     return settings
 
 
+def second_layout(arguments: argparse.Namespace) -> Layout:
+    """The layout of the file of instances or gold that a command line has beside annotations."""
+    return Layout.of_second(arguments.second_columns, vars(arguments), "second_columns")
+
+
 def named_values(words: Iterable[str], example: str) -> Iterator[tuple[str, str]]:
     """Names and values out of the NAME=VALUE of --set.
 
@@ -160,9 +188,9 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
     """
     for name, option in options.items():
         alone = r"(?<![\w/'\"=.-])"  # not inside a path, a value or another name
-        value = r"'[^'\s]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"
+        value = r"'[^'\n]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"
         for found in reversed(list(re.finditer(rf"{alone}{name}=({value})", message))):
-            plain = found[1].replace("'", "")
+            plain = re.sub(r"'([^'\s]*)'", r"\1", found[1])  # one with a blank stays in quotes, for the shell
             message = f"{message[: found.start()]}{option} {plain}{message[found.end() :]}"
         if "_" in name:
             message = re.sub(rf"{alone}{name}(?![\w='\"/])", option, message)

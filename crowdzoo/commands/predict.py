@@ -3,10 +3,9 @@
 import argparse
 import sys
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
 
-from crowdzoo.commands.options import add_outputs
+from crowdzoo.commands.options import add_outputs, add_second_columns, second_layout
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card
@@ -36,6 +35,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
     )
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
+    add_second_columns(command, "instance")
     add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
 
 
@@ -64,7 +64,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         with Client(arguments.model, model=arguments.name) as client:
             model = client.metadata()
             signature = _signature(model["signatures"])
-            instances = _read(arguments.instances, model["signatures"].get(signature, {}))
+            instances = _read(arguments, model["signatures"].get(signature, {}))
             batches = FEW if instances.kind is IMAGES else {} if signature == DEFAULT else {"batch_size": 256}
             values = instances.in_order(model["features"], arguments.instances)
             return instances.tasks, client.predict(values, signature=signature, **batches)
@@ -74,20 +74,21 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     card = read_model_card(path) if path.is_file() else {}
     signatures = card.get("signatures") or {}
     signature = _signature(signatures)
-    instances = _read(arguments.instances, signatures.get(signature, {}))
+    instances = _read(arguments, signatures.get(signature, {}))
     values = instances.in_order(card.get("features"), arguments.instances)
     batches = FEW if instances.kind is IMAGES else {}
     return instances.tasks, load_and_predict(arguments.model, values, signature=signature, **batches)
 
 
-def _read(path: Path, signature: Mapping[str, Any]) -> Instances:
+def _read(arguments: argparse.Namespace, signature: Mapping[str, Any]) -> Instances:
     """The instances, in columns where the signature takes columns."""
+    path, layout = arguments.instances, second_layout(arguments)
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) != 1 for name, spec in inputs.items() if name != "instances"):
         raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
     if inputs.get("instances", {}).get("dtype") == "float32":
-        return read_inputs(path, VECTORS)
-    return read_inputs(path, served_tables({name: spec.get("dtype") for name, spec in inputs.items()}))
+        return read_inputs(path, VECTORS, layout)
+    return read_inputs(path, served_tables({name: spec.get("dtype") for name, spec in inputs.items()}), layout)
 
 
 def _signature(known: Collection[str]) -> str:

@@ -89,7 +89,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--gold", type=path, metavar="FILE",
         help="sentences: file of true tags, to print F1; otherwise gold is a column of the instances",
     )  # fmt: skip
-    options.add_reading(command)
+    options.add_reading(command, "instance")
     model = Output("out", "--out", is_model)
     names = Output("out", "names of --out", is_names, place=names_path)
     options.add_outputs(command, ("annotations", "instances", "gold"), model, names, options.REJECTS)
@@ -109,11 +109,12 @@ def run(arguments: argparse.Namespace) -> None:
         fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
     method, aggregation = kind.split_method(arguments.method)
-    base = kind.base_of(arguments.instances, inputs)
+    layout = options.second_layout(arguments)
+    base = kind.base_of(arguments.instances, inputs, layout)
     if arguments.base is not None:
-        base = kind.named_base(arguments.base, arguments.instances, inputs)
+        base = kind.named_base(arguments.base, arguments.instances, inputs, layout)
         if is_own(base):
-            fields["instance_kind"] = kind.instances_of(arguments.instances, inputs).name
+            fields["instance_kind"] = kind.instances_of(arguments.instances, inputs, layout).name
             fields["base_arguments"] = options.settings_of(arguments.base_settings, "--base-set", {})
     if arguments.base_settings and not is_own(base):
         raise ConfigError("--base-set: is for a base of your own, --base FILE.py:FUNCTION.")
@@ -125,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
     reading = options.reading_options(arguments, kind)
-    data = kind.training_set(arguments.annotations, arguments.instances, inputs, **reading)
+    data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, **reading)
     targets = None if aggregator is None else kind.targets(aggregator.fit(data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras

@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from crowdzoo.errors import did_you_mean
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names, task_names
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import numbers_of
 
 __all__ = ["parse_classes", "parse_ratings", "read_gold", "read_gold_ratings"]
 
 
-def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None) -> np.ndarray:
     """Reads known classes; a file of instances with gold will do.
 
     Args:
@@ -22,6 +23,7 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.nd
             unknown).
         tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
         classes: names of the classes, [K].
+        layout: names of the columns; without it they are found by usual names as well.
 
     Returns:
         Class codes, int64 [N], -1 where the file does not know.
@@ -30,15 +32,16 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray) -> np.nd
         DataError: no such file or columns, a repeated or empty task, a class that is not among `classes`; names file,
             row, column and value.
     """
-    return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1)
+    return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
 
 
-def read_gold_ratings(path: str | Path, tasks: np.ndarray) -> np.ndarray:
+def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:
     """Reads known ratings; a file of instances with gold will do.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (the true rating, empty where unknown).
         tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        layout: as for `read_gold`.
 
     Returns:
         float64 [N], NaN where the file does not know.
@@ -47,14 +50,19 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray) -> np.ndarray:
         DataError: no such file or columns, a repeated or empty task, gold that is no number or infinite; names file,
             row, column and value.
     """
-    return _gold_of(path, tasks, parse_ratings, np.nan)
+    return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
 
 def _gold_of(
-    path: str | Path, tasks: np.ndarray, parse: Callable[[Table, np.ndarray], np.ndarray], missing: float
+    path: str | Path,
+    tasks: np.ndarray,
+    parse: Callable[[Table, np.ndarray], np.ndarray],
+    missing: float,
+    layout: Layout | None,
 ) -> np.ndarray:
     """Gold of the tasks, [N], out of a file whose gold [n] is parsed."""
-    table = read_table(path, ("task", "gold"), functools.partial(check_has, needed=("task", "gold")))
+    needed = ("task", "gold")
+    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, needed)
     names = map(str, task_names(table).tolist())
     found = parse(table, table.names("gold"))
     known = dict(zip(names, found.tolist(), strict=True))

@@ -12,10 +12,12 @@ import pyarrow as pa
 from crowdzoo.errors import DataError
 from crowdzoo.instances.image_file import read_image
 from crowdzoo.instances.instance_kind import InstanceKind
-from crowdzoo.instances.table import Table, read_table, shown_names
+from crowdzoo.instances.table import Table, check_ending, read_table, shown_names
 from crowdzoo.instances.upright_image import FORMATS, MAX_MEGAPIXELS
+from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.suffixes import column_names
 
-__all__ = ["IMAGES", "checked_images", "image_paths", "read_image_table"]
+__all__ = ["IMAGES", "checked_images", "holds_images", "image_paths", "read_image_table"]
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
@@ -24,13 +26,14 @@ _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", "
 _NAMED = ("task", "gold", "split")
 
 
-def read_image_table(path: str | Path) -> Table:
+def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     """Reads which images there are; opens none of them.
 
     Args:
         path: a folder, whose images (in its folders, too) are taken by their endings, hidden files left out; or a
             .csv, .csv.gz or .parquet file with a column of paths (`image`, `path`, `file` or `filename`), relative to
             the file's folder, and optional `task`, `gold` and `split`.
+        layout: names of the columns in the file.
 
     Returns:
         A table with the columns `task` and `image`, and `gold` and `split` if they are there. Without a column `task`,
@@ -40,7 +43,7 @@ def read_image_table(path: str | Path) -> Table:
         DataError: no such file, folder or column, no images in it, an image of another format, or an empty path.
     """
     path = Path(path)
-    table = _folder_table(path) if path.is_dir() else _file_table(path)
+    table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
     names = table.names("image")
     table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
     urls = np.flatnonzero(["://" in name for name in names])
@@ -49,6 +52,19 @@ def read_image_table(path: str | Path) -> Table:
         tasks = [os.path.splitext(name)[0] for name in names]
         table.columns["task"] = pa.array(tasks, pa.large_string())
     return table
+
+
+def holds_images(path: str | Path, layout: Layout | None = None) -> bool:
+    """Whether a file of instances is one of images: a folder, or a table with a column of their paths.
+
+    Raises:
+        DataError: the file does not exist, or is no table.
+    """
+    path = Path(path)
+    if path.is_dir() or (layout is not None and "image" in layout.columns):
+        return True
+    check_ending(path)
+    return _looks_like(path, column_names(path, layout), layout)
 
 
 def image_paths(table: Table) -> np.ndarray:
@@ -93,8 +109,8 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.n
     return paths
 
 
-def _file_table(path: Path) -> Table:
-    table = read_table(path, (*_NAMED, *COLUMNS), _check_header)
+def _file_table(path: Path, layout: Layout | None) -> Table:
+    table = read_table(path, (*_NAMED, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
     table.columns = {"image": table.columns[column]} | {
         name: values for name, values in table.columns.items() if name in _NAMED
@@ -140,7 +156,7 @@ def _reason(error: DataError, path: Path) -> str:
     return text.lstrip()
 
 
-def _looks_like(path: Path, header: Sequence[str]) -> bool:
+def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     """A folder, or a table with a column `image`, or whose columns beside task, gold and split are one of paths."""
     return path.is_dir() or "image" in header or (set(header) - {*_NAMED}) in [{name} for name in COLUMNS]
 

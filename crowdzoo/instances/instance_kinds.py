@@ -7,10 +7,11 @@ from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.sentences import SENTENCES
-from crowdzoo.instances.table import check_ending
+from crowdzoo.instances.table import check_ending, find_instance_columns
 from crowdzoo.instances.tables import TABLES, tables
 from crowdzoo.instances.texts import TEXTS
 from crowdzoo.instances.vectors import VECTORS
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.suffixes import column_names
 
 __all__ = ["INSTANCE_KINDS", "instance_kind", "recognised"]
@@ -18,12 +19,14 @@ __all__ = ["INSTANCE_KINDS", "instance_kind", "recognised"]
 INSTANCE_KINDS = (VECTORS, TEXTS, IMAGES, TABLES, SENTENCES)
 
 
-def recognised(path: str | Path, inputs: Mapping[str, str] | None = None) -> InstanceKind:
+def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout: Layout | None = None) -> InstanceKind:
     """The kind of instances that a file holds, by its name and its columns; feature vectors if no other fits.
 
     Args:
         path: of the file.
         inputs: types of some columns, as for `tables`: where there are any, the file is a table.
+        layout: how the file lays out its table. A layout that names the column of texts, or of paths of images, says
+            what the file holds.
 
     Raises:
         DataError: the file does not exist, or is neither a table nor what another kind is read from.
@@ -31,15 +34,23 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None) -> Ins
     path = Path(path)
     if inputs:
         return tables(inputs)
-    found = _looks_like(path, ())  # what is no table has no columns
+    layout = layout or Layout.of_second(None, {})
+    for name, kind in (("text", TEXTS), ("image", IMAGES)):
+        if name in layout.columns:
+            return kind
+    found = _looks_like(path, (), layout)  # what is no table has no columns
     if found is None:
         check_ending(path)
-        found = _looks_like(path, column_names(path))
+        header = column_names(path, layout)
+        for usual in ((), ("task",)):  # a column image is a path first, and a usual name of the task only then
+            matched, _ = find_instance_columns(str(path), header, layout, usual)
+            ours = {theirs: name for name, theirs in matched.items()}
+            found = found or _looks_like(path, [ours.get(each, each) for each in header], layout)
     return found or VECTORS
 
 
-def _looks_like(path: Path, header: Sequence[str]) -> InstanceKind | None:
-    kinds = (kind for kind in INSTANCE_KINDS if kind.looks_like is not None and kind.looks_like(path, header))
+def _looks_like(path: Path, header: Sequence[str], layout: Layout) -> InstanceKind | None:
+    kinds = (kind for kind in INSTANCE_KINDS if kind.looks_like is not None and kind.looks_like(path, header, layout))
     return next(kinds, None)
 
 

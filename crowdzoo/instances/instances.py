@@ -14,6 +14,7 @@ from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import recognised
 from crowdzoo.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.instances.texts import TEXTS, read_texts
+from crowdzoo.tables.layout import Layout
 
 __all__ = ["Instances", "read_inputs", "read_instances", "take_rows"]
 
@@ -116,7 +117,7 @@ class Instances:
         return Table(os.fspath(file), {}, np.arange(len(self)) if self.rows is None else self.rows)
 
 
-def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instances:
+def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 
     Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
@@ -129,6 +130,8 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instan
         kind: of instances; of `TEXTS` and `IMAGES` columns other than the named ones are passed over. None takes the
             kind that the columns are of: texts where there is no column but `text` beside the named ones, images where
             there is a column `image`, else feature vectors.
+        layout: names of the columns task, gold, split, text, image, features in the file. Without it the task is also
+            found by usual names.
 
     Returns:
         The instances in the file's order.
@@ -138,13 +141,13 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instan
             lists of different lengths or without numbers, an empty text, an unknown split; names file, row, column
             and value.
     """
-    kind = recognised(path) if kind is None else kind
+    kind = recognised(path, layout=layout) if kind is None else kind
     assert kind.values is not None, f"{kind.name} have no table"
     if kind.table is not None:
-        table = kind.table(Path(path))
+        table = kind.table(Path(path), layout)
     else:
         assert kind.check_header is not None
-        table = read_table(path, kind.wanted, kind.check_header, as_text=kind.as_text)
+        table = read_table(path, kind.wanted, kind.check_header, layout, as_text=kind.as_text)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None
@@ -154,12 +157,13 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None) -> Instan
     return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows)
 
 
-def read_inputs(path: str | Path, kind: InstanceKind | None = None) -> Instances:
+def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
     """Reads instances to predict on.
 
     Args:
         path: as for `read_instances`; of texts also .txt, a text a line. A text may be empty.
         kind: of instances; None takes the kind that the file is of.
+        layout: names of the columns.
 
     Returns:
         The instances, without gold and split where they are texts.
@@ -167,10 +171,10 @@ def read_inputs(path: str | Path, kind: InstanceKind | None = None) -> Instances
     Raises:
         DataError: as `read_instances` and `read_texts`.
     """
-    kind = recognised(path) if kind is None else kind
+    kind = recognised(path, layout=layout) if kind is None else kind
     if kind is not TEXTS:
-        return read_instances(path, kind)
-    tasks, texts = read_texts(path)
+        return read_instances(path, kind, layout)
+    tasks, texts = read_texts(path, layout)
     return Instances(np.array(tasks, object), kind, np.array(texts, object))
 
 

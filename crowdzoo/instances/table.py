@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,28 @@ from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.files.arrow import one_array, read_parquet
 from crowdzoo.files.regular import check_regular
 from crowdzoo.tables.csv import LONGEST_VALUE, CsvSource
+from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.naming import find_columns, warn_of_guess
 from crowdzoo.tables.numbers import parse_numbers
 from crowdzoo.tables.sources import plain_array
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.tables.vocabulary import text_as_integers
 
-__all__ = ["NAMED", "Table", "check_ending", "check_has", "read_table", "shown_names", "task_names"]
+__all__ = [
+    "NAMED",
+    "Table",
+    "check_ending",
+    "check_has",
+    "find_instance_columns",
+    "read_table",
+    "shown_names",
+    "task_names",
+]
 
 
 NAMED = ("task", "gold", "split", "text")  # columns of text; all others are features
+# usual names of columns in a table of one row a task
+_USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
 
 
 @dataclasses.dataclass
@@ -71,17 +84,24 @@ class _InstanceCsv(CsvSource):
     longest_quoted = LONGEST_VALUE
 
     def __init__(
-        self, path: Path, wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None], as_text: bool
+        self,
+        path: Path,
+        wanted: Sequence[str] | None,
+        check: Callable[[str, Sequence[str]], None],
+        layout: Layout,
+        usual: Sequence[str],
+        as_text: bool,
     ):
-        super().__init__(path, "classification")
+        super().__init__(path, "classification", layout=layout)
         self.wanted = wanted
         self.check = check
+        self.usual = usual
         self.as_text = as_text
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """All columns that are wanted."""
-        names = _wanted(self.name, header, self.wanted, self.check)
-        return {name: name for name in names}
+        found, self.guessed = find_instance_columns(self.name, header, self.layout, self.usual)
+        return _wanted(self.name, header, found, self.wanted, self.check)
 
     def numeric_columns(self) -> set[str]:
         """Features, which are there where all columns are wanted, and read as numbers unless they are read as text."""
@@ -92,23 +112,36 @@ def read_table(
     path: str | Path,
     wanted: Sequence[str] | None,
     check: Callable[[str, Sequence[str]], None],
-    *,
+    layout: Layout | None = None,
+    usual: Sequence[str] = ("task",),
     as_text: bool = False,
 ) -> Table:
-    """Reads some columns of a file, or all of them for None; `check` refuses a header.
+    """Reads some columns of a file, under our names.
 
-    Features of a CSV file are read as numbers, or with `as_text` as they are written.
+    Args:
+        path: path of the file.
+        wanted: our names of the columns; None is all.
+        check: refuses a header, given the file's name and our names of the columns.
+        layout: how the file lays out its table.
+        usual: columns that are also found by usual names.
+        as_text: whether features of a CSV file are read as they are written, and not as numbers.
     """
     path = Path(path)
     check_ending(path)
     name = os.fspath(path)
+    layout = layout or Layout.of_second(None, {})
     if path.suffix == ".parquet":
-        names = _wanted(name, column_names(path), wanted, check)
-        table = read_parquet(path, names)
-        columns = {each: one_array(table.column(each)) for each in names}
+        header = column_names(path)
+        matched, guessed = find_instance_columns(name, header, layout, usual)
+        names = _wanted(name, header, matched, wanted, check)
+        table = read_parquet(path, list(names.values()))
+        columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
         found = Table(name, columns, np.arange(table.num_rows))
     else:
-        found = _read_csv(_InstanceCsv(path, wanted, check, as_text))
+        source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
+        found = _read_csv(source)
+        guessed = source.guessed
+    warn_of_guess(name, guessed, layout.option, stacklevel=3)
     if found.rows is None or not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     return found
@@ -157,15 +190,31 @@ def _feature_numbers(values: pa.Array) -> tuple[pa.Array, list[tuple[int, str, s
 
 
 def _wanted(
-    name: str, header: Sequence[str], wanted: Sequence[str] | None, check: Callable[[str, Sequence[str]], None]
-) -> list[str]:
-    """Names of the columns to be read."""
-    check(name, header)
-    names = [each for each in dict.fromkeys(header) if wanted is None or each in wanted]
-    for each in names:
-        if list(header).count(each) > 1:
-            raise DataError(f"{name}: column {each!r} is there {list(header).count(each)} times. Keep one.")
+    name: str,
+    header: Sequence[str],
+    found: Mapping[str, str],
+    wanted: Sequence[str] | None,
+    check: Callable[[str, Sequence[str]], None],
+) -> dict[str, str]:
+    """Our name of each column to be read -> the file's."""
+    ours = {theirs: column for column, theirs in found.items()}
+    renamed = [ours.get(each, each) for each in header]
+    check(name, renamed)
+    names = {}
+    for each, theirs in zip(renamed, header, strict=True):
+        if wanted is not None and each not in wanted:
+            continue
+        if renamed.count(each) > 1:
+            raise DataError(f"{name}: column {each!r} is there {renamed.count(each)} times. Keep one.")
+        names[each] = theirs
     return names
+
+
+def find_instance_columns(
+    name: str, header: Sequence[str], layout: Layout, usual: Sequence[str] = ("task",)
+) -> tuple[dict[str, str], dict[str, str]]:
+    """See `find_columns`, for the columns that `layout` names and those of `usual`."""
+    return find_columns(name, header, list(dict.fromkeys((*usual, *layout.columns))), layout, _USUAL)
 
 
 def check_ending(path: Path) -> None:

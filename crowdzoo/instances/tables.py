@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.errors import DataError, did_you_mean
+from crowdzoo.errors import DataError, DataWarning, did_you_mean
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names
 from crowdzoo.instances.vectors import _is_number
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import parse_numbers
 
 __all__ = [
@@ -179,14 +181,16 @@ def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarr
     return table_columns(table, inputs), None
 
 
-def _looks_like(path: Path, header: Sequence[str]) -> bool:
+def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
     """A column is of text, or has missing values; but for texts alone, and lists of features."""
     names = set(header) - set(BESIDE)
     if "task" not in header or not names or "features" in names:
         return False
     if TEXT in names:
         return len(names) > 1
-    columns = table_columns(read_table(path, None, _check_header, as_text=True))
+    with warnings.catch_warnings():  # which columns were found is said when the table is read
+        warnings.simplefilter("ignore", DataWarning)
+        columns = table_columns(read_table(path, None, _check_header, layout, as_text=True))
     return any(values.dtype == object or np.isnan(values).any() for values in columns.values())
 
 

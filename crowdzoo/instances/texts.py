@@ -10,15 +10,17 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.regular import open_regular
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import NAMED, Table, check_has, read_table, task_names
+from crowdzoo.tables.layout import Layout
 
 __all__ = ["TEXTS", "read_text_columns", "read_texts"]
 
 
-def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
+def read_text_columns(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
     """Reads texts.
 
     Args:
         path: .parquet, .csv or .csv.gz with the columns `task` and `text`.
+        layout: names of the columns.
 
     Returns:
         Names of the tasks, and their texts.
@@ -26,15 +28,16 @@ def read_text_columns(path: str | Path) -> tuple[list[str], list[str]]:
     Raises:
         DataError: no such file or columns, or a repeated or empty task.
     """
-    table = read_table(path, ("task", "text"), _CHECK)
+    table = read_table(path, ("task", "text"), _CHECK, layout)
     return [str(task) for task in task_names(table)], table.names("text", trim=False).tolist()
 
 
-def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
+def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
     """Reads texts to predict on.
 
     Args:
         path: .txt, a text a line; or .csv, .csv.gz, .parquet with the columns task and text.
+        layout: names of the columns.
 
     Returns:
         Names of the tasks (line numbers from 1 for .txt), and their texts.
@@ -44,7 +47,7 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     """
     path = Path(path)
     if path.suffix != ".txt":
-        return read_text_columns(path)
+        return read_text_columns(path, layout)
     with open_regular(path) as file:
         content = file.read()
     try:
@@ -55,7 +58,7 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     return [str(number) for number in range(1, len(lines) + 1)], lines
 
 
-def _looks_like(path: Path, header: Sequence[str]) -> bool:
+def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     """A .txt file, or a table whose columns beside task, gold and split are `text` alone."""
     return path.suffix == ".txt" or set(header) - {"task", "gold", "split"} == {"text"}
 

@@ -36,6 +36,7 @@ from crowdzoo.models.bases import BASES, is_own
 from crowdzoo.platforms import Export
 from crowdzoo.tables.annotation_files import write_annotations
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.layout import Layout
 from crowdzoo.training.methods import AGGREGATED, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
@@ -147,8 +148,15 @@ class Kind(ABC):
         """
         for name, why in self.refused.items():
             value = getattr(arguments, name, None)
-            if value is not None and value is not False:
-                shown = "" if value is True else f" {value:g}" if isinstance(value, float) else f" {value}"
+            if value is not None:
+                # task=x would be read as an option of Python's
+                shown = (
+                    ""
+                    if isinstance(value, bool) or "=" in str(value)
+                    else f" {value:g}"
+                    if isinstance(value, float)
+                    else f" {value}"
+                )
                 raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
 
     # === Input ===
@@ -188,12 +196,13 @@ class Kind(ABC):
         return write_export_instances(export, folder / "instances.csv", columns, keep)
 
     @abstractmethod
-    def gold_of(self, crowd: Any, path: Path | None) -> Any:
+    def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:
         """What is known of the tasks; None where nothing is.
 
         Args:
             crowd: what `read` gave.
             path: file of gold, or None.
+            layout: of that file.
         """
 
     def size_rows(self, crowd: Any, what: str = "") -> Rows:
@@ -270,43 +279,55 @@ class Kind(ABC):
         """Names of base models, the default first."""
         return tuple(instances.bases[self.name] for instances in self.instance_kinds)
 
-    def base_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
+    def base_of(
+        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
+    ) -> str:
         """The base model for a file of instances.
 
         Args:
             instances: file; None where the kind needs no such file.
             inputs: types of some columns; see `crowdzoo.instances.recognised`.
+            layout: of the file.
 
         Raises:
             ConfigError: the file is missing, or there is no base model for these labels of such instances.
             DataError: a file that cannot be used.
         """
-        return self.instances_of(instances, inputs).bases[self.name]
+        return self.instances_of(instances, inputs, layout).bases[self.name]
 
-    def named_base(self, base: str, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
+    def named_base(
+        self,
+        base: str,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+    ) -> str:
         """A base model that was asked for by name, after it was checked that it is for these labels and instances.
 
         Args:
             base: name, or `module:function` of the user's own.
             instances: file.
             inputs: see `base_of`.
+            layout: of the file.
 
         Raises:
             ConfigError: it is not.
             DataError: a file that cannot be used.
         """
-        own = self.base_of(instances, inputs)
+        own = self.base_of(instances, inputs, layout)
         if is_own(base) and self.labels.has_positions:
             raise ConfigError(f"base {base}: sentences are tagged by {own}; a base of your own is for other labels.")
         if not is_own(base) and base != own:
             raise ConfigError(f"base {base}: these instances are for {own}, or for module:function of your own.")
         return base
 
-    def instances_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> InstanceKind:
+    def instances_of(
+        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
+    ) -> InstanceKind:
         """The kind of instances that a file holds; see `base_of`."""
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
-        found = recognised(instances, inputs)
+        found = recognised(instances, inputs, layout)
         if self.name not in found.bases:
             raise ConfigError(f"{instances}: holds {found.name}, for which there is no model of {self.title}.")
         return found
@@ -358,7 +379,12 @@ class Kind(ABC):
         return BASES[base].settings
 
     def training_set(
-        self, annotations: Path, instances: Path | None, inputs: Mapping[str, str] | None = None, **options: Any
+        self,
+        annotations: Path,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        **options: Any,
     ) -> TrainingSet:
         """Reads what a model is trained on.
 
@@ -366,15 +392,16 @@ class Kind(ABC):
             annotations: file.
             instances: file; None for sentences, which are in the file of annotations.
             inputs: types of some columns; see `crowdzoo.instances.recognised`.
+            layout: of the file of instances.
             **options: any of `reading`.
 
         Raises:
             ConfigError: a file is missing that the kind needs, or is given in vain.
             DataError: a file that cannot be used.
         """
-        kind = self.instances_of(instances, inputs)
+        kind = self.instances_of(instances, inputs, layout)
         assert instances is not None
-        table = read_instances(instances, kind)
+        table = read_instances(instances, kind, layout)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         gold = self.gold_column(table, crowd, instances)
         return TrainingSet(crowd, table.values, crowd, table.training, gold, table.names)

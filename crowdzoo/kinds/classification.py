@@ -12,6 +12,7 @@ from crowdzoo.instances import Instances, read_gold
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.kinds.encoders import encoded
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 
 __all__ = ["Classification"]
 
@@ -22,7 +23,7 @@ class Classification(Kind):
     name = "classification"
     title = "classes"
     counted = "annotations"
-    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS)
+    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
     aggregation = "dawid-skene"
     metric = "accuracy"
     metric_title = "accuracy"
@@ -32,9 +33,9 @@ class Classification(Kind):
 
     # === Input ===
 
-    def gold_of(self, crowd: Annotations, path: Path | None) -> np.ndarray | None:
+    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
         """Class codes, int64 [N], -1 where the file does not know."""
-        return None if path is None else read_gold(path, crowd.tasks, np.asarray(crowd.classes))
+        return None if path is None else read_gold(path, crowd.tasks, np.asarray(crowd.classes), layout)
 
     # === Aggregation ===
 

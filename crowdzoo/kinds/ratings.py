@@ -16,6 +16,7 @@ from crowdzoo.kinds.encoders import encoded
 from crowdzoo.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from crowdzoo.option_types import number
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 
 __all__ = ["Ratings"]
 
@@ -25,7 +26,7 @@ class Ratings(Kind):
 
     name = "regression"
     title = counted = "ratings"
-    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS)
+    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
     aggregation = "rating-em"
     metric = "r2"
     metric_title = "R²"
@@ -49,9 +50,9 @@ class Ratings(Kind):
 
     # === Input ===
 
-    def gold_of(self, crowd: Annotations, path: Path | None) -> np.ndarray | None:
+    def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
         """True ratings, float64 [N], NaN where the file does not know."""
-        return None if path is None else read_gold_ratings(path, crowd.tasks)
+        return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
 
     # === Aggregation ===
 

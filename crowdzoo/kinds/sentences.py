@@ -16,6 +16,7 @@ from crowdzoo.sequences import CrowdSequences, span_scores, write_spans
 from crowdzoo.sequences.retokenized import retokenized
 from crowdzoo.sequences.sentence_files import read_sentences
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.training.settings import TaggerSettings
 
 __all__ = ["Sentences"]
@@ -37,6 +38,7 @@ class Sentences(Kind):
     header = ("task", "start", "end", "type", "text", "score")
     refused: ClassVar = {
         **RATINGS_ONLY,
+        **dict.fromkeys((*LAYOUT_OPTIONS, "second_columns"), "files of sentences are no tables; leave it out."),
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
         "image": "sentences have no images; leave it out.",
@@ -82,7 +84,7 @@ class Sentences(Kind):
         write_spans(crowd, folder / "spans.jsonl")
         return {}
 
-    def gold_of(self, crowd: CrowdSequences, path: Path | None) -> list[list[str]] | None:
+    def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> list[list[str]] | None:
         """Tags of each sentence, which `read` has read."""
         return None if crowd.gold is None else crowd.gold_tags()
 
@@ -118,7 +120,9 @@ class Sentences(Kind):
 
     # === Training ===
 
-    def base_of(self, instances: Path | None, inputs: Mapping[str, str] | None = None) -> str:
+    def base_of(
+        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
+    ) -> str:
         """See `Kind.base_of`; sentences are in the file of annotations."""
         return self.bases[0]
 
@@ -131,7 +135,12 @@ class Sentences(Kind):
         return TaggerSettings
 
     def training_set(
-        self, annotations: Path, instances: Path | None, inputs: Mapping[str, str] | None = None, **options: Any
+        self,
+        annotations: Path,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        **options: Any,
     ) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
         if instances is not None:

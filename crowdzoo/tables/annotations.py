@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,8 @@ from crowdzoo.tables.collecting import collect
 from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.jsonl import JsonlSource
-from crowdzoo.tables.options import VOCABULARIES, ReadingOptions, Rules
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.options import VOCABULARIES, FileOptions, FrameOptions, ReadingOptions, Rules
 from crowdzoo.tables.parquet import ParquetSource, write_parquet
 from crowdzoo.tables.platform_source import PlatformSource
 from crowdzoo.tables.scale import check_ends, outside_scale, scale_reason
@@ -250,15 +251,16 @@ class Annotations:
         )
 
     @classmethod
-    def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[ReadingOptions]) -> Annotations:
+    def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[FrameOptions]) -> Annotations:
         """Makes annotations from a pandas or polars frame, an Arrow table, or a dictionary of columns.
 
-        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp.
+        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp. Others
+        by `columns`, or by usual names.
 
         Args:
             frame: one row an annotation (for sequences: one row a token).
             kind: "classification", "regression" or "sequence".
-            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
+            **options: see `FrameOptions`.
 
         Returns:
             Annotations with the rows in their order.
@@ -266,7 +268,7 @@ class Annotations:
         Raises:
             DataError: as in `from_csv`; rows count from 0.
         """
-        return cls._read(frame_source(frame, kind, _given(options)), options)
+        return cls._read(frame_source(frame, kind, _given(options), Layout.of(options)), options)
 
     # === From files ===
 
@@ -278,7 +280,7 @@ class Annotations:
         kind: str | None = None,
         platform: str | None = None,
         field: str | None = None,
-        **options: Unpack[ReadingOptions],
+        **options: Unpack[FileOptions],
     ) -> Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet; or a platform's export.
 
@@ -289,7 +291,7 @@ class Annotations:
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
                 `crowdzoo.platforms.PLATFORMS`), for kinds "classification" and "regression"; None: none.
             field: question of the export that is meant; None where it has only one.
-            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
+            **options: see `FileOptions`.
 
         Returns:
             Annotations with the rows in the file's order.
@@ -301,7 +303,9 @@ class Annotations:
         if platform is None:
             if field is not None:
                 raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
-            return cls._read(source_of(path, kind), options)
+            return cls._read(source_of(path, kind, Layout.of(options)), options)
+        if laid_out := [name for name in LAYOUT_OPTIONS if options.get(name) is not None]:
+            raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
         source = PlatformSource(path, kind or "classification", platform, field)
         annotations = cls._read(source, options)
         source.export.warn_of(source.export.left_out)
@@ -309,7 +313,7 @@ class Annotations:
 
     @classmethod
     def from_csv(
-        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[FileOptions]
     ) -> Annotations:
         """Reads comma-separated values with a header; gzip where the name ends in .gz.
 
@@ -324,7 +328,7 @@ class Annotations:
         Args:
             path: path of the file.
             kind: "classification", "regression" or "sequence".
-            **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
+            **options: see `FileOptions`.
 
         Returns:
             Annotations with the rows in the file's order.
@@ -336,39 +340,40 @@ class Annotations:
                 task that cover different positions; or for the whole file: missing, empty, a column missing, cut off.
             ConfigError: an option out of its range, or one that does not belong to the kind.
         """
-        return cls._read(CsvSource(path, kind), options)
+        return cls._read(CsvSource(path, kind, layout=Layout.of(options)), options)
 
     @classmethod
     def from_tsv(
-        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[FileOptions]
     ) -> Annotations:
         """Reads tab-separated values with a header; otherwise as `from_csv`."""
-        return cls._read(CsvSource(path, kind, "\t"), options)
+        return cls._read(CsvSource(path, kind, "\t", Layout.of(options)), options)
 
     @classmethod
     def from_jsonl(
-        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[ReadingOptions]
+        cls, path: str | os.PathLike[str], *, kind: str = "classification", **options: Unpack[FileOptions]
     ) -> Annotations:
         """Reads one JSON object a line, with the keys that `from_csv` has as columns; otherwise as `from_csv`.
 
         Ids and classes are strings or integers and compared as text, so 7 and "7" are one.
         """
-        return cls._read(JsonlSource(path, kind), options)
+        return cls._read(JsonlSource(path, kind, Layout.of(options)), options)
 
     @classmethod
     def from_parquet(
-        cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[ReadingOptions]
+        cls, path: str | os.PathLike[str], *, kind: str | None = None, **options: Unpack[FileOptions]
     ) -> Annotations:
         """Reads a Parquet file with the columns of `from_csv`, otherwise as `from_csv`; rows count from 0.
 
         Ids keep their type, string or integer. A file of `to_parquet` comes back exactly as it was: kind,
         vocabularies and codes; names passed here take the place of the file's own.
         """
-        return cls._read(ParquetSource(path, kind), options)
+        return cls._read(ParquetSource(path, kind, Layout.of(options)), options)
 
     @classmethod
-    def _read(cls, source: Source, options: ReadingOptions) -> Annotations:
-        return cls(**collect(source, Rules.of(source.label_kind, source.names, **options)))
+    def _read(cls, source: Source, options: Mapping[str, Any]) -> Annotations:
+        rules = {name: value for name, value in options.items() if name not in LAYOUT_OPTIONS}
+        return cls(**collect(source, Rules.of(source.label_kind, source.names, **rules)))
 
     # === To other forms ===
 

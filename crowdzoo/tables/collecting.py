@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
 from crowdzoo.files.paths import check_output_file
+from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
 from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import rejects_file
@@ -78,6 +79,7 @@ class _Collector:
     def run(self) -> dict[str, Any]:
         for batch in self.source.batches():
             self._add(batch)
+        warn_of_guess(self.source.name, self.source.guessed, self.source.layout.option, stacklevel=5)
         self.rows = {name: vocabulary.codes() for name, vocabulary in self.vocabularies.items()}
         self.rows.update({name: np.concatenate(parts) for name, parts in self.numbers.items()})
         self.numbers.clear()

@@ -13,6 +13,7 @@ import pyarrow as pa
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_csv
 from crowdzoo.files.text import is_utf8, readable
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.sources import NUL, OPTIONAL, Batch, TextSource
 
 __all__ = ["LONGEST_VALUE", "CsvSource"]
@@ -33,8 +34,8 @@ class CsvSource(TextSource):
     quotes_span_lines = True
     longest_quoted = 1 << 17  # letters of a value that spans lines: more is a quote that nobody meant to open
 
-    def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ","):
-        super().__init__(path, kind)
+    def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ",", layout: Layout | None = None):
+        super().__init__(path, kind, layout)
         self.delimiter = delimiter
 
     def display(self, column: str, value: Any) -> Any:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.label_kinds import label_kind
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 
 __all__ = ["array_source", "frame_source"]
@@ -23,9 +24,14 @@ class TableSource(Source):
     """Arrow columns of equal length. Rows count from 0."""
 
     def __init__(
-        self, columns: dict[str, pa.Array], kind: str, name: str, objects: dict[str, np.ndarray] | None = None
+        self,
+        columns: dict[str, pa.Array],
+        kind: str,
+        name: str,
+        objects: dict[str, np.ndarray] | None = None,
+        layout: Layout | None = None,
     ):
-        super().__init__(kind)
+        super().__init__(kind, layout)
         self.columns = columns
         self.name = name
         self.objects = objects or {}
@@ -73,7 +79,7 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     return TableSource(arrays, kind, name, objects)
 
 
-def frame_source(frame: Any, kind: str, given: Container[str]) -> TableSource:
+def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | None = None) -> TableSource:
     """A source of a frame's columns.
 
     Args:
@@ -81,6 +87,7 @@ def frame_source(frame: Any, kind: str, given: Container[str]) -> TableSource:
             `to_arrow`, `__arrow_c_stream__` or `__dataframe__`.
         kind: "classification", "regression" or "sequence".
         given: as in `array_source`.
+        layout: names of the columns.
 
     Raises:
         DataError: for a missing column or an object that is no frame.
@@ -92,9 +99,11 @@ def frame_source(frame: Any, kind: str, given: Container[str]) -> TableSource:
     else:
         table = _table(frame)
         header, column = table.column_names, table.column
-    found = TableSource({}, kind, "frame").match(header)
-    columns = {ours: column(theirs) for ours, theirs in found.items()}
-    return array_source(columns, kind, given, "frame")
+    matched = TableSource({}, kind, "frame", layout=layout)
+    found = matched.match(header)
+    source = array_source({ours: column(theirs) for ours, theirs in found.items()}, kind, given, "frame")
+    source.found, source.guessed = found, matched.guessed
+    return source
 
 
 def _table(frame: Any) -> pa.Table:

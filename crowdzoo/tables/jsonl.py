@@ -35,8 +35,9 @@ class JsonlSource(TextSource):
 
     def _choose_columns(self) -> None:
         example = self.first
-        self.found = self.match(self.header)
-        self.found.update({name: name for name in OPTIONAL})
+        # what is optional may be missing from the first line
+        optional = {name: self.layout.columns.get(name, name) for name in OPTIONAL}
+        self.found = self.match(list(dict.fromkeys([*self.header, *optional.values()]))) | optional
         self.keys = frozenset(self.found.values())
         self.types = {}
         self.expected: dict[str, tuple[str, tuple[type, ...]]] = {}

@@ -16,7 +16,7 @@ from crowdzoo.label_kinds import LabelKind
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.tables.vocabulary import names_array
 
-__all__ = ["VOCABULARIES", "ReadingOptions", "Rules"]
+__all__ = ["VOCABULARIES", "FileOptions", "FrameOptions", "ReadingOptions", "Rules"]
 
 VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}  # column -> where its names are kept
 
@@ -47,6 +47,22 @@ class ReadingOptions(TypedDict, total=False):
     on_duplicate: str
     on_bad_rows: str
     rejects: str | os.PathLike[str] | None
+
+
+class FrameOptions(ReadingOptions, total=False):
+    """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
+
+    Attributes:
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp) -> the table's name, or
+            text such as "task=HITId,annotator=WorkerId". A column that is not given is found by our name, else by a
+            usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
+    """
+
+    columns: Mapping[str, str | int] | str | None
+
+
+class FileOptions(FrameOptions, total=False):
+    """Options of readers of files: those of `FrameOptions`, and how the file is laid out."""
 
 
 @dataclass(frozen=True)

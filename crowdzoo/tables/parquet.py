@@ -18,6 +18,7 @@ from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_utf8
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.label_kinds import LABEL_KINDS
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.options import VOCABULARIES
 from crowdzoo.tables.sources import BATCH_ROWS, Batch, Source, json_originals, plain_array
 from crowdzoo.tables.vocabulary import sort_names
@@ -34,18 +35,19 @@ class ParquetSource(Source):
     Args:
         path: path of the file.
         kind: of the labels; None: what `write_parquet` wrote down, else "classification".
+        layout: names of the columns.
 
     Raises:
         DataError: not a regular file, damaged, or written with another kind.
     """
 
-    def __init__(self, path: str | os.PathLike[str], kind: str | None = None):
+    def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
         self.path = Path(path)
         self.name = os.fspath(path)
         own_kind, names = read_metadata(path)
         if None not in (kind, own_kind) and kind != own_kind:
             raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
-        super().__init__(kind or own_kind or "classification")
+        super().__init__(kind or own_kind or "classification", layout)
         self.names = names
 
     def read_header(self) -> list[str]:

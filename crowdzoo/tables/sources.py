@@ -22,6 +22,8 @@ from crowdzoo.files.arrow import one_array
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.label_kinds import label_kind
+from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.naming import find_columns
 
 __all__ = ["NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
@@ -78,7 +80,9 @@ class Source:
         sparse: a column may be absent from some rows; a column that no row has does not exist.
         label_kind: what labels look like.
         path: of the file, or None.
+        layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
+        guessed: those of them that were found by a usual name.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
     """
@@ -88,11 +92,13 @@ class Source:
     trim = False
     sparse = False
 
-    def __init__(self, kind: str):
+    def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
+        self.layout = layout or Layout()
         self.required = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
         self.path: Path | None = None
         self.found: dict[str, str] = {}
+        self.guessed: dict[str, str] = {}
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
 
@@ -111,18 +117,12 @@ class Source:
             header: the source's column names.
 
         Returns:
-            Our name -> the source's name; `worker` counts as `annotator` where there is no `annotator`.
+            Our name -> the source's name; see `find_columns`.
 
         Raises:
-            DataError: for a missing column, or one that is there twice.
+            DataError: for a missing column, one that is there twice, or two that may be meant.
         """
-        found = {}
-        for column in (*self.required, *OPTIONAL):
-            name = "worker" if column == "annotator" and column not in header and "worker" in header else column
-            if list(header).count(name) > 1:
-                raise DataError(f"{self.name}: column '{name}' is there {list(header).count(name)} times. Keep one.")
-            if name in header:
-                found[column] = name
+        found, self.guessed = find_columns(self.name, header, (*self.required, *OPTIONAL), self.layout)
         missing = [column for column in self.required if column not in found]
         if missing:
             raise DataError(self._missing(missing[0], header, set(found.values())))
@@ -144,7 +144,7 @@ class Source:
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
         if column == "position":
             message += " A sequence needs one row a token, with the token's position from 0."
-        return f"{message} The columns are {shown}."
+        return f"{message} The columns are {shown}. Say which it is: columns='{column}=NAME'."
 
 
 class TextSource(Source):
@@ -154,8 +154,8 @@ class TextSource(Source):
     quotes_span_lines = False
     header: list[str]
 
-    def __init__(self, path: str | os.PathLike[str], kind: str):
-        super().__init__(kind)
+    def __init__(self, path: str | os.PathLike[str], kind: str, layout: Layout | None = None):
+        super().__init__(kind, layout)
         self.path = Path(path)
         self.name = os.fspath(path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from crowdzoo.errors import DataError, did_you_mean
 from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.jsonl import JsonlSource
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.parquet import ParquetSource
 from crowdzoo.tables.sources import TextSource
 
@@ -17,12 +18,15 @@ _EXPORT = " An export of a labelling platform is read with its name, such as pla
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def source_of(path: str | os.PathLike[str], kind: str | None = None) -> TextSource | ParquetSource:
+def source_of(
+    path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
+) -> TextSource | ParquetSource:
     """The source of a file: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
 
     Args:
         path: path of the file.
         kind: of the labels; None: "classification", and of a Parquet file what it says.
+        layout: how the file lays out its table.
 
     Raises:
         DataError: another suffix.
@@ -30,22 +34,22 @@ def source_of(path: str | os.PathLike[str], kind: str | None = None) -> TextSour
     name = Path(path).name
     suffix = Path(name.removesuffix(".gz")).suffix
     if suffix == ".parquet" and not name.endswith(".gz"):
-        return ParquetSource(path, kind)
+        return ParquetSource(path, kind, layout)
     kind = kind or "classification"
     if suffix in (".csv", ".tsv"):
-        return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",")
+        return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",", layout)
     if suffix == ".jsonl":
-        return JsonlSource(path, kind)
+        return JsonlSource(path, kind, layout)
     raise DataError(
         f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
         f"not in '{suffix}'.{_EXPORT if suffix in ('.json', '.xml') else did_you_mean(suffix, SUFFIXES)}"
     )
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
+def column_names(path: str | os.PathLike[str], layout: Layout | None = None) -> list[str]:
     """Names of a table's columns, from its head alone: a CSV, TSV, JSON lines (the first one's keys) or Parquet file.
 
     Raises:
         DataError: another suffix, not a regular file, empty, damaged, of another encoding.
     """
-    return source_of(path).read_header()
+    return source_of(path, layout=layout).read_header()

@@ -8,9 +8,12 @@ from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, un
 from crowdzoo.files.regular import check_regular
 from crowdzoo.instances import IMAGES, TEXTS
 from crowdzoo.instances.images import image_paths, read_image_table
+from crowdzoo.instances.table import find_instance_columns
 from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.platforms import Export
+from crowdzoo.tables.naming import find_columns
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
 
@@ -86,7 +89,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
         if path is None:
             continue
         if key == "instances" and instances is IMAGES:
-            problems += _image_problems(path)
+            problems += _image_problems(path, data)
             continue
         export = key == "annotations" and data.platform is not None
         suffixes, needed = _TEXT if export or kind.labels.has_positions else _TABLES[key]
@@ -96,7 +99,7 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             _check_file(path, suffixes)
             if export:
                 Export(path, str(data.platform), kind.name, data.field)
-            problem = _column_problem(column_names(path), needed) if needed else None
+            problem = _column_problem(_our_columns(path, key, data), needed) if needed else None
         except DataError as error:  # names the file itself
             problems.append(f"data.{key}: {error}")
         except ConfigError as error:
@@ -106,12 +109,12 @@ def _data_problems(config: PipelineConfig) -> list[str]:
     return problems
 
 
-def _image_problems(path: Path) -> list[str]:
+def _image_problems(path: Path, data: DataConfig) -> list[str]:
     """What is wrong with a folder or a table of images, none of which is opened; one that is missing is found."""
     try:
         if not path.is_dir():
             _check_file(path, _TABLES["instances"][0])
-        table = read_image_table(path)
+        table = read_image_table(path, data.instance_layout)
         names, paths = table.names("image"), image_paths(table)
         missing = [place for place, image in enumerate(paths) if not image.exists()]
         table.complain(missing, "image", names, "does not exist. Correct the path, or leave the task out.")
@@ -128,6 +131,19 @@ def _check_file(path: Path, suffixes: tuple[str, ...]) -> None:
         raise DataError(f"{path} has an unknown ending: choose one of {', '.join(suffixes)}.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty.")
+
+
+def _our_columns(path: Path, key: str, data: DataConfig) -> list[str]:
+    """Names of a file's columns, ours where they are found."""
+    name = str(path)
+    if key == "instances":
+        header = column_names(path, data.instance_layout)
+        found, _ = find_instance_columns(name, header, data.instance_layout)
+    else:
+        header = column_names(path, data.layout)
+        found, _ = find_columns(name, header, _TABLES[key][1], data.layout)
+    ours = {theirs: column for column, theirs in found.items()}
+    return [ours.get(each, each) for each in header]
 
 
 def _column_problem(columns: list[str], needed: Iterable[str]) -> str | None:

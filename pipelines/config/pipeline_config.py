@@ -73,6 +73,7 @@ class PipelineConfig(Section):
                 raise ValueError(f"model.base '{self.model.base}': sentences are tagged by {kind.bases[0]}")
         elif self.base not in kind.bases:
             raise ValueError(f"model.base '{self.base}' is not for task {kind.name}; it is {' or '.join(kind.bases)}")
+        second = ("instance_columns",) if "instances" in kind.inputs else ()
         owner = (
             "a base of your own"
             if is_own(self.base)
@@ -80,7 +81,7 @@ class PipelineConfig(Section):
             if self.base == kind.bases[0]
             else f"base {self.base}"
         )
-        reading = (key for key in (*kind.inputs, *kind.reading) if key in DataConfig.model_fields)
+        reading = (key for key in (*kind.inputs, *kind.reading, *second) if key in DataConfig.model_fields)
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
             "evaluation": ("tolerance", f"minimum_{kind.metric}"),
@@ -117,7 +118,7 @@ class PipelineConfig(Section):
         if self.data.instances is None:
             return kinds[0]
         try:
-            found = recognised(self.data.instances, self.model.inputs)
+            found = recognised(self.data.instances, self.model.inputs, self.data.instance_layout)
         except DataError:  # of a file that cannot be read, which `outside_problems` says
             found = kinds[0]
         return found if found in kinds else kinds[0]

@@ -17,6 +17,7 @@ from crowdzoo.pipelines.config.values import (
     Rating,
     Size,
 )
+from crowdzoo.tables.layout import Layout
 
 __all__ = [
     "BEAM_RUNNERS",
@@ -68,6 +69,9 @@ class DataConfig(Section):
         field: question of that export that is meant; None where it has only one.
         on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
         on_duplicate: what to do with a second label by one annotator for one task.
+        columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
+            those that are not given are found by our name, or by a usual one.
+        instance_columns: the same for instances: task, gold, split, text, features.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
 
@@ -84,6 +88,8 @@ class DataConfig(Section):
     field: str | None = None
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
+    columns: dict[str, str | int] | None = None
+    instance_columns: dict[str, str | int] | None = None
     eval_fraction: EvalFraction = 0.25
 
     @model_validator(mode="after")
@@ -98,7 +104,18 @@ class DataConfig(Section):
             raise ValueError("'classes' names a class twice")
         if self.low is not None and self.high is not None and not self.low < self.high:
             raise ValueError(f"'low' must be below 'high', got {self.low:g} and {self.high:g}")
+        _ = self.layout, self.instance_layout
         return self
+
+    @property
+    def layout(self) -> Layout:
+        """How annotations are laid out."""
+        return Layout.of(dict(self))
+
+    @property
+    def instance_layout(self) -> Layout:
+        """How instances are laid out."""
+        return Layout.of_second(self.instance_columns, dict(self))
 
 
 class AggregationConfig(WithArguments):

@@ -119,8 +119,8 @@ def test_gold_of_an_unknown_class_is_named(tmp_path):
 
 
 def test_gold_needs_its_columns(tmp_path):
-    with pytest.raises(DataError, match=r"has no column 'gold'; its columns are \['task', 'truth'\]"):
-        read_gold(write(tmp_path, "task,truth\n7,cat\n", "gold.csv"), np.array([7]), np.array(["cat"]))
+    with pytest.raises(DataError, match=r"has no column 'gold'; its columns are \['task', 'known'\]"):
+        read_gold(write(tmp_path, "task,known\n7,cat\n", "gold.csv"), np.array([7]), np.array(["cat"]))
 
 
 # === One rule for every format ===

@@ -237,7 +237,7 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, platform, field, eval_fraction.",
+        "on_bad_rows, on_duplicate, platform, field, columns, instance_columns, eval_fraction.",
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
@@ -447,12 +447,27 @@ def test_the_column_worker_passes_for_annotator(inputs):
     load_config(inputs / "tiny.yaml")
 
 
+def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
+    text = (inputs / "answers.csv").read_text().replace("task,annotator,label", "HITId,worker_id,Choice made", 1)
+    (inputs / "answers.csv").write_text(text)
+    table = pyarrow.parquet.read_table(inputs / "instances.parquet")
+    renamed = table.rename_columns(["image" if name == "task" else name for name in table.column_names])
+    pyarrow.parquet.write_table(renamed, inputs / "instances.parquet")
+    config = (inputs / "tiny.yaml").read_text()
+    assert refused(inputs, config).endswith("has no column 'label' among 'task', 'annotator', 'Choice made'.")
+    data = "data: {columns: {label: Choice made}, instance_columns: {task: image}, "
+    (inputs / "tiny.yaml").write_text(config.replace("data: {", data))
+    assert load_config(inputs / "tiny.yaml").data.layout.columns == {"label": "Choice made"}
+    wrong = config.replace("data: {", "data: {columns: {lable: x}, ")
+    assert ", data: columns: unknown column 'lable': choose one of task, annotator, label" in refused(inputs, wrong)
+
+
 def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together(inputs):
-    pyarrow.parquet.write_table(pa.table({"id": ["a"], "x": [1.0]}), inputs / "instances.parquet")
+    pyarrow.parquet.write_table(pa.table({"number": ["a"], "x": [1.0]}), inputs / "instances.parquet")
     (inputs / "answers.csv").write_text("")
     lines = refused(inputs, "name: x\n" + DATA).splitlines()
     assert lines[1].endswith("answers.csv is empty.")
-    assert lines[2].endswith("has no column 'task' among 'id', 'x'.")
+    assert lines[2].endswith("has no column 'task' among 'number', 'x'.")
     (inputs / "instances.parquet").write_bytes(b"nonsense")
     assert "not a whole Parquet file" in refused(inputs, "name: x\n" + DATA)
 

@@ -527,8 +527,8 @@ def test_categories_and_dates_of_pandas_are_understood():
 
 
 def test_a_frames_missing_column_is_named():
-    with pytest.raises(DataError, match=r"frame: column 'label' is missing. Did you mean 'Label'"):
-        Annotations.from_frame(pd.DataFrame({"task": [1], "worker": [1], "Label": [1]}))
+    with pytest.raises(DataError, match=r"frame: column 'label' is missing. Did you mean 'Lable'"):
+        Annotations.from_frame(pd.DataFrame({"task": [1], "worker": [1], "Lable": [1]}))
     with pytest.raises(DataError, match="int is no frame"):
         Annotations.from_frame(3)
 

@@ -457,7 +457,11 @@ BAD_FILES = {
         "a.csv: column 'annotator' (or 'worker') is missing. Did you mean 'anotator'? "
         "Rename that column to 'annotator'.",
     ),
-    "no header": ("a.csv", "a,x,1\nb,x,1\n", "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'."),
+    "no header": (
+        "a.csv",
+        "a,x,1\nb,x,1\n",
+        "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'. Say which it is: columns='task=NAME'.",
+    ),
     "semicolons": (
         "a.csv",
         "task;annotator;label\na;x;1\n",

@@ -1,0 +1,132 @@
+"""How a file lays its table out: names of columns, separator, encoding, and what a cell holds."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
+
+__all__ = ["LAYOUT_OPTIONS", "Layout"]
+
+_FIRST = ("task", "annotator", "label", "position", "confidence", "timestamp")  # columns of annotations
+_SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
+# codecs of Python that are no encodings of files
+_NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Options of reading that say how a file is laid out, checked; see `FileOptions` for each.
+
+    Attributes:
+        columns: our name of a column -> the file's name, or its number from 1 where there is no header.
+        separator: between values of CSV; None: what the header shows.
+        encoding: of text; None: UTF-8, or what a byte order mark says.
+        header: whether the first line holds names.
+        decimal: decimal mark of numbers in CSV, "." or ",".
+        option: what `columns` is called in messages.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    separator: str | None = None
+    encoding: str | None = None
+    header: bool = True
+    decimal: str = "."
+    option: str = "columns"
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], known: Sequence[str] = _FIRST, option: str = "columns") -> Layout:
+        """The layout that options make; other options are passed over, and None is the default.
+
+        Args:
+            options: keyword arguments of a reader.
+            known: names that `columns` may give.
+            option: what `columns` is called in messages.
+
+        Raises:
+            ConfigError: an option that has no such value.
+        """
+        given = {name: options[name] for name in LAYOUT_OPTIONS if options.get(name) is not None}
+        if "columns" in given:
+            given["columns"] = _columns(given["columns"], known, option)
+        if "separator" in given:
+            given["separator"] = _separator(given["separator"])
+        if "encoding" in given:
+            given["encoding"] = _encoding(given["encoding"])
+        if given.get("decimal", ".") not in (".", ","):
+            raise ConfigError(f"decimal must be '.' or ',', got {short_repr(given['decimal'])}.")
+        layout = cls(**given, option=option)
+        if not layout.header and not layout.columns:
+            raise ConfigError("a file without a header needs columns, such as columns='task=1,annotator=2,label=3'.")
+        return layout
+
+    @classmethod
+    def of_second(cls, columns: Any, options: Mapping[str, Any], option: str = "instance_columns") -> Layout:
+        """The layout of a file of instances or gold that is read beside annotations.
+
+        Args:
+            columns: its own; where all of them are numbers, the file has no header.
+            options: of the annotations; encoding and decimal mark count here, too.
+            option: what `columns` is called in messages.
+
+        Raises:
+            ConfigError: an option that has no such value.
+        """
+        shared = {name: options.get(name) for name in ("encoding", "decimal")}
+        layout = cls.of({**shared, "columns": columns}, _SECOND, option)
+        numbered = bool(layout.columns) and all(name.isdecimal() for name in layout.columns.values())
+        return replace(layout, header=not numbered)
+
+
+LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
+
+
+def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:
+    """Columns as a mapping, out of one or of `task=HITId,annotator=WorkerId`."""
+    if isinstance(given, str):
+        # a name may hold a comma, so only a comma before a known name counts
+        parts = re.split(rf",(?=\s*(?:{'|'.join(known)})\s*=)", given)
+        pairs = [part.partition("=") for part in parts]
+        if any(not equals for _, equals, _ in pairs):
+            raise ConfigError(f"{option} takes pairs such as task=HITId,annotator=WorkerId, got {short_repr(given)}.")
+        names = [ours.strip() for ours, _, _ in pairs]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"{option} names a column twice: {short_repr(given)}.")
+        given = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{option} takes names by name, such as {{'task': 'HITId'}}, got {short_repr(given)}.")
+    ours = {"annotator" if name == "worker" else name: theirs for name, theirs in given.items()}
+    for name, theirs in ours.items():
+        if name not in known:
+            raise ConfigError(f"{option}: {unknown('column', name, known)}")
+        if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or theirs == "":
+            raise ConfigError(f"{option}: {name} must be the name of a column, got {short_repr(theirs)}.")
+    named = {name: str(theirs) for name, theirs in ours.items()}
+    for theirs in named.values():
+        twice = [name for name in named if named[name] == theirs]
+        if len(twice) > 1:
+            raise ConfigError(f"{option}: {' and '.join(twice)} cannot both be the column {short_repr(theirs)}.")
+    return named
+
+
+def _separator(given: Any) -> str:
+    given = {"\\t": "\t", "tab": "\t"}.get(given, given) if isinstance(given, str) else given
+    if not isinstance(given, str) or len(given) != 1 or given in '"\n\r\0' or not given.isascii():
+        raise ConfigError(f"separator must be one character, such as ';' or tab, got {short_repr(given)}.")
+    return given
+
+
+def _encoding(given: Any) -> str:
+    try:
+        found = codecs.lookup(given)
+    except (LookupError, TypeError, ValueError):
+        common = ("utf-8", "latin-1", "cp1252", "utf-16", "cp1251", "gb18030", "shift_jis", "big5", "euc-kr")
+        hint = did_you_mean(given, common) if isinstance(given, str) else ""
+        raise ConfigError(f"encoding: unknown {short_repr(given)}. Usual ones are {', '.join(common)}.{hint}") from None
+    if not getattr(found, "_is_text_encoding", True) or found.name.replace("_", "-") in _NO_ENCODINGS:
+        raise ConfigError(f"encoding {short_repr(given)} is no encoding of text files.")
+    return found.name

@@ -1,0 +1,198 @@
+"""Columns under other names: given, found by usual names, or refused because two may be meant."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.instances import TEXTS, read_gold, read_instances, recognised
+from crowdzoo.tables.layout import Layout
+
+MTURK = 'HITId,WorkerId,"Answer.category, chosen",Reward\nh1,w1,cat,0.1\nh1,w2,dog,0.1\nh2,w1,dog,0.1\n'
+ROWS = [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w1", "dog")]
+MAPPING = {"task": "HITId", "annotator": "WorkerId", "label": "Answer.category, chosen"}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(name, content):
+    with open(name, "w", encoding="utf-8", newline="") as file:
+        file.write(content)
+    return name
+
+
+def rows_of(ann):
+    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], ann.classes[ann.labels], strict=True))
+
+
+def files():
+    frame = pd.DataFrame(ROWS, columns=list(MAPPING.values()))
+    write("a.csv", MTURK)
+    frame.to_csv("a.tsv", sep="\t", index=False)
+    frame.to_json("a.jsonl", orient="records", lines=True)
+    pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
+    return frame
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("columns", [MAPPING, ",".join(f"{ours}={theirs}" for ours, theirs in MAPPING.items())])
+def test_columns_are_named_as_a_mapping_or_as_on_the_command_line_in_every_format(name, columns):
+    files()
+    assert rows_of(Annotations.read(name, columns=columns)) == ROWS
+
+
+def test_columns_of_a_frame_are_named():
+    assert rows_of(Annotations.from_frame(files(), columns=MAPPING)) == ROWS
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["item,worker_id,answer", "Question ID,User,Category", "hit-id,RATER,Response", "IMAGE,annotator_id,rating"],
+)
+def test_usual_names_are_found_and_said_with_the_option_to_give(header):
+    write("a.csv", f"{header}\nh1,w1,cat\nh1,w2,dog\nh2,w1,dog\n")
+    task, annotator, label = header.split(",")
+    option = rf"a.csv: columns were found by usual names: columns='task={task},annotator={annotator},label={label}'"
+    with pytest.warns(DataWarning, match=option):
+        assert rows_of(Annotations.read("a.csv")) == ROWS
+    # what the warning says is quiet
+    assert len(Annotations.read("a.csv", columns=f"task={task},annotator={annotator},label={label}")) == 3
+
+
+def test_our_own_names_come_before_usual_ones_without_a_word():
+    write("a.csv", "item,task,worker,user,answer,label\n1,h1,w1,x,0,cat\n")
+    assert rows_of(Annotations.read("a.csv")) == [("h1", "w1", "cat")]
+
+
+def test_a_column_that_is_given_away_is_not_taken_by_its_name():
+    write("a.csv", "label,worker_id,annotator\nh1,w1,cat\n")
+    found = Annotations.read("a.csv", columns={"task": "label", "label": "annotator", "annotator": "worker_id"})
+    assert rows_of(found) == [("h1", "w1", "cat")]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "expected"),
+    [
+        (
+            "task,worker_id,user,label\n1,2,3,4\n",
+            None,
+            "a.csv: there is no column 'annotator', and it may be 'worker_id' or 'user'. Say which: "
+            "columns='annotator=worker_id'.",
+        ),
+        (
+            MTURK,
+            {"task": "HITid"},
+            "a.csv: there is no column 'HITid', which was given for 'task'. The columns are 'HITId', 'WorkerId', "
+            "'Answer.category, chosen', 'Reward'. Did you mean 'HITId'?",
+        ),
+        ("HITId,HITId,worker,label\n1,2,3,4\n", {"task": "HITId"}, "a.csv: column 'HITId' is there 2 times. Keep one."),
+    ],
+)
+def test_a_column_that_is_not_clear_is_refused_with_what_to_write(content, columns, expected):
+    with pytest.raises(DataError) as error:
+        Annotations.read(write("a.csv", content), columns=columns)
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("HITId", "columns takes pairs such as task=HITId,annotator=WorkerId, got 'HITId'."),
+        ("task=a,task=b", "columns names a column twice: 'task=a,task=b'."),
+        ({"tsk": "a"}, "columns: unknown column 'tsk': choose one of task, "),
+        ({"task": ""}, "columns: task must be the name of a column, got ''."),
+        ({"task": "a", "label": "a"}, "columns: task and label cannot both be the column 'a'."),
+        (["task"], "columns takes names by name, such as {'task': 'HITId'}, got ['task']."),
+    ],
+)
+def test_a_mapping_that_is_none_is_refused(columns, expected):
+    with pytest.raises(ConfigError) as error:
+        Annotations.read(write("a.csv", MTURK), columns=columns)
+    assert str(error.value).startswith(expected)
+
+
+def test_optional_columns_of_json_lines_may_be_missing_from_the_first_line():
+    lines = [{"item": 1, "worker": 1, "label": "a"}, {"item": 2, "worker": 1, "label": "b", "sure": 0.5}]
+    write("a.jsonl", "\n".join(map(json.dumps, lines)))
+    found = Annotations.read("a.jsonl", columns={"task": "item", "confidence": "sure"})
+    np.testing.assert_array_equal(found.confidence, [np.nan, 0.5])
+
+
+def test_bad_rows_name_the_files_own_column():
+    write("a.csv", "HITId,worker,label\n,w,cat\n")
+    with pytest.raises(DataError, match="row 2, column 'HITId': '' is empty"):
+        Annotations.read("a.csv", columns={"task": "HITId"})
+
+
+# === Instances and gold ===
+
+
+def test_columns_of_instances_are_named_and_the_rest_are_features():
+    write("i.csv", "image,x,y,expert\np,1,2,cat\nq,3,4,\n")
+    pq.write_table(pa.table({"image": ["p", "q"], "x": [1, 3], "y": [2, 4], "expert": ["cat", ""]}), "i.parquet")
+    for name in ("i.csv", "i.parquet"):
+        found = read_instances(name, layout=Layout.of_second("task=image,gold=expert", {}))
+        assert found.tasks.tolist() == ["p", "q"]
+        assert found.features.tolist() == [[1, 2], [3, 4]]
+        assert found.gold.tolist() == ["cat", ""]
+
+
+def test_the_task_of_instances_is_found_by_a_usual_name():
+    write("i.csv", "id,x\np,1\n")
+    with pytest.warns(DataWarning, match=r"i.csv: .* instance_columns='task=id'"):
+        assert read_instances("i.csv").tasks.tolist() == ["p"]
+
+
+def test_a_column_of_texts_is_named():
+    write("i.csv", "task,review,year\np,Good.,1999\n")
+    layout = Layout.of_second({"text": "review"}, {})
+    assert recognised("i.csv", layout=layout) is TEXTS
+    assert recognised("i.csv") is not TEXTS
+    assert read_instances("i.csv", TEXTS, layout).texts == ["Good."]
+
+
+def test_gold_is_found_by_a_usual_name():
+    write("g.csv", "item,truth\np,cat\n")
+    with pytest.warns(DataWarning, match="task=item,gold=truth"):
+        assert read_gold("g.csv", np.array(["p"]), np.array(["cat"])).tolist() == [0]
+
+
+# === Command line ===
+
+
+def test_the_command_line_names_columns_of_annotations_and_gold(capsys):
+    write("a.csv", MTURK)
+    write("g.csv", "image,expert\nh1,cat\nh2,dog\n")
+    words = ["aggregate", "a.csv", "--out", "out", "--gold", "g.csv", "--method", "majority-vote"]
+    mapped = ["--columns", "task=HITId,annotator=WorkerId,label=Answer.category, chosen"]
+    assert cli.main([*words, *mapped, "--gold-columns", "task=image,gold=expert"]) == 0
+    assert "on 2 tasks with gold" in capsys.readouterr().out
+    assert cli.main([*words, *mapped, "--gold-columns", "taks=image", "--force"]) == 4
+    assert "--gold-columns: unknown column 'taks'" in capsys.readouterr().err
+    assert cli.main(["quality", "a.csv", "--method", "none", "--bootstrap", "0", *mapped]) == 0
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_says_which_option_is_meant(capsys):
+    write("a.csv", "task,worker_id,the user,username,label\n1,2,3,4,5\n")
+    assert cli.main(["aggregate", "a.csv", "--out", "out"]) == 3
+    assert "Say which: --columns annotator=worker_id." in capsys.readouterr().err
+    write("b.csv", "task,Worker ID,label\n1,2,a\n2,3,b\n")
+    assert cli.main(["aggregate", "b.csv", "--out", "out", "--method", "majority-vote"]) == 0
+    assert "columns were found by usual names: --columns 'annotator=Worker ID'." in capsys.readouterr().err
+
+
+def test_files_of_sentences_have_no_columns_to_name(capsys):
+    write("a.txt", "x O\n")
+    assert cli.main(["aggregate", "a.txt", "--task", "sequence", "--out", "out", "--columns", "task=a"]) == 4
+    assert "--columns: files of sentences are no tables; leave it out." in capsys.readouterr().err
