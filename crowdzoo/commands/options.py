@@ -65,6 +65,16 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="columns of the annotations, such as task=HITId,annotator=WorkerId,label=Answer; without it they are "
         "found by their names",
     )  # fmt: skip
+    command.add_argument("--separator", metavar="X",
+        help="character between the values of a CSV file; default: comma, semicolon, tab or |, as the header shows",
+    )  # fmt: skip
+    command.add_argument(
+        "--encoding", help="encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
+    )
+    command.add_argument("--no-header", dest="header", action="store_const", const=False,
+        help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
+    )  # fmt: skip
+    command.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
     if second is not None:
         add_second_columns(command, second)
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
@@ -191,7 +201,8 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
         value = r"'[^'\n]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"
         for found in reversed(list(re.finditer(rf"{alone}{name}=({value})", message))):
             plain = re.sub(r"'([^'\s]*)'", r"\1", found[1])  # one with a blank stays in quotes, for the shell
-            message = f"{message[: found.start()]}{option} {plain}{message[found.end() :]}"
+            words = re.sub(r" (True|False)\b", "", f"{option} {plain}")  # an option without a value
+            message = f"{message[: found.start()]}{words}{message[found.end() :]}"
         if "_" in name:
             message = re.sub(rf"{alone}{name}(?![\w='\"/])", option, message)
         else:  # also a word of prose

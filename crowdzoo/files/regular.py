@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import stat
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,10 @@ from typing import IO
 
 from crowdzoo.errors import DataError, did_you_mean
 
-__all__ = ["check_regular", "open_regular"]
+__all__ = ["check_regular", "open_regular", "plain_name"]
+
+# a zip archive that grows by more than this, to more than this, is a bomb; tables grow by 5 to 50 times
+_MOST_GROWTH, _BOMB_BYTES = 200, 64 << 20
 
 _KINDS = {
     stat.S_IFDIR: "a folder. Name a file in it",
@@ -50,23 +54,64 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a regular file for reading bytes, through gzip where the name ends in .gz.
+    """Opens a regular file for reading bytes, through gzip or zip where the name ends in .gz or .zip.
 
     Raises:
-        DataError: as `check_regular`; or, while the file is read: a gzip file that is cut off or damaged, an error
-            of the disk.
+        DataError: as `check_regular`; or, while the file is read: a gzip file that is cut off or damaged, a zip archive
+            that does not hold one file, a bomb or damaged; an error of the disk.
     """
     check_regular(path)
     name = os.fspath(path)
     try:
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(path) as archive, archive.open(_only_member(name, archive)) as stream:
+                yield stream
+            return
         with gzip.open(path, "rb") if name.endswith(".gz") else open(path, "rb") as stream:
             yield stream  # type: ignore[misc]
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise DataError(f"{name}: not a sound zip archive ({error}). Copy it again, or correct its name.") from None
     except EOFError:
-        raise DataError(f"{name}: the gzip file is cut off; copy or download it again.") from None
+        what = "zip archive" if name.endswith(".zip") else "gzip file"
+        raise DataError(f"{name}: the {what} is cut off; copy or download it again.") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{name}: not a sound gzip file ({error}). Copy it again, or correct its name.") from None
+        what = "zip archive" if name.endswith(".zip") else "gzip file"
+        raise DataError(f"{name}: not a sound {what} ({error}). Copy it again, or correct its name.") from None
     except OSError as error:
         raise DataError(f"{name} cannot be read: {_reason(error)}.") from None
+
+
+def plain_name(path: str | os.PathLike[str]) -> str:
+    """The name of a file without .gz; of a .zip the name of the file in it.
+
+    Raises:
+        DataError: a zip archive that cannot be opened or does not hold one file.
+    """
+    name = Path(path).name
+    if not name.endswith(".zip"):
+        return name.removesuffix(".gz")
+    with open_regular(path) as stream:
+        return Path(stream.name).name
+
+
+def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The one file of an archive, without what macOS adds."""
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/") and ".DS_Store" not in member.filename
+    ]
+    if len(members) != 1:
+        raise DataError(f"{name}: the zip archive holds {len(members):,} files; leave one, or unpack it.")
+    (member,) = members
+    if member.flag_bits & 1:
+        raise DataError(f"{name}: the zip archive has a password; unpack it.")
+    if member.file_size > max(_BOMB_BYTES, _MOST_GROWTH * member.compress_size):
+        raise DataError(
+            f"{name}: {member.compress_size:,} bytes would become {member.file_size:,}, as in a zip bomb. If that is "
+            "right, unpack it."
+        )
+    return member
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,10 +80,14 @@ def parse_classes(table: Table, gold: np.ndarray, classes: np.ndarray) -> np.nda
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
+def _no_rating(reason: str | Callable[[Any], str], value: Any) -> str:
+    text = reason if isinstance(reason, str) else reason(value)
+    return text if "Leave it empty" in text else f"{text} Gold of ratings is a number; leave it empty if unknown."
+
+
 def parse_ratings(table: Table, gold: np.ndarray) -> np.ndarray:
     """Gold of ratings as numbers, float64 [N], NaN where it is empty."""
-    numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()))
+    numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
     for positions, reason in problems:
-        way_out = "" if "Leave it empty" in str(reason) else " Gold of ratings is a number; leave it empty if unknown."
-        table.complain(positions, "gold", gold, f"{reason}{way_out}")
+        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason))
     return numbers

@@ -38,6 +38,7 @@ class Instances:
         split: "train" or "eval", objects (strings) [N]; None without the column.
         rows: the number that each instance has for a reader of the file (in CSV its line, from 1), int64 [N]; None:
             they count from 0.
+        decimal: decimal mark of gold that is a number.
     """
 
     tasks: np.ndarray
@@ -47,6 +48,7 @@ class Instances:
     gold: np.ndarray | None = None
     split: np.ndarray | None = None
     rows: np.ndarray | None = None
+    decimal: str = "."
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -114,7 +116,8 @@ class Instances:
         return self.values[:, [self.names.index(name) for name in names]]
 
     def _table(self, file: str | Path) -> Table:
-        return Table(os.fspath(file), {}, np.arange(len(self)) if self.rows is None else self.rows)
+        rows = np.arange(len(self)) if self.rows is None else self.rows
+        return Table(os.fspath(file), {}, rows, decimal=self.decimal)
 
 
 def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
@@ -154,7 +157,7 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: L
     if split is not None:
         table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
     values, names = kind.values(table)
-    return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows)
+    return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows, decimal=table.decimal)
 
 
 def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.files.arrow import one_array, read_parquet
-from crowdzoo.files.regular import check_regular
+from crowdzoo.files.regular import check_regular, plain_name
 from crowdzoo.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns, warn_of_guess
-from crowdzoo.tables.numbers import parse_numbers
+from crowdzoo.tables.numbers import no_number, parse_numbers
 from crowdzoo.tables.sources import plain_array
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.tables.vocabulary import text_as_integers
@@ -47,12 +47,14 @@ class Table:
         columns: name -> Arrow array [N], of the file's own type; of CSV large_string or float64.
         rows: the number of each row for a reader of the file, int64 [N]; None where it has none, as a folder.
         trim: white space around a value does not count.
+        decimal: decimal mark of numbers in text.
     """
 
     name: str
     columns: dict[str, pa.Array]
     rows: np.ndarray | None
     trim: bool = False
+    decimal: str = "."
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
         """A column as strings, objects [N]; "" where there is nothing."""
@@ -93,6 +95,7 @@ class _InstanceCsv(CsvSource):
         as_text: bool,
     ):
         super().__init__(path, "classification", layout=layout)
+        self.required = tuple(usual)
         self.wanted = wanted
         self.check = check
         self.usual = usual
@@ -104,7 +107,12 @@ class _InstanceCsv(CsvSource):
         return _wanted(self.name, header, found, self.wanted, self.check)
 
     def numeric_columns(self) -> set[str]:
-        """Features, which are there where all columns are wanted, and read as numbers unless they are read as text."""
+        """Features that are read as numbers at once."""
+        return self._features if self.layout.decimal == "." else set()
+
+    @property
+    def _features(self) -> set[str]:
+        """Columns of numbers: there where all columns are wanted, unless they are read as they are written."""
         return set() if self.as_text or self.wanted is not None else set(self.found) - set(NAMED)
 
 
@@ -158,8 +166,8 @@ def _read_csv(source: _InstanceCsv) -> Table:
         num_bad += len(batch.bad)
         bad += [problem for problem, _ in batch.bad[: SHOWN - len(bad)]]
         for column, values in batch.columns.items():
-            if column in source.numeric and not pa.types.is_floating(values.type):
-                values, wrong = _feature_numbers(values)
+            if column not in NAMED and not pa.types.is_floating(values.type):
+                values, wrong = _feature_numbers(values, source.layout.decimal)
                 num_bad += len(wrong)
                 for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
                     bad.append(BadRow(source.name, int(here[place]), column, value, reason))
@@ -168,23 +176,25 @@ def _read_csv(source: _InstanceCsv) -> Table:
         bad.sort(key=lambda row: row.row or 0)
         raise DataError("Some instances cannot be used.", bad, num_bad)
     columns = {column: pa.concat_arrays(arrays) for column, arrays in parts.items()}
-    return Table(source.name, columns, np.concatenate(lines) if lines else np.empty(0, np.int64), trim=True)
+    rows = np.concatenate(lines) if lines else np.empty(0, np.int64)
+    return Table(source.name, columns, rows, trim=True, decimal=source.layout.decimal)
 
 
-def _feature_numbers(values: pa.Array) -> tuple[pa.Array, list[tuple[int, str, str]]]:
+def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:
     """Numbers written as text, float64, and place, value and reason of those that are none."""
     texts = pc.utf8_trim_whitespace(values)
     empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
     lower = pc.utf8_lower(texts)
     for word, number in (("true", "1"), ("false", "0")):
         texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
-    numbers, unreadable = parse_numbers("feature", texts, empty)
+    numbers, unreadable = parse_numbers("feature", texts, empty, decimal)
     unreadable &= ~empty
     wrong = []
     for place in np.flatnonzero(unreadable | ~np.isfinite(numbers)).tolist():
         reason = "is not a finite number. Give a number, or leave the task out."
         if unreadable[place]:
-            reason = "is not a number. Columns other than task, gold and split are features; drop or correct it."
+            reason = no_number("a number", values[place].as_py())
+            reason += " Columns other than task, gold and split are features; drop or correct it."
         wrong.append((place, values[place].as_py(), reason))
     return pa.array(np.where(empty, 0.0, numbers), mask=empty), wrong
 
@@ -220,8 +230,8 @@ def find_instance_columns(
 def check_ending(path: Path) -> None:
     """Refuses a file that is not regular, or whose name has another ending."""
     check_regular(path)
-    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
-        raise DataError(f"{path}: instances are read from .parquet, .csv or .csv.gz files.")
+    if path.suffix != ".parquet" and not plain_name(path).endswith((".csv", ".tsv")):
+        raise DataError(f"{path}: instances are read from .parquet, .csv or .tsv files; text also in .gz or .zip.")
 
 
 def check_has(name: str, header: Sequence[str], needed: Sequence[str]) -> None:

@@ -132,7 +132,7 @@ class _Collector:
             if column in self.vocabularies:
                 dictionaries[column], arrays[column], problems = self._names(column, values)
             else:
-                arrays[column], problems = numbers_of(column, values)
+                arrays[column], problems = numbers_of(column, values, self.source.layout.decimal)
                 if column == "label" and self.rules.scale != (None, None):
                     outside = np.flatnonzero(outside_scale(arrays[column], *self.rules.scale))
                     problems.append((outside, scale_reason(*self.rules.scale)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_csv
 from crowdzoo.files.text import is_utf8, readable
 from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.naming import usual_columns
 from crowdzoo.tables.sources import NUL, OPTIONAL, Batch, TextSource
 
 __all__ = ["LONGEST_VALUE", "CsvSource"]
@@ -24,7 +25,10 @@ csv.field_size_limit(max(LONGEST_VALUE, csv.field_size_limit()))
 
 
 class CsvSource(TextSource):
-    """Comma- or tab-separated values with a header.
+    """Values with a separator between them, with a header unless the layout says otherwise.
+
+    Where the layout names no separator, it is that of `,`, `;`, tab and `|` at which the header, cut, shows most of the
+    columns that are looked for; the suffix's own where that is as good.
 
     Values may be quoted with `"` (doubled inside), and quoted values may hold line breaks; white space around a
     value does not count; blank lines are passed over.
@@ -36,7 +40,8 @@ class CsvSource(TextSource):
 
     def __init__(self, path: str | os.PathLike[str], kind: str, delimiter: str = ",", layout: Layout | None = None):
         super().__init__(path, kind, layout)
-        self.delimiter = delimiter
+        self.usual_delimiter = delimiter
+        self.delimiter = self.layout.separator or delimiter
 
     def display(self, column: str, value: Any) -> Any:
         """A value as it stands in the file, where nothing is missing but empty."""
@@ -50,17 +55,49 @@ class CsvSource(TextSource):
         try:
             text = head[:end].decode("utf-8")
         except UnicodeDecodeError as error:
+            byte = f"byte 0x{head[error.start]:02X} at {error.start:,}"
             raise DataError(
-                f"{self.name}, row {line}: the header is not UTF-8 ({error.reason}); save as UTF-8."
+                f"{self.name}, row {line}: the header is not UTF-8 ({byte}); save as UTF-8, or give the encoding, such "
+                "as encoding='latin-1'."
             ) from None
         if "\r" in text.rstrip("\r"):
             raise DataError(f"{self.name}, row {line}: lines end in a carriage return alone; save with \\n line ends.")
-        try:
-            header = next(csv.reader([text.rstrip("\r")], delimiter=self.delimiter))
-        except csv.Error as error:
-            raise DataError(f"{self.name}, row {line}: the header cannot be read: {error}.") from None
-        self.header = [name.strip() for name in header]
+        marks = [self.layout.separator] if self.layout.separator else [self.usual_delimiter, *",;\t|"]
+        marks.sort(key=lambda mark: mark == self.layout.decimal)  # what is within numbers is tried last
+        headers = {}
+        for mark in dict.fromkeys(marks):
+            try:
+                headers[mark] = [name.strip() for name in next(csv.reader([text.rstrip("\r")], delimiter=mark))]
+            except csv.Error as error:
+                if mark == marks[0]:
+                    raise DataError(f"{self.name}, row {line}: the header cannot be read: {error}.") from None
+        if not self.layout.header:
+            self._number_columns(headers)
+            return 0, line
+        # the first of the best is the usual one where that is among them
+        self.delimiter = max(headers, key=lambda mark: (self._num_wanted(headers[mark]), len(headers[mark]) > 1))
+        self.header = headers[self.delimiter]
         return min(end + 1, len(head)), line + 1
+
+    def _num_wanted(self, header: Sequence[str]) -> int:
+        """How many of the columns that are looked for a header shows."""
+        return sum(name in header for name in self._wanted) + len(usual_columns(header, self._wanted))
+
+    @property
+    def _wanted(self) -> set[str]:
+        """Names of columns that are looked for, in the file's words where those are given."""
+        return {self.layout.columns.get(name, name) for name in self.required} | set(self.layout.columns.values())
+
+    def _number_columns(self, headers: dict[str, list[str]]) -> None:
+        """Names the columns of a file without a header by their numbers from 1."""
+        try:
+            highest = max(int(number) for number in self.layout.columns.values())
+        except ValueError:
+            example = f"{self.layout.option}='task=1,annotator=2,label=3'"
+            raise DataError(f"{self.name}: columns of a file without a header are numbers, as in {example}.") from None
+        wide = [mark for mark, values in headers.items() if len(values) >= highest]
+        self.delimiter = wide[0] if wide else self.delimiter
+        self.header = [str(number) for number in range(1, len(headers[self.delimiter]) + 1)]
 
     def _choose_columns(self) -> None:
         self.found = self.match(self.header)
@@ -68,7 +105,9 @@ class CsvSource(TextSource):
         self.places = [self.header.index(name) for name in self.found.values()]
 
     def numeric_columns(self) -> set[str]:
-        """Those of the columns found that hold numbers as a rule."""
+        """Those of the columns found that hold numbers as a rule; none where Arrow cannot read them as such."""
+        if self.layout.decimal != ".":
+            return set()
         return {"confidence", "label"} if not self.label_kind.has_classes else {"confidence"}
 
     def _fast(self, chunk: bytes, ends: np.ndarray) -> dict[str, pa.Array] | None:
@@ -130,17 +169,28 @@ class CsvSource(TextSource):
         elif not trouble and len(fields) <= 1 and not original.strip():
             return None
         elif not trouble and len(fields) != len(self.header):
+            first = "header" if self.layout.header else "first row"
             trouble = (
-                f"has {len(fields)} value{'s' * (len(fields) != 1)} where the header has {len(self.header)}. "
+                f"has {len(fields)} value{'s' * (len(fields) != 1)} where the {first} has {len(self.header)}. "
                 'Put quotes (") around a value that holds the separator.'
             )
         if trouble:
             return BadRow(self.name, line, None, shorten(readable(original)), trouble)
         for place in self.places:
             if not is_utf8(fields[place]):
-                value = readable(fields[place].encode("utf-8", "surrogateescape"))
-                return BadRow(self.name, line, self.header[place], value, "is not UTF-8. Save the file as UTF-8.")
+                content = fields[place].encode("utf-8", "surrogateescape")
+                return BadRow(self.name, line, self.header[place], readable(content), not_utf8(content))
         return [fields[place] for place in self.places]
+
+
+def not_utf8(content: bytes) -> str:
+    """What is wrong with a value that is not UTF-8."""
+    try:
+        content.decode("utf-8")
+        byte = ""
+    except UnicodeDecodeError as error:
+        byte = f" (byte 0x{content[error.start]:02X})"
+    return f"is not UTF-8{byte}. Save the file as UTF-8, or give its encoding, such as encoding='latin-1'."
 
 
 def _too_long(limit: int) -> str:

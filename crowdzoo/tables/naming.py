@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.tables.layout import Layout
 
-__all__ = ["find_columns", "warn_of_guess"]
+__all__ = ["find_columns", "usual_columns", "warn_of_guess"]
 
 # Usual names, in lower case without "_", "-" and blanks
 _ALIASES = {
@@ -68,8 +68,7 @@ def find_columns(
     for ours in wanted:
         if ours in found:
             continue
-        usual = ALIASES.get(ours, frozenset()) | frozenset((more or {}).get(ours, ()))
-        names = [name for name in dict.fromkeys(header) if name not in taken and _squeezed(name) in usual]
+        names = usual_columns([name for name in header if name not in taken], [ours], more)
         if len(names) > 1:
             shown = " or ".join(f"'{name}'" for name in names)
             raise DataError(
@@ -82,6 +81,14 @@ def find_columns(
         if list(header).count(name) > 1:
             raise DataError(f"{source}: column '{name}' is there {list(header).count(name)} times. Keep one.")
     return {ours: found[ours] for ours in wanted if ours in found}, guessed
+
+
+def usual_columns(
+    header: Sequence[str], wanted: Iterable[str], more: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """Those names of a header that are usual ones of the columns wanted."""
+    usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
+    return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]
 
 
 def _squeezed(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -10,14 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Problem", "numbers_of", "parse_numbers"]
+__all__ = ["Problem", "no_number", "numbers_of", "parse_numbers"]
+
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
 # numbers of bad rows, and the reason or what makes it from the value
 Problem = tuple[np.ndarray, "str | Callable[[Any], str]"]
 
 
-def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]]:
+def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.ndarray, list[Problem]]:
     """Numbers of a column, and the rows that hold none with the reason.
+
+    Args:
+        column: its name.
+        values: text, numbers or times [n].
+        decimal: decimal mark of numbers in text.
 
     Returns:
         float64 [n] (int64 [n] for positions), and pairs of row numbers and a reason.
@@ -29,7 +38,7 @@ def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]
     elif pa.types.is_large_string(values.type):
         trimmed = pc.utf8_trim_whitespace(values)
         missing |= pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False)
-        numbers, unreadable = parse_numbers(column, trimmed, missing)
+        numbers, unreadable = parse_numbers(column, trimmed, missing, decimal)
     else:
         numbers = values.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
     problems: list[Problem] = []
@@ -40,7 +49,7 @@ def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]
         noun = {"position": "an integer", "timestamp": "a number of seconds or an ISO 8601 date"}.get(
             column, "a number"
         )
-        problems.append((np.flatnonzero(unreadable & ~missing), f"is not {noun}."))
+        problems.append((np.flatnonzero(unreadable & ~missing), functools.partial(no_number, noun)))
     readable = ~(missing | unreadable)
     if column == "position":
         whole = (np.floor(numbers) == numbers) & (numbers >= 0) & (numbers < 2**31)
@@ -58,17 +67,28 @@ def numbers_of(column: str, values: pa.Array) -> tuple[np.ndarray, list[Problem]
     return numbers, problems
 
 
-def parse_numbers(column: str, texts: pa.Array, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def no_number(noun: str, value: Any) -> str:
+    """Why a text is no number, with a way out where the decimal mark is all that is wrong."""
+    way_out = " For numbers with a decimal comma give decimal=','." if _DECIMAL_COMMA.match(str(value)) else ""
+    return f"is not {noun}.{way_out}"
+
+
+def parse_numbers(
+    column: str, texts: pa.Array, missing: np.ndarray, decimal: str = "."
+) -> tuple[np.ndarray, np.ndarray]:
     """Numbers written as text, and where the text is none. Python looks only at what Arrow cannot read.
 
     Args:
         column: its name; that of timestamps may hold dates.
         texts: large_string [n], without white space around.
         missing: bool [n], where nothing is to be read.
+        decimal: decimal mark; with a comma a point is no part of a number.
 
     Returns:
         float64 [n], 0 where there is no number, and bool [n] where the text is none.
     """
+    if decimal == "," and column not in ("position", "timestamp"):
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", "point"), ",", ".")
     filled = texts if not missing.any() else pc.if_else(pa.array(missing), pa.scalar("0", pa.large_string()), texts)
     try:
         return filled.cast(pa.float64()).to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)

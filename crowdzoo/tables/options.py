@@ -56,13 +56,26 @@ class FrameOptions(ReadingOptions, total=False):
         columns: our name of a column (task, annotator, label, position, confidence, timestamp) -> the table's name, or
             text such as "task=HITId,annotator=WorkerId". A column that is not given is found by our name, else by a
             usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
+        decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
     """
 
     columns: Mapping[str, str | int] | str | None
+    decimal: str
 
 
 class FileOptions(FrameOptions, total=False):
-    """Options of readers of files: those of `FrameOptions`, and how the file is laid out."""
+    """Options of readers of files: those of `FrameOptions`, and how the file is laid out.
+
+    Attributes:
+        separator: one character between the values of a CSV file. None (default): that of `,`, `;`, tab and `|` at
+            which the header shows the columns.
+        encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
+        header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
+    """
+
+    separator: str | None
+    encoding: str | None
+    header: bool
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ slower and knows every line's number. So good data costs no Python object a row,
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from crowdzoo.errors import BadRow, DataError, did_you_mean
 from crowdzoo.files.arrow import one_array
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
+from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns
@@ -33,12 +35,10 @@ SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
-_NOT_UTF8 = {  # what a file begins with -> what it is, and what to do
-    b"\xff\xfe": "UTF-16; save it as UTF-8",
-    b"\xfe\xff": "UTF-16; save it as UTF-8",
+_NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"PAR1": "Parquet; let its name end in .parquet, or use from_parquet()",
-    b"PK\x03\x04": "a zip archive or a spreadsheet; export it as CSV",
+    b"PK\x03\x04": "a zip archive or a spreadsheet; let the name of an archive end in .zip, export a sheet as CSV",
 }
 
 
@@ -95,7 +95,7 @@ class Source:
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
-        self.required = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
+        self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
@@ -135,16 +135,18 @@ class Source:
         free = [name for name in header if name not in taken]
         if hint := did_you_mean(column, free):
             return f"{message}{hint} Rename that column to '{column}'."
-        if len(header) == 1 and any(mark in header[0] for mark in ",;\t|"):
-            mark = next(mark for mark in ",;\t|" if mark in header[0])
+        if len(header) == 1:
             return (
-                f"{message} The whole header is one column, {header[0]!r}, so the values seem to be separated by "
-                f"{mark!r}: .csv files are separated by commas, .tsv files by tabs."
+                f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
+                "so: separator='^'."
             )
+        # names of columns are seldom numbers
+        numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
+        no_header = " If the file has no header, say so: header=False." if numbers else ""
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
         if column == "position":
             message += " A sequence needs one row a token, with the token's position from 0."
-        return f"{message} The columns are {shown}. Say which it is: columns='{column}=NAME'."
+        return f"{message} The columns are {shown}. Say which it is: columns='{column}=NAME'.{no_header}"
 
 
 class TextSource(Source):
@@ -162,13 +164,13 @@ class TextSource(Source):
     def read_header(self) -> list[str]:
         """Names of the columns, from the head of the file alone."""
         with open_regular(self.name) as stream:
-            self._read_header(*self._head(iter(lambda: stream.read(1 << 16), b"")))
+            self._read_header(*self._head(self._blocks(stream, 1 << 16)))
         return self.header
 
     def batches(self, may_be_empty: bool = False) -> Iterator[Batch]:
         """Walks through the file from its start."""
         with open_regular(self.name) as stream:
-            blocks = iter(lambda: stream.read(CHUNK_BYTES), b"")
+            blocks = self._blocks(stream, CHUNK_BYTES)
             head, line = self._head(blocks)
             start, line = self._read_header(head, line)
             self._choose_columns()
@@ -195,7 +197,7 @@ class TextSource(Source):
 
     def _head(self, blocks: Iterator[bytes]) -> tuple[bytes, int]:
         """The beginning of the file from its first line that is not blank, all of that, and the line's number."""
-        head, line = self._check_encoding(next(blocks, b"")), 1
+        head, line = next(blocks, b""), 1
         while True:
             blank = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
             line, head = line + head.count(b"\n", 0, blank), head[blank:]
@@ -206,11 +208,14 @@ class TextSource(Source):
             raise DataError(f"{self.name} is empty.")
         return head, line
 
-    def _check_encoding(self, head: bytes) -> bytes:
-        for start, trouble in _NOT_UTF8.items():
-            if head.startswith(start):
+    def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+        """The file in pieces, as UTF-8."""
+        first = stream.read(size)
+        for start, trouble in _NO_TEXT.items():
+            if first.startswith(start):
                 raise DataError(f"{self.name}: the file is {trouble}.")
-        return head.removeprefix(b"\xef\xbb\xbf")
+        blocks = itertools.chain([first], iter(lambda: stream.read(size), b""))
+        return utf8_blocks(blocks, self.name, self.layout.encoding)
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
         """Reads the names of the columns; returns where the rows start, and on which line."""

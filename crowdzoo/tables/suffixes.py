@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from crowdzoo.errors import DataError, did_you_mean
+from crowdzoo.errors import ConfigError, DataError, did_you_mean
+from crowdzoo.files.regular import plain_name
 from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.jsonl import JsonlSource
 from crowdzoo.tables.layout import Layout
@@ -21,7 +22,7 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 def source_of(
     path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None
 ) -> TextSource | ParquetSource:
-    """The source of a file: .csv, .tsv, .jsonl (each also with .gz) or .parquet.
+    """The source of a file: .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet.
 
     Args:
         path: path of the file.
@@ -31,9 +32,14 @@ def source_of(
     Raises:
         DataError: another suffix.
     """
-    name = Path(path).name
-    suffix = Path(name.removesuffix(".gz")).suffix
-    if suffix == ".parquet" and not name.endswith(".gz"):
+    layout = layout or Layout()
+    suffix = Path(plain_name(path)).suffix
+    if layout.separator or not layout.header:
+        if suffix in (".parquet", ".jsonl"):
+            raise ConfigError(f"{os.fspath(path)}: separator and header are options of CSV files; leave them out.")
+        # said to be CSV: any other suffix will do
+        suffix = suffix if suffix in SUFFIXES else ".csv"
+    if suffix == ".parquet" and Path(path).suffix == ".parquet":
         return ParquetSource(path, kind, layout)
     kind = kind or "classification"
     if suffix in (".csv", ".tsv"):
@@ -41,7 +47,7 @@ def source_of(
     if suffix == ".jsonl":
         return JsonlSource(path, kind, layout)
     raise DataError(
-        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, "
+        f"{os.fspath(path)}: files of annotations end in .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet, "
         f"not in '{suffix}'.{_EXPORT if suffix in ('.json', '.xml') else did_you_mean(suffix, SUFFIXES)}"
     )
 

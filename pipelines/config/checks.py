@@ -24,10 +24,10 @@ _File = tuple[tuple[str, ...], tuple[str, ...]]
 _TEXT: _File = (("",), ())  # files of sentences are no tables
 _TABLES: dict[str, _File] = {
     "annotations": (
-        (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz"),
+        (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".tsv.gz", ".jsonl.gz", ".zip"),
         ("task", "annotator", "label"),
     ),
-    "instances": ((".parquet", ".csv", ".csv.gz"), ("task",)),
+    "instances": ((".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip"), ("task",)),
 }
 
 

@@ -71,6 +71,10 @@ class DataConfig(Section):
         on_duplicate: what to do with a second label by one annotator for one task.
         columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
             those that are not given are found by our name, or by a usual one.
+        separator: one character between the values of CSV; None takes what the header shows.
+        encoding: of text files; None is UTF-8, or what a byte order mark says.
+        header: whether the first line of annotations holds names; if not, `columns` are numbers from 1.
+        decimal: decimal mark of numbers in text, "." or ",".
         instance_columns: the same for instances: task, gold, split, text, features.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
@@ -89,6 +93,10 @@ class DataConfig(Section):
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
     columns: dict[str, str | int] | None = None
+    separator: str | None = None
+    encoding: str | None = None
+    header: Bool = True
+    decimal: Literal[".", ","] = "."
     instance_columns: dict[str, str | int] | None = None
     eval_fraction: EvalFraction = 0.25
 

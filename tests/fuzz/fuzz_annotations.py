@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 from unittest import mock
 
@@ -154,8 +155,15 @@ OPTIONS = st.fixed_dictionaries(
         "on_duplicate": st.sampled_from(["first", "last"]),
         "classes": st.just(["a", "b"]),
         "rejects": st.just(True),
+        "columns": st.dictionaries(st.sampled_from(COLUMNS), st.sampled_from([*COLUMNS, "1", "2", "3"]), max_size=3),
+        "encoding": st.sampled_from(["utf-8", "latin-1", "utf-16", "utf-16-le", "cp1252", "shift_jis", "gb18030"]),
+        "decimal": st.just(","),
     },
 )
+# of CSV alone
+CSV_OPTIONS = st.tuples(
+    OPTIONS, st.fixed_dictionaries({}, optional={"separator": st.sampled_from(",;\t|x"), "header": st.just(False)})
+).map(lambda both: both[0] | both[1])
 
 
 def read(name, content, options):
@@ -224,12 +232,26 @@ def table_comes_back(columns):
         assert Annotations.from_parquet(path) == annotations
 
 
-def pairs(contents):
-    return st.tuples(contents, OPTIONS)
+def pairs(contents, options=OPTIONS):
+    return st.tuples(contents, options)
+
+
+def in_zip(content):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", content)
+    return buffer.getvalue()
 
 
 TARGETS = {
-    "annotations-csv": Target(pairs(damaged(separated())), both_parsers_agree("a.csv"), 60),
+    "annotations-csv": Target(pairs(damaged(separated()), CSV_OPTIONS), both_parsers_agree("a.csv"), 60),
+    "annotations-semicolons": Target(pairs(damaged(separated(";")), CSV_OPTIONS), both_parsers_agree("a.csv"), 30),
+    "annotations-encoded": Target(
+        pairs(damaged(separated().map(lambda content: content.decode("utf-8", "replace").encode("utf-16")))),
+        both_parsers_agree("a.csv"),
+        30,
+    ),
+    "annotations-zip": Target(pairs(damaged(separated().map(in_zip))), reads("a.zip"), 30),
     "annotations-tsv": Target(pairs(damaged(separated("\t"))), both_parsers_agree("a.tsv"), 30),
     "annotations-jsonl": Target(pairs(damaged(json_lines())), both_parsers_agree("a.jsonl"), 60),
     "annotations-gzip": Target(pairs(damaged(separated().map(gzip.compress))), reads("a.csv.gz"), 30),

@@ -267,7 +267,8 @@ BAD_ROWS = {
     ),
     "not UTF-8": (
         b"task,annotator,label\na,x,caf\xe9\n",
-        "row 2, column 'label': 'caf\\\\xe9' is not UTF-8. Save the file as UTF-8.",
+        "row 2, column 'label': 'caf\\\\xe9' is not UTF-8 (byte 0xE9). Save the file as UTF-8, or give its encoding, "
+        "such as encoding='latin-1'.",
     ),
     "open quote": (
         HEADER + 'b,x,1\n"a,x,1\nc,x,1\n',
@@ -460,29 +461,19 @@ BAD_FILES = {
     "no header": (
         "a.csv",
         "a,x,1\nb,x,1\n",
-        "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'. Say which it is: columns='task=NAME'.",
-    ),
-    "semicolons": (
-        "a.csv",
-        "task;annotator;label\na;x;1\n",
-        "a.csv: column 'task' is missing. The whole header is one column, 'task;annotator;label', so the values seem "
-        "to be separated by ';': .csv files are separated by commas, .tsv files by tabs.",
+        "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'. Say which it is: columns='task=NAME'. If the "
+        "file has no header, say so: header=False.",
     ),
     "two of one column": (
         "a.csv",
         "task,task,annotator,label\na,a,x,1\n",
         "a.csv: column 'task' is there 2 times. Keep one.",
     ),
-    "UTF-16": ("a.csv", HEADER.encode("utf-16"), "a.csv: the file is UTF-16; save it as UTF-8."),
     "header not UTF-8": (
         "a.csv",
         b"task,annotator,label,\xe9\n",
-        "a.csv, row 1: the header is not UTF-8 (unexpected end of data); save as UTF-8.",
-    ),
-    "only carriage returns": (
-        "a.csv",
-        "task,annotator,label\ra,x,1\r",
-        "a.csv, row 1: lines end in a carriage return alone; save with \\n line ends.",
+        "a.csv, row 1: the header is not UTF-8 (byte 0xE9 at 21); save as UTF-8, or give the encoding, such as "
+        "encoding='latin-1'.",
     ),
     "gzip without the name": (
         "a.csv",
@@ -492,7 +483,8 @@ BAD_FILES = {
     "spreadsheet": (
         "a.csv",
         b"PK\x03\x04",
-        "a.csv: the file is a zip archive or a spreadsheet; export it as CSV.",
+        "a.csv: the file is a zip archive or a spreadsheet; let the name of an archive end in .zip, export a sheet as "
+        "CSV.",
     ),
     "Parquet as CSV": (
         "a.csv",
@@ -508,7 +500,8 @@ BAD_FILES = {
     "suffix": (
         "a.cvs",
         HEADER,
-        "a.cvs: files of annotations end in .csv, .tsv, .jsonl (each also with .gz) or .parquet, not in '.cvs'. "
+        "a.cvs: files of annotations end in .csv, .tsv, .jsonl (each also in .gz or .zip) or .parquet, not in "
+        "'.cvs'. "
         "Did you mean '.csv'?",
     ),
     "empty Parquet": ("a.parquet", b"", "a.parquet is empty."),

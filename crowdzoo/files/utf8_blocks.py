@@ -1,0 +1,87 @@
+"""Text of any encoding, and of any line ends, as blocks of UTF-8 whose lines end in a line feed."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+
+from crowdzoo.errors import DataError
+
+__all__ = ["utf8_blocks"]
+
+_HEAD = 1 << 20  # bytes in which the first line's end is looked for
+# what a file begins with -> its encoding; UTF-32 before UTF-16, which begins alike
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None) -> Iterator[bytes]:
+    """Blocks of a text file as UTF-8, without a byte order mark.
+
+    A byte order mark says the encoding, whatever is given. Without one, and without `encoding`, bytes are passed on as
+    they are: whether they are UTF-8 is for the reader to see. Lines that end in a carriage return alone, as the first
+    one then does, come to end in a line feed.
+
+    Args:
+        blocks: bytes of the file, in pieces.
+        name: name of the file in error messages.
+        encoding: a name that Python knows.
+
+    Raises:
+        DataError: a byte that is not of the encoding.
+    """
+    blocks = iter(blocks)
+    first = next(blocks, b"")
+    while len(first) < 4 and (more := next(blocks, b"")):
+        first += more
+    mark, known = next(((mark, known) for mark, known in _MARKS.items() if first.startswith(mark)), (b"", encoding))
+    if known in (None, "utf-8"):
+        return _unix_lines(first[len(mark) :], blocks)
+    decoded = _decoded(first, blocks, name, str(known))
+    return _unix_lines(next(decoded, b""), decoded)
+
+
+def _decoded(first: bytes, blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    start = 0  # of the bytes that the decoder has not read
+    block = first
+    while True:
+        waiting = decoder.getstate()[0]
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeError as error:
+            place = start - len(waiting) + getattr(error, "start", 0)
+            raise DataError(
+                f"{name}: byte {place:,} is not {encoding} ({getattr(error, 'reason', error)}). Give the encoding of "
+                "the file, such as encoding='utf-8' or encoding='latin-1'."
+            ) from None
+        if text:
+            yield text.encode("utf-8", "surrogatepass")
+        if not block:
+            return
+        start += len(block)
+        block = next(blocks, b"")
+
+
+def _unix_lines(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    while len(first) < _HEAD and b"\n" not in first and b"\r" not in first[:-1] and (more := next(blocks, b"")):
+        first += more
+    place = first.find(b"\r")
+    if place < 0 or -1 < first.find(b"\n") < place or first[place + 1 : place + 2] == b"\n":
+        yield first
+        yield from blocks
+        return
+    held = b""
+    block = first
+    while block:
+        block = held + block
+        held = b"\r" if block.endswith(b"\r") else b""  # perhaps the first half of \r\n
+        yield block[: len(block) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        block = next(blocks, b"")
+    if held:
+        yield b"\n"

@@ -1,0 +1,282 @@
+"""Files as people have them: separators, encodings, line ends, decimal commas, no header, gzip and zip."""
+
+import gzip
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.files.utf8_blocks import utf8_blocks
+from crowdzoo.instances import read_gold, read_gold_ratings, read_instances
+from crowdzoo.tables import sources as _sources
+from crowdzoo.tables.layout import Layout
+
+TEXT = "task,annotator,label\nt1,Jürgen,größer\nt1,Zoë,kleiner\n"
+ROWS = [("t1", "Jürgen", "größer"), ("t1", "Zoë", "kleiner")]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(params=[None, 5], ids=["whole", "chunks of 5 bytes"])
+def chunks(request, monkeypatch):
+    """Chunks so small that characters and line ends fall across their edges."""
+    if request.param is not None:
+        monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
+
+
+def write(name, content):
+    with open(name, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+def zipped(members=()):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in dict(members).items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def rows_of(ann):
+    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
+    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label, strict=True))
+
+
+def message_of(name, **options):
+    with pytest.raises((DataError, ConfigError)) as error:
+        Annotations.read(name, **options)
+    return str(error.value)
+
+
+# === Separators ===
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.usefixtures("chunks")
+def test_the_header_shows_the_separator(mark, suffix):
+    assert rows_of(Annotations.read(write("a" + suffix, TEXT.replace(",", mark)))) == ROWS
+
+
+def test_a_separator_is_no_part_of_a_name_where_another_one_shows_more_columns():
+    write("a.csv", "task;annotator;label;height, in cm\nt1;Zoë;a;1\n")
+    assert rows_of(Annotations.read("a.csv")) == [("t1", "Zoë", "a")]
+    write("a.csv", "task,annotator,label,a;b;c\nt1,Zoë,a,1\n")
+    assert rows_of(Annotations.read("a.csv")) == [("t1", "Zoë", "a")]
+
+
+def test_any_separator_may_be_given_and_then_any_ending():
+    write("a.dat", TEXT.replace(",", "^"))
+    assert rows_of(Annotations.read("a.dat", separator="^")) == ROWS
+    assert rows_of(Annotations.read(write("b.txt", TEXT.replace(",", "\t")), separator="tab")) == ROWS
+    write("a.csv", TEXT.replace(",", "^"))
+    assert message_of("a.csv") == (
+        "a.csv: column 'task' is missing. The whole header is one column, 'task^annotator^label'. If something else "
+        "separates the values, say so: separator='^'."
+    )
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "é", 3])
+def test_what_cannot_separate_is_refused(separator):
+    assert message_of(write("a.csv", TEXT), separator=separator).startswith("separator must be one character")
+
+
+# === Encodings and line ends ===
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.usefixtures("chunks")
+def test_a_byte_order_mark_says_the_encoding_whatever_is_given(encoding):
+    write("a.csv", TEXT.encode(encoding))
+    assert rows_of(Annotations.read("a.csv")) == ROWS
+    assert rows_of(Annotations.read("a.csv", encoding="latin-1")) == ROWS
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16-le", "mac-roman", "utf-8"])
+@pytest.mark.usefixtures("chunks")
+def test_an_encoding_may_be_given(encoding):
+    assert rows_of(Annotations.read(write("a.csv", TEXT.encode(encoding)), encoding=encoding)) == ROWS
+
+
+def test_a_byte_that_is_not_utf_8_is_refused_with_the_option():
+    assert message_of(write("a.csv", TEXT.encode("latin-1"))).splitlines()[1] == (
+        r"  a.csv, row 2, column 'annotator': 'J\\xfcrgen' is not UTF-8 (byte 0xFC). Save the file as UTF-8, or give "
+        "its encoding, such as encoding='latin-1'."
+    )
+    assert "the header is not UTF-8 (byte 0xE9 at 21)" in message_of(write("b.csv", b"task,annotator,label,\xe9\n"))
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_byte_that_is_not_of_the_encoding_given_is_refused_with_its_place():
+    content = TEXT.encode("utf-8")
+    place = content.index("ü".encode())
+    message = message_of(write("a.csv", content), encoding="ascii")
+    assert message.startswith(f"a.csv: byte {place} is not ascii (ordinal not in range(128)). Give the encoding")
+
+
+@pytest.mark.parametrize("encoding", ["latin-9000", "rot13", "idna", "hex", 7])
+def test_what_is_no_encoding_is_refused(encoding):
+    assert message_of(write("a.csv", TEXT), encoding=encoding).startswith("encoding")
+
+
+@pytest.mark.usefixtures("chunks")
+def test_lines_of_an_old_mac_end_in_a_carriage_return():
+    assert rows_of(Annotations.read(write("a.csv", TEXT.replace("\n", "\r")))) == ROWS
+    # some programs append lines with other ends
+    assert rows_of(Annotations.read(write("b.csv", TEXT.replace("\n", "\r", 1).replace("\n", "\r\n")))) == ROWS
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_blocks_come_out_alike_wherever_they_are_cut(size):
+    content = "ä,b\r\nc\r\rd\r\n".encode("utf-16")
+    blocks = [content[start : start + size] for start in range(0, len(content), size)]
+    assert b"".join(utf8_blocks(blocks, "a")).decode() == "ä,b\r\nc\r\rd\r\n"
+    content = "ä\rc\r\nd\r".encode("latin-1")
+    blocks = [content[start : start + size] for start in range(0, len(content), size)]
+    assert b"".join(utf8_blocks(blocks, "a", "latin-1")).decode() == "ä\nc\nd\n"
+
+
+# === Decimal commas ===
+
+RATINGS = "task;annotator;label;confidence\nt1;x;3,5;0,5\nt2;x;4;\n"
+
+
+def test_ratings_with_a_decimal_comma_are_refused_with_the_option():
+    assert message_of(write("a.csv", RATINGS), kind="regression").splitlines()[1] == (
+        "  a.csv, row 2, column 'label': '3,5' is not a number. For numbers with a decimal comma give decimal=','."
+    )
+
+
+@pytest.mark.usefixtures("chunks")
+def test_ratings_with_a_decimal_comma_are_read_when_asked():
+    found = Annotations.read(write("a.csv", RATINGS), kind="regression", decimal=",")
+    assert found.labels.tolist() == [3.5, 4]
+    np.testing.assert_array_equal(found.confidence, [0.5, np.nan])
+    # what separates thousands there, or is a decimal mark after all, is not guessed
+    write("b.csv", RATINGS.replace("3,5", "1.234"))
+    assert "'1.234' is not a number." in message_of("b.csv", kind="regression", decimal=",")
+
+
+def test_features_and_gold_with_a_decimal_comma_are_read_when_asked():
+    write("i.csv", "task;x;gold\nt1;0,25;1,5\nt2;7;\n")
+    with pytest.raises(DataError, match=r"'0,25' is not a number. For numbers with a decimal comma give decimal=','"):
+        read_instances("i.csv")
+    layout = Layout.of_second(None, {"decimal": ","})
+    found = read_instances("i.csv", layout=layout)
+    assert found.features.tolist() == [[0.25], [7]]
+    np.testing.assert_array_equal(found.gold_ratings(), [1.5, np.nan])
+    np.testing.assert_array_equal(read_gold_ratings("i.csv", np.array(["t2", "t1"]), layout), [np.nan, 1.5])
+
+
+# === No header ===
+
+
+@pytest.mark.usefixtures("chunks")
+def test_columns_of_a_file_without_a_header_are_numbers():
+    write("a.csv", "x;t1;cat;9\nx;t2;dog;9\n")
+    found = Annotations.read("a.csv", header=False, columns={"task": 2, "annotator": 1, "label": 3})
+    assert rows_of(found) == [("t1", "x", "cat"), ("t2", "x", "dog")]
+    bad = write("b.csv", "x,t1,cat\nx,,dog\ny,t1\n")
+    message = message_of(bad, header=False, columns="task=2,annotator=1,label=3")
+    assert "b.csv, row 2, column '2': '' is empty." in message
+    assert "b.csv, row 3: 'y,t1' has 2 values where the first row has 3." in message
+
+
+def test_a_file_without_a_header_says_what_it_needs():
+    write("a.csv", "x,t1,cat\n")
+    assert message_of("a.csv", header=False) == (
+        "a file without a header needs columns, such as columns='task=1,annotator=2,label=3'."
+    )
+    assert message_of("a.csv", header=False, columns={"task": "x"}).startswith(
+        "a.csv: columns of a file without a header are numbers"
+    )
+    expected = "a.csv: there is no column '4', which was given for 'label'. The columns are '1', '2', '3'."
+    assert message_of("a.csv", header=False, columns="task=2,annotator=1,label=4") == expected
+    assert "'label' is missing" in message_of("a.csv", header=False, columns="task=2,annotator=1")
+    assert message_of(write("a.jsonl", "{}"), header=False, columns={"task": 1}) == (
+        "a.jsonl: separator and header are options of CSV files; leave them out."
+    )
+
+
+def test_gold_and_instances_without_a_header_are_read_by_numbers():
+    write("g.csv", "t1,cat\nt2,dog\n")
+    layout = Layout.of_second("task=1,gold=2", {})
+    assert read_gold("g.csv", np.array(["t2", "t1"]), np.array(["cat", "dog"]), layout).tolist() == [1, 0]
+    write("i.csv", "0.5,t1,2\n1.5,t2,3\n")
+    found = read_instances("i.csv", layout=Layout.of_second({"task": 2}, {}))
+    assert (found.tasks.tolist(), found.features.tolist()) == (["t1", "t2"], [[0.5, 2], [1.5, 3]])
+
+
+# === gzip and zip ===
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv.gz", gzip.compress(TEXT.encode())),
+        ("a.csv.zip", zipped({"a.csv": TEXT})),
+        ("export.zip", zipped({"answers.tsv": TEXT.replace(",", "\t")})),
+        ("mac.zip", zipped({"folder/a.csv": TEXT, "__MACOSX/folder/._a.csv": "x", "folder/.DS_Store": ""})),
+    ],
+)
+@pytest.mark.usefixtures("chunks")
+def test_annotations_are_read_from_gzip_and_zip(name, content):
+    assert rows_of(Annotations.read(write(name, content))) == ROWS
+
+
+def test_instances_and_gold_are_read_from_gzip_and_zip():
+    text = "task,x,gold\nt1,1,cat\n"
+    for name, content in {"i.csv.gz": gzip.compress(text.encode()), "i.zip": zipped({"i.csv": text})}.items():
+        write(name, content)
+        assert read_instances(name).features.tolist() == [[1]]
+        assert read_gold(name, np.array(["t1"]), np.array(["cat"])).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (zipped({"a.csv": TEXT, "b.csv": TEXT}), "a.zip: the zip archive holds 2 files; leave one, or unpack it."),
+        (zipped(), "a.zip: the zip archive holds 0 files; leave one, or unpack it."),
+        (b"PK\x03\x04 and nothing more", "a.zip: not a sound zip archive (File is not a zip file). Copy it again, "),
+        (zipped({"a.csv": TEXT})[:-30], "a.zip: not a sound zip archive"),
+        (zipped({"a.xlsx": "x"}), "a.zip: files of annotations end in .csv"),
+    ],
+)
+def test_an_archive_that_cannot_be_read_says_why(content, expected):
+    assert message_of(write("a.zip", content)).startswith(expected)
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked():
+    content = zipped({"a.csv": b"a" * (65 << 20)})
+    message = message_of(write("a.zip", content))
+    assert "would become 68,157,440, as in a zip bomb. If that is right, unpack it." in message
+
+
+# === Command line ===
+
+
+def test_the_command_line_reads_what_a_spreadsheet_in_german_saves(capsys):
+    write("a.csv", "Aufgabe;Person;Note\nt1;Jürgen;1,5\nt1;Zoë;2,5\nt2;Zoë;3\nt2;Jürgen;3\n".encode("cp1252"))
+    write("g.csv", "t1;1,75\nt2;3\n")
+    words = ["aggregate", "a.csv", "--task", "regression", "--method", "mean", "--out", "out", "--encoding", "cp1252"]
+    words += ["--columns", "task=Aufgabe,annotator=Person,label=Note", "--decimal", ","]
+    assert cli.main([*words, "--gold", "g.csv", "--gold-columns", "task=1,gold=2"]) == 0
+    assert "0.1250" in capsys.readouterr().out  # the mean absolute error: 2 for 1.75, and 3 for 3
+    assert cli.main([*words[:-2], "--force"]) == 3
+    assert "For numbers with a decimal comma give --decimal ,." in capsys.readouterr().err
+
+
+def test_the_command_line_reads_a_file_without_a_header(capsys):
+    write("a.txt", "t1 x cat\nt1 y cat\n".replace(" ", "\t"))
+    words = ["aggregate", "a.txt", "--method", "majority-vote", "--out", "out", "--separator", r"\t", "--no-header"]
+    assert cli.main(words) == 4
+    assert "needs columns, such as --columns task=1,annotator=2,label=3." in capsys.readouterr().err
+    assert cli.main([*words, "--columns", "task=1,annotator=2,label=3"]) == 0
