@@ -85,6 +85,10 @@ FILES = [
         "ratings with a decimal comma", "task;annotator;label\n1;2;3,5\n", "row 2", "'3,5'", "--decimal ,",
         options="--task regression",
     ),
+    aggregate(
+        "several labels in a cell", "task,annotator,label\n1,2,cat|dog\n1,3,cat\n2,3,dog\n", "'cat|dog'",
+        "--label-separator |",
+    ),
     aggregate("a file without a header", "1,ann,cat\n2,bob,dog\n", "'task' is missing", "--no-header"),
     aggregate("a confidence that is no number", "task,annotator,label,confidence\n1,2,cat,high\n", "row 2", "'high'"),
     aggregate(

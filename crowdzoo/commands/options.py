@@ -74,6 +74,15 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument("--no-header", dest="header", action="store_const", const=False,
         help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
     )  # fmt: skip
+    command.add_argument("--wide", action="store_true", default=None,
+        help="a row a task, a column an annotator; an empty cell is no label",
+    )  # fmt: skip
+    command.add_argument(
+        "--missing", metavar="A,B,…", help="labels that mean that there is none, such as --missing=-1,NA"
+    )
+    command.add_argument(
+        "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
+    )
     command.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
     if second is not None:
         add_second_columns(command, second)

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean
+from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
+from crowdzoo.tables.cells import CellSource, made_of_others
 from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
 from crowdzoo.tables.options import VOCABULARIES, Rules
@@ -25,6 +26,8 @@ from crowdzoo.tables.vocabulary import Vocabulary, is_among, text_as_integers
 __all__ = ["collect"]
 
 _ATTRIBUTES = {"task": "task_ids", "annotator": "annotator_ids", "label": "labels", "position": "positions"}
+
+MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 _WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
 
@@ -45,6 +48,9 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     """
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
+    layout = source.layout
+    if layout.wide or layout.missing or layout.label_separator:
+        source = CellSource(source)
     with rejects_file(rules.rejects) as reject:
         return _Collector(source, rules, reject).run()
 
@@ -112,10 +118,28 @@ class _Collector:
             values = self.rows.pop(column)
             if column in self.vocabularies:
                 values, names = self.vocabularies[column].finish(values, self.source.text)
+                if column == "label":
+                    self._check_several(names)
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         return result
+
+    def _check_several(self, names: np.ndarray) -> None:
+        """Refuses a file with a label that is made of its other labels, unless the classes are given."""
+        layout = self.source.layout
+        if self.source.path is None or self.source.names or layout.label_separator or len(names) > MOST_CLASSES:
+            return
+        if self.rules.names["label"] is not None or names.dtype.kind == "i":
+            return
+        if (found := made_of_others(names.tolist())) is not None:
+            name, mark = found
+            shown = "\\n" if mark == "\n" else mark
+            raise DataError(
+                f"{self.source.name}: the label {short_repr(name)} is made of other labels. If a cell may hold "
+                f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
+                "of them counts. If it is one class, name all of them with classes."
+            )
 
     # === Row by row, while reading ===
 
@@ -173,7 +197,8 @@ class _Collector:
         originals = batch.originals([entry[0] for entry in found])
         problems = list(batch.bad)
         for (row, column, value, reason), original in zip(found, originals, strict=True):
-            problems.append((BadRow(self.source.name, int(lines[row]), self._column(column), value, reason), original))
+            name = batch.cell(row) if column == "label" and batch.cell is not None else self._column(column)
+            problems.append((BadRow(self.source.name, int(lines[row]), name, value, reason), original))
         problems.sort(key=lambda entry: entry[0].row or 0)
         self.shown += [problem for problem, _ in problems[: SHOWN - len(self.shown)]]
         for problem, original in problems:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.errors import BadRow, ConfigError, DataError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.layout import Layout
@@ -100,9 +100,11 @@ def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | 
         table = _table(frame)
         header, column = table.column_names, table.column
     matched = TableSource({}, kind, "frame", layout=layout)
+    if matched.layout.wide:
+        raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
     found = matched.match(header)
     source = array_source({ours: column(theirs) for ours, theirs in found.items()}, kind, given, "frame")
-    source.found, source.guessed = found, matched.guessed
+    source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
     return source
 
 

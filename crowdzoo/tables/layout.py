@@ -28,6 +28,9 @@ class Layout:
         encoding: of text; None: UTF-8, or what a byte order mark says.
         header: whether the first line holds names.
         decimal: decimal mark of numbers in CSV, "." or ",".
+        wide: whether a row is a task, and a column an annotator.
+        missing: what stands in a cell without a label, besides nothing.
+        label_separator: between several labels of a cell.
         option: what `columns` is called in messages.
     """
 
@@ -36,6 +39,9 @@ class Layout:
     encoding: str | None = None
     header: bool = True
     decimal: str = "."
+    wide: bool = False
+    missing: tuple[str, ...] = ()
+    label_separator: str | None = None
     option: str = "columns"
 
     @classmethod
@@ -59,7 +65,13 @@ class Layout:
             given["encoding"] = _encoding(given["encoding"])
         if given.get("decimal", ".") not in (".", ","):
             raise ConfigError(f"decimal must be '.' or ',', got {short_repr(given['decimal'])}.")
+        if "missing" in given:
+            given["missing"] = _marks(given["missing"])
+        if "label_separator" in given:
+            given["label_separator"] = _label_separator(given["label_separator"])
         layout = cls(**given, option=option)
+        if layout.wide and (strange := sorted(layout.columns.keys() - {"task", "annotator"})):
+            raise ConfigError(f"{option}: a wide table has columns task and annotator, and no {strange[0]}.")
         if not layout.header and not layout.columns:
             raise ConfigError("a file without a header needs columns, such as columns='task=1,annotator=2,label=3'.")
         return layout
@@ -117,6 +129,23 @@ def _separator(given: Any) -> str:
     given = {"\\t": "\t", "tab": "\t"}.get(given, given) if isinstance(given, str) else given
     if not isinstance(given, str) or len(given) != 1 or given in '"\n\r\0' or not given.isascii():
         raise ConfigError(f"separator must be one character, such as ';' or tab, got {short_repr(given)}.")
+    return given
+
+
+def _marks(given: Any) -> tuple[str, ...]:
+    """What stands for no label, out of a list or of `-1,NA`."""
+    marks = given.split(",") if isinstance(given, str) else given
+    if isinstance(marks, (int, float)) and not isinstance(marks, bool):
+        marks = (marks,)
+    if not isinstance(marks, (list, tuple)) or any(not isinstance(mark, (str, int, float)) for mark in marks):
+        raise ConfigError(f"missing takes marks with commas between, such as -1,NA, got {short_repr(given)}.")
+    return tuple(f"{mark:g}" if isinstance(mark, float) else str(mark).strip() for mark in marks)
+
+
+def _label_separator(given: Any) -> str:
+    given = given.replace("\\n", "\n").replace("\\t", "\t") if isinstance(given, str) else given
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise ConfigError(f"label_separator must be text, such as '|', got {short_repr(given)}.")
     return given
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -56,10 +56,15 @@ class FrameOptions(ReadingOptions, total=False):
         columns: our name of a column (task, annotator, label, position, confidence, timestamp) -> the table's name, or
             text such as "task=HITId,annotator=WorkerId". A column that is not given is found by our name, else by a
             usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
+        missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows are left out.
+        label_separator: what stands between several labels in a cell; each becomes an annotation, and `on_duplicate`
+            says which of them counts.
         decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".
     """
 
     columns: Mapping[str, str | int] | str | None
+    missing: str | Sequence[Any]
+    label_separator: str | None
     decimal: str
 
 
@@ -71,11 +76,14 @@ class FileOptions(FrameOptions, total=False):
             which the header shows the columns.
         encoding: of a text file, by a name that Python knows. None (default): UTF-8, or what a byte order mark says.
         header: whether the first line of a CSV file holds names (default). If not, `columns` are numbers from 1.
+        wide: a CSV or Parquet file has a row a task and a column an annotator: all columns but `task`, or those that
+            `columns` names, as "task=id,annotator=ann,bob" or "annotator=worker_*". An empty cell is no label.
     """
 
     separator: str | None
     encoding: str | None
     header: bool
+    wide: bool
 
 
 @dataclass(frozen=True)

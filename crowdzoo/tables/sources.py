@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,13 +28,14 @@ from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns
 
-__all__ = ["NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
+__all__ = ["LABEL_OF", "NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
+LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
@@ -51,12 +53,14 @@ class Batch:
         lines: the first row's line number where the rows stand on consecutive lines, else int64 [n].
         originals: gives the rows' own text for row numbers of this batch.
         bad: rows that could not even be taken apart, each with its text.
+        cell: of a wide table, the name of the column that a row's label stands in.
     """
 
     columns: dict[str, pa.Array]
     lines: int | np.ndarray
     originals: Callable[[Sequence[int]], list[str]]
     bad: list[tuple[BadRow, str]] = field(default_factory=list)
+    cell: Callable[[int], str] | None = None
 
     @property
     def num_rows(self) -> int:
@@ -122,11 +126,28 @@ class Source:
         Raises:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
-        found, self.guessed = find_columns(self.name, header, (*self.required, *OPTIONAL), self.layout)
+        wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
+        found, self.guessed = find_columns(self.name, header, wanted, self.layout)
+        if self.layout.wide and "task" in found:
+            return found | self._annotators(header, found["task"])
         missing = [column for column in self.required if column not in found]
         if missing:
             raise DataError(self._missing(missing[0], header, set(found.values())))
         return found
+
+    def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
+        """The columns of annotators in a wide table: those that are given, or all but the tasks'."""
+        patterns = [pattern.strip() for pattern in self.layout.columns.get("annotator", "*").split(",")]
+        names = [name for name in header if name != task and any(fnmatchcase(name, each) for each in patterns)]
+        if not names:
+            raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
+        if "" in names:
+            way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
+            raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"{self.name}: column '{name}' is there {names.count(name)} times. Keep one.")
+        return {f"{LABEL_OF}{name}": name for name in names}
 
     def _missing(self, column: str, header: Sequence[str], taken: set[str]) -> str:
         message = f"{self.name}: column '{column}' is missing."

@@ -44,6 +44,8 @@ def source_of(
     kind = kind or "classification"
     if suffix in (".csv", ".tsv"):
         return CsvSource(path, kind, "\t" if suffix == ".tsv" else ",", layout)
+    if suffix == ".jsonl" and layout.wide:
+        raise ConfigError(f"{os.fspath(path)}: a wide table is a CSV or Parquet file, as keys of JSON may come and go.")
     if suffix == ".jsonl":
         return JsonlSource(path, kind, layout)
     raise DataError(

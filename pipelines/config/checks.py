@@ -93,6 +93,8 @@ def _data_problems(config: PipelineConfig) -> list[str]:
             continue
         export = key == "annotations" and data.platform is not None
         suffixes, needed = _TEXT if export or kind.labels.has_positions else _TABLES[key]
+        if key == "annotations" and data.wide:
+            needed = needed[:1]
         if key == "instances" and instances is TEXTS:
             needed = (*needed, "text")
         try:
@@ -141,7 +143,7 @@ def _our_columns(path: Path, key: str, data: DataConfig) -> list[str]:
         found, _ = find_instance_columns(name, header, data.instance_layout)
     else:
         header = column_names(path, data.layout)
-        found, _ = find_columns(name, header, _TABLES[key][1], data.layout)
+        found, _ = find_columns(name, header, ("task",) if data.wide else _TABLES[key][1], data.layout)
     ours = {theirs: column for column, theirs in found.items()}
     return [ours.get(each, each) for each in header]
 

@@ -75,6 +75,9 @@ class DataConfig(Section):
         encoding: of text files; None is UTF-8, or what a byte order mark says.
         header: whether the first line of annotations holds names; if not, `columns` are numbers from 1.
         decimal: decimal mark of numbers in text, "." or ",".
+        wide: whether a row of annotations is a task, and a column an annotator.
+        missing: labels that mean that there is none.
+        label_separator: what separates several labels in a cell.
         instance_columns: the same for instances: task, gold, split, text, features.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
@@ -97,6 +100,9 @@ class DataConfig(Section):
     encoding: str | None = None
     header: Bool = True
     decimal: Literal[".", ","] = "."
+    wide: Bool = False
+    missing: tuple[str | int | float, ...] | None = None
+    label_separator: str | None = None
     instance_columns: dict[str, str | int] | None = None
     eval_fraction: EvalFraction = 0.25
 

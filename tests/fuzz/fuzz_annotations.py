@@ -158,11 +158,16 @@ OPTIONS = st.fixed_dictionaries(
         "columns": st.dictionaries(st.sampled_from(COLUMNS), st.sampled_from([*COLUMNS, "1", "2", "3"]), max_size=3),
         "encoding": st.sampled_from(["utf-8", "latin-1", "utf-16", "utf-16-le", "cp1252", "shift_jis", "gb18030"]),
         "decimal": st.just(","),
+        "missing": st.sampled_from(["a", "-1,b"]),
+        "label_separator": st.sampled_from(["|", " ", "a", ";"]),
     },
 )
 # of CSV alone
 CSV_OPTIONS = st.tuples(
-    OPTIONS, st.fixed_dictionaries({}, optional={"separator": st.sampled_from(",;\t|x"), "header": st.just(False)})
+    OPTIONS,
+    st.fixed_dictionaries(
+        {}, optional={"separator": st.sampled_from(",;\t|x"), "header": st.just(False), "wide": st.just(True)}
+    ),
 ).map(lambda both: both[0] | both[1])
 
 

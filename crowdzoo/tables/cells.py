@@ -1,0 +1,134 @@
+"""Labels out of cells: of wide tables, without the marks of a missing label, several labels of a cell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from crowdzoo.tables.sources import LABEL_OF, Batch, Source
+
+__all__ = ["CellSource", "made_of_others"]
+
+SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+
+
+def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
+    """A name whose parts, between one of the usual separators, are other names; and that separator."""
+    known = set(names)
+    for name in names:
+        for mark in SEPARATORS:
+            parts = {part.strip() for part in name.split(mark)} - {""}
+            if len(parts) > 1 and parts <= known:
+                return name, mark
+    return None
+
+
+class CellSource(Source):
+    """A source whose cells are taken apart into one row an annotation, as its layout says.
+
+    The rows of a wide table keep its line numbers, and annotators the order of its columns within a line.
+    """
+
+    def __init__(self, inner: Source):
+        self.__dict__.update(inner.__dict__)
+        self.inner = inner
+        self.text, self.trim, self.sparse = inner.text, inner.trim, inner.sparse
+
+    def batches(self) -> Iterator[Batch]:
+        """Walks through the source from its start."""
+        for batch in self.inner.batches():
+            # the inner source finds its columns when it is opened
+            self.found, self.guessed = self.inner.found, self.inner.guessed
+            if self.layout.wide:
+                batch = self._long(batch)
+            elif self.layout.missing:
+                label = batch.columns["label"]
+                batch = _taken(batch, np.flatnonzero(self._present(label)))
+            yield self._split(batch) if self.layout.label_separator else batch
+
+    def _present(self, values: pa.Array) -> np.ndarray:
+        """Where a cell holds no mark of a missing label, bool [n]."""
+        if pa.types.is_floating(values.type):
+            whole = pc.equal(values, pc.floor(values)).fill_null(False).to_numpy(zero_copy_only=False)
+            texts = [
+                str(int(value)) if flat else str(value) for value, flat in zip(values.to_pylist(), whole, strict=True)
+            ]
+            values = pa.array(texts, pa.large_string())
+        else:
+            values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
+        marks = pa.array(self.layout.missing, pa.large_string())
+        return ~pc.is_in(values, value_set=marks).to_numpy(zero_copy_only=False)
+
+    def _long(self, batch: Batch) -> Batch:
+        """One row a cell that is not empty."""
+        cells = {name[len(LABEL_OF) :]: values for name, values in batch.columns.items() if name.startswith(LABEL_OF)}
+        present = np.stack([self._present(values) & _filled(values) for values in cells.values()], axis=1)
+        row, column = np.nonzero(present)
+        # columns without a label have no type that counts
+        labelled = [values if present[:, place].any() else None for place, values in enumerate(cells.values())]
+        arrays = _one_type(labelled, batch.num_rows)
+        starts = np.arange(len(cells)) * batch.num_rows
+        label = pa.concat_arrays(arrays).take(pa.array(starts[column] + row))
+        names = np.fromiter(cells, dtype=object, count=len(cells))
+        columns = {
+            "task": batch.columns["task"].take(pa.array(row)),
+            "annotator": pa.array(names[column], pa.large_string()),
+            "label": label,
+        }
+        lines, originals = batch.line_numbers()[row], batch.originals
+        return Batch(
+            columns,
+            lines,
+            lambda wanted: originals([int(row[one]) for one in wanted]),
+            batch.bad,
+            lambda one: str(names[column[one]]),
+        )
+
+    def _split(self, batch: Batch) -> Batch:
+        """One row a label, where a cell holds several."""
+        label = batch.columns["label"]
+        if not pa.types.is_large_string(label.type):
+            return batch
+        parts = pc.split_pattern(label.fill_null(""), self.layout.label_separator)
+        row = pc.list_parent_indices(parts).to_numpy()
+        texts = pc.utf8_trim_whitespace(parts.flatten())
+        # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse
+        keep = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
+        keep |= (np.bincount(row, keep, len(label)) == 0)[row] & (np.concatenate([[-1], row[:-1]]) != row)
+        kept = _taken(batch, row[keep])
+        kept.columns["label"] = texts.filter(pa.array(keep))
+        return kept
+
+
+def _taken(batch: Batch, row: np.ndarray) -> Batch:
+    """Rows of a batch, in order, perhaps some of them again."""
+    columns = {name: values.take(pa.array(row)) for name, values in batch.columns.items()}
+    originals, cell = batch.originals, batch.cell
+    return Batch(
+        columns,
+        batch.line_numbers()[row],
+        lambda wanted: originals([int(row[one]) for one in wanted]),
+        batch.bad,
+        None if cell is None else lambda one: cell(int(row[one])),
+    )
+
+
+def _filled(values: pa.Array) -> np.ndarray:
+    """Where a cell holds something, bool [n]."""
+    if pa.types.is_large_string(values.type):
+        empty = pc.equal(pc.utf8_trim_whitespace(values), "").fill_null(True)
+        return ~empty.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(values.type):
+        return ~np.isnan(values.to_numpy(zero_copy_only=False))
+    return values.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _one_type(arrays: list[pa.Array | None], length: int) -> list[pa.Array]:
+    """Arrays of one type that holds them all; None becomes nulls."""
+    types = {array.type for array in arrays if array is not None}
+    number = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
+    kind = types.pop() if len(types) == 1 else pa.float64() if number and types else pa.large_string()
+    return [pa.nulls(length, kind) if array is None else array.cast(kind) for array in arrays]

@@ -1,0 +1,170 @@
+"""Wide tables, marks of missing labels, and several labels in a cell."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.tables import sources as _sources
+
+WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
+CELLS = [("t1", "ann", "cat"), ("t1", "cid", "dog"), ("t3", "bob", "dog"), ("t3", "cid", "NA")]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(params=[None, 8], ids=["whole", "chunks of 8 bytes"])
+def chunks(request, monkeypatch):
+    if request.param is not None:
+        monkeypatch.setattr(_sources, "CHUNK_BYTES", request.param)
+        monkeypatch.setattr(_sources, "SLOW_ROWS", 2)
+
+
+def write(name, content):
+    with open(name, "w", encoding="utf-8") as file:
+        file.write(content)
+    return name
+
+
+def rows_of(ann):
+    label = ann.labels if ann.classes is None else ann.classes[ann.labels]
+    return list(zip(ann.tasks[ann.task_ids], ann.annotators[ann.annotator_ids], label.tolist(), strict=True))
+
+
+def message_of(name, **options):
+    with pytest.raises((DataError, ConfigError)) as error:
+        Annotations.read(name, **options)
+    return str(error.value)
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_wide_table_has_a_row_a_task_and_a_column_an_annotator():
+    assert rows_of(Annotations.read(write("a.csv", WIDE), wide=True)) == CELLS
+    assert rows_of(Annotations.read("a.csv", wide=True, missing=["NA"])) == CELLS[:3]
+    table = pa.table({"task": ["t1", "t3"], "ann": ["cat", None], "bob": [None, "dog"], "cid": ["dog", "NA"]})
+    pq.write_table(table, "a.parquet")
+    assert rows_of(Annotations.read("a.parquet", wide=True)) == CELLS
+
+
+def test_columns_of_annotators_are_named_or_matched():
+    write("a.csv", "text,id,worker_1,worker_2,gold\n?,t1,cat,dog,cat\n")
+    expected = [("t1", "worker_1", "cat"), ("t1", "worker_2", "dog")]
+    for names in ("worker_1,worker_2", "worker_*"):
+        assert rows_of(Annotations.read("a.csv", wide=True, columns={"task": "id", "annotator": names})) == expected
+    assert message_of("a.csv", wide=True, columns={"task": "id", "annotator": "rater_*"}) == (
+        "a.csv: no column of an annotator is named 'rater_*'."
+    )
+
+
+def test_wide_ratings_and_class_codes_have_their_own_marks_of_nothing():
+    pq.write_table(pa.table({"task": [1, 2], "ann": [3, -1], "bob": [-1, 4]}), "a.parquet")
+    assert rows_of(Annotations.read("a.parquet", wide=True, missing=-1)) == [(1, "ann", 3), (2, "bob", 4)]
+    found = Annotations.read("a.parquet", wide=True, kind="regression", missing="-1")
+    assert rows_of(found) == [(1, "ann", 3.0), (2, "bob", 4.0)]
+    # pandas makes floats of a column with gaps
+    pq.write_table(pa.table({"task": [1, 2], "ann": [3.0, None], "bob": [2, 4]}), "b.parquet")
+    assert rows_of(Annotations.read("b.parquet", wide=True)) == [(1, "ann", 3), (1, "bob", 2), (2, "bob", 4)]
+
+
+@pytest.mark.usefixtures("chunks")
+def test_a_bad_cell_is_named_by_its_row_and_column():
+    write("a.csv", WIDE)
+    message = message_of("a.csv", wide=True, classes=["cat", "dog"])
+    assert "a.csv, row 4, column 'cid': 'NA' is not one of the classes ['cat', 'dog']." in message
+    Annotations.read("a.csv", wide=True, classes=["cat", "dog"], on_bad_rows="reject", rejects="r.csv")
+    with open("r.csv") as file:
+        assert file.read().splitlines()[1].endswith('"t3, ,dog,NA"')
+
+
+def test_a_task_that_stands_in_two_rows_is_a_repeated_answer():
+    write("a.csv", "task,ann,bob\nt1,cat,\nt1,dog,cat\n")
+    assert "row 3, column 'annotator': 'ann' has labelled task 't1' before, in row 2" in message_of("a.csv", wide=True)
+    kept = Annotations.read("a.csv", wide=True, on_duplicate="last", on_bad_rows="reject", rejects="r.csv")
+    assert rows_of(kept) == [("t1", "ann", "dog"), ("t1", "bob", "cat")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "expected"),
+    [
+        ("a.csv", WIDE, {"columns": {"label": "ann"}}, "columns: a wide table has columns task and annotator, and no"),
+        ("a.csv", "task,,b\n1,2,3\n", {}, "a.csv: a column has no name. Give it one, or name those of annotators: "),
+        ("a.csv", "task,b,b\n1,2,3\n", {}, "a.csv: column 'b' is there 2 times. Keep one."),
+        ("a.csv", "x,b\n1,2\n", {}, "a.csv: column 'task' is missing."),
+        ("a.jsonl", "{}", {}, "a.jsonl: a wide table is a CSV or Parquet file"),
+        ("a.csv", WIDE, {"missing": [None]}, "missing takes marks with commas between"),
+    ],
+)
+def test_a_wide_table_that_is_none_is_refused(name, content, options, expected):
+    assert message_of(write(name, content), wide=True, **options).startswith(expected)
+
+
+def test_rows_of_a_long_table_whose_label_means_none_are_left_out():
+    write("a.csv", "task,worker,label\nt1,x,cat\nt1,y,NA\nt2,x, -1 \nt2,y,dog\n")
+    found = Annotations.read("a.csv", missing="-1,NA")
+    assert rows_of(found) == [("t1", "x", "cat"), ("t2", "y", "dog")]
+    assert found.num_rejected == 0
+
+
+# === Several labels in a cell ===
+
+SEVERAL = "task,worker,label\nt1,x,cat|dog\nt1,y,cat\nt2,x,dog\n"
+
+
+def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
+    assert message_of(write("a.csv", SEVERAL)) == (
+        "a.csv: the label 'cat|dog' is made of other labels. If a cell may hold several, split them with "
+        "label_separator='|'; on_duplicate='first' or 'last' then says which of them counts. If it is one class, name "
+        "all of them with classes."
+    )
+    assert Annotations.read("a.csv", classes=["cat", "cat|dog", "dog"]).num_classes == 3
+    # a name with a comma is one as long as its parts are none
+    assert Annotations.read(write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\n')).num_classes == 2
+
+
+@pytest.mark.usefixtures("chunks")
+def test_several_labels_of_a_cell_are_split_and_the_rule_of_repeats_says_which_counts():
+    write("a.csv", SEVERAL)
+    rest = [("t1", "y", "cat"), ("t2", "x", "dog")]
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        first = Annotations.read("a.csv", label_separator="|", on_duplicate="first")
+    assert rows_of(first) == [("t1", "x", "cat"), *rest]
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        last = Annotations.read("a.csv", label_separator="|", on_duplicate="last")
+    assert rows_of(last) == [("t1", "x", "dog"), *rest]
+    assert "'x' has labelled task 't1' before, in row 2" in message_of("a.csv", label_separator="|")
+
+
+def test_nothing_between_separators_is_no_label_but_an_empty_cell_stays_a_bad_row():
+    write("a.csv", "task,worker,label\nt1,x,|cat| |\nt1,y,dog\n")
+    assert rows_of(Annotations.read("a.csv", label_separator="|")) == [("t1", "x", "cat"), ("t1", "y", "dog")]
+    for cell in ("", " | "):
+        write("b.csv", f"task,worker,label\nt1,x,{cell}\nt1,y,dog\n")
+        assert "row 2, column 'label': '' is empty" in message_of("b.csv", label_separator="|")
+
+
+def test_labels_on_lines_of_a_cell_are_split():
+    write("a.csv", 'task,worker,label\nt1,x,"[A]\n[B]"\nt1,y,[A]\n')
+    found = Annotations.read("a.csv", label_separator="\\n", on_duplicate="first", on_bad_rows="reject", rejects="r")
+    assert rows_of(found) == [("t1", "x", "[A]"), ("t1", "y", "[A]")]
+
+
+def test_wide_cells_may_hold_several_labels_too():
+    write("a.csv", "task,ann,bob\nt1,cat;dog,dog\n")
+    found = Annotations.read("a.csv", wide=True, label_separator=";", separator=",", on_duplicate="last",
+                             on_bad_rows="reject", rejects="r")  # fmt: skip
+    assert rows_of(found) == [("t1", "ann", "dog"), ("t1", "bob", "dog")]
+
+
+def test_the_command_line_reads_a_wide_table():
+    write("a.csv", "task,ann,bob\nt1,1,-1\nt2,0,NA\nt3,1,1\n")
+    words = ["aggregate", "a.csv", "--wide", "--missing=-1,NA", "--method", "majority-vote", "--out", "out"]
+    assert cli.main(words) == 0
+    table = pq.read_table("out/tasks.parquet")
+    assert table["annotations"].to_pylist() == [1, 1, 2]
+    np.testing.assert_array_equal(pq.read_table("out/tasks.parquet")["label"].to_numpy(), [1, 0, 1])
