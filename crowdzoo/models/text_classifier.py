@@ -8,7 +8,7 @@ import keras
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.layers.ranges import BATCH, CLASSES, DROPOUT, UNITS
 from crowdzoo.models.text_network import TextNetwork
-from crowdzoo.training.settings import FORMS
+from crowdzoo.training.settings import NETWORKS
 
 __all__ = ["TextClassifier"]
 
@@ -42,7 +42,7 @@ class TextClassifier(TextNetwork):
     """
 
     @checked(
-        form=Choice(FORMS),
+        form=Choice(NETWORKS),
         num_words=replace(BATCH, least=3),
         num_classes=replace(CLASSES, optional=True),
         embedding=UNITS,

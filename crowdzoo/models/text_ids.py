@@ -7,25 +7,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.constraints import Number, checked
+from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.instances import TEXTS
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.utf8_texts import utf8_texts
 
-__all__ = ["PADDING", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
+__all__ = ["PADDING", "SPLITTINGS", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
 
 PADDING = 0
 UNKNOWN = 1
-# Everything that is no letter, digit or apostrophe within a word parts words. RE2 knows Unicode's classes
-_BETWEEN = r"[^\pL\pN']+"
+SPLITTINGS = ("words", "scripts", "characters")
+# What parts words: everything that is no letter, digit or apostrophe within a word. RE2 knows Unicode's classes
+_BETWEEN = {"words": r"[^\pL\pN']+", "scripts": r"[^\pL\pM\pN']+"}
+# A letter, with its marks, of a script that puts no space between words; the last two are signs of Katakana
+_LETTER = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}\x{FF70}]\pM*"
 
 
-def words_of(texts: Any) -> Any:
+def words_of(texts: Any, splitting: str = "words") -> Any:
     """Lower-cased words of texts.
 
     Args:
         texts: strings `[B]`, UTF-8: a TensorFlow tensor, or anything that becomes one.
+        splitting: see `TextIds`.
 
     Returns:
         `tf.RaggedTensor` of strings `[B, words]`.
@@ -33,16 +37,36 @@ def words_of(texts: Any) -> Any:
     import tensorflow as tf
 
     lower = tf.strings.lower(texts, encoding="utf-8")
-    return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN, " "))
+    if splitting == "words":
+        return tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN[splitting], " "))
+    if splitting == "characters":
+        return _with_pairs(tf.strings.unicode_split(lower, "UTF-8"), ".|\n")
+    # pairs do not reach over what parts words, so texts [B] are cut into pieces [B, pieces] first
+    pieces = tf.strings.split(tf.strings.regex_replace(lower, _BETWEEN[splitting], "\n"), "\n")
+    words = tf.strings.split(tf.strings.regex_replace(pieces.flat_values, f"({_LETTER})", r" \1 "))
+    return tf.RaggedTensor.from_row_splits(_with_pairs(words, _LETTER), pieces.row_splits).merge_dims(1, 2)
 
 
-def build_vocabulary(texts: Iterable[str | bytes], *, max_words: int = 20_000, min_texts: int = 1) -> list[str]:
+def _with_pairs(words: Any, paired: str) -> Any:
+    """Ragged `[B, words]`, and after a row's words every two neighbours that fit the pattern both."""
+    import tensorflow as tf
+
+    left, right = words[:, :-1], words[:, 1:]
+    pairs = left.with_flat_values(tf.strings.join([left.flat_values, right.flat_values]))
+    both = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
+    return tf.concat([words, tf.ragged.boolean_mask(pairs, left.with_flat_values(both[0] & both[1]))], axis=1)
+
+
+def build_vocabulary(
+    texts: Iterable[str | bytes], *, max_words: int = 20_000, min_texts: int = 1, splitting: str = "words"
+) -> list[str]:
     """The words of training texts, the most frequent first, ties in alphabetical order.
 
     Args:
         texts: training texts; gone through once, and not held.
         max_words: most words that are kept.
         min_texts: texts that a word must occur in.
+        splitting: see `TextIds`.
 
     Returns:
         Words; word i has id i + 2, because 0 is padding and 1 any other word.
@@ -55,7 +79,7 @@ def build_vocabulary(texts: Iterable[str | bytes], *, max_words: int = 20_000, m
     number: Counter[str] = Counter()
     while part := list(islice(rest, 1024)):
         num_texts += len(part)
-        for row in words_of(part).to_list():
+        for row in words_of(part, splitting).to_list():
             words = [word.decode("utf-8") for word in row]
             counts.update(words)
             number.update(set(words))
@@ -68,11 +92,18 @@ def build_vocabulary(texts: Iterable[str | bytes], *, max_words: int = 20_000, m
 class TextIds(InstanceEncoder):
     """Texts as word ids; callable inside a TensorFlow graph, such as a serving signature.
 
+    | splitting | words |
+    |-----------|-------|
+    | words | runs of letters and digits; a language without spaces has one word a sentence |
+    | scripts | the same, with marks; but every letter and every two neighbours in Chinese, Japanese, Thai and so on |
+    | characters | every character, and every two neighbours |
+
     A `tf.Module` that keeps a reference to `resources` exports them with the SavedModel.
 
     Args:
         vocabulary: words without repetition; word i has id i + 2.
         max_length: words of a text that count; the rest is cut off. None keeps all.
+        splitting: what a word is, in the table. Models that were saved before there was a choice have "words".
 
     Raises:
         DataError: an empty vocabulary, an empty or repeated word.
@@ -84,8 +115,8 @@ class TextIds(InstanceEncoder):
     example: ClassVar = {"instances": "warm up"}
     per_batch = False
 
-    @checked(max_length=Number(1, whole=True, optional=True))
-    def __init__(self, vocabulary: Sequence[str], max_length: int | None = None):
+    @checked(max_length=Number(1, whole=True, optional=True), splitting=Choice(SPLITTINGS))
+    def __init__(self, vocabulary: Sequence[str], max_length: int | None = None, splitting: str = "words"):
         import tensorflow as tf
 
         self.vocabulary = [str(word) for word in vocabulary]
@@ -95,6 +126,7 @@ class TextIds(InstanceEncoder):
             word = next(word for word, count in Counter(self.vocabulary).items() if count > 1)
             raise DataError(f"a vocabulary holds each word once; {word!r} is there more often")
         self.max_length = max_length
+        self.splitting = splitting
         words = tf.constant(self.vocabulary)
         numbers = tf.range(2, len(self.vocabulary) + 2, dtype=tf.int64)
         self._table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, numbers), UNKNOWN)
@@ -118,7 +150,7 @@ class TextIds(InstanceEncoder):
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
-        return {"vocabulary": list(self.vocabulary), "max_length": self.max_length}
+        return {"vocabulary": list(self.vocabulary), "max_length": self.max_length, "splitting": self.splitting}
 
     def __call__(self, values: Any) -> Any:
         """Ids of texts.
@@ -134,7 +166,7 @@ class TextIds(InstanceEncoder):
         """
         import tensorflow as tf
 
-        words = words_of(utf8_texts(values))
+        words = words_of(utf8_texts(values), self.splitting)
         if self.max_length is not None:
             words = words[:, : self.max_length]
         ids = tf.ragged.map_flat_values(self._table.lookup, words).to_tensor(PADDING)

@@ -9,7 +9,7 @@ from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.layers.label_unit import LabelUnit
 from crowdzoo.layers.ranges import BATCH, CENTER, DROPOUT, UNIT, UNITS
 from crowdzoo.models.text_network import TextNetwork
-from crowdzoo.training.settings import FORMS
+from crowdzoo.training.settings import NETWORKS
 
 __all__ = ["TextRegressor"]
 
@@ -54,7 +54,7 @@ class TextRegressor(TextNetwork):
     """
 
     @checked(
-        form=Choice(FORMS),
+        form=Choice(NETWORKS),
         num_words=replace(BATCH, least=3),
         embedding=UNITS,
         filters=UNITS,

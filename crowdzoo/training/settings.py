@@ -18,6 +18,7 @@ from crowdzoo.training.methods import check_method
 __all__ = [
     "FITS",
     "FORMS",
+    "NETWORKS",
     "PIXEL_SCALES",
     "SIDE",
     "ImageSettings",
@@ -30,7 +31,8 @@ __all__ = [
     "TrainingSettings",
 ]
 
-FORMS = ("convolutional", "bag-of-words")  # of a model of texts
+NETWORKS = ("convolutional", "bag-of-words")  # on words
+FORMS = (*NETWORKS, "characters")  # of a model of texts: the last is a bag of characters and of pairs of them
 
 # How an image of another shape is made to fit
 FITS = ("crop", "stretch")
@@ -148,7 +150,8 @@ class TextSettings(InstanceSettings):
     """How to train a classifier or a regressor of texts.
 
     Attributes:
-        form: "convolutional" or "bag-of-words"; see `TextNetwork`.
+        form: "convolutional" or "bag-of-words", see `TextNetwork`; or "characters", a bag of characters
+            and of pairs of them in place of words.
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.

@@ -163,7 +163,7 @@ class ModelConfig(Section):
         inputs: of tables: column -> `number`, `category` or `text`, for columns whose type is not to be found out.
         max_categories: of tables: most categories of a column that are known.
         texts: of tables: settings of the networks of columns of texts, such as `form`.
-        form: of texts: `convolutional` or `bag-of-words`.
+        form: of texts: `convolutional`, `bag-of-words` or `characters`.
         max_words: of texts: the most frequent words that are known.
         min_texts: of texts: training texts that a known word occurs in.
         max_length: of texts: words of a text that count; all where it is not set.
@@ -193,7 +193,7 @@ class ModelConfig(Section):
     inputs: dict[str, Literal["number", "category", "text"]] | None = None
     max_categories: Size | None = None
     texts: dict[str, Any] | None = None
-    form: Literal["convolutional", "bag-of-words"] | None = None
+    form: Literal["convolutional", "bag-of-words", "characters"] | None = None
     max_words: Size | None = None
     min_texts: Size | None = None
     max_length: Size | None = None

@@ -133,7 +133,7 @@ def test_from_ratings_of_texts_to_predictions_on_texts(reviews, tmp_path, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--form", "bag"), "unknown form 'bag': choose one of convolutional, bag-of-words"),
+        (("--form", "bag"), "unknown form 'bag': choose one of convolutional, bag-of-words, characters"),
         (("--hidden", "3,4"), "--hidden: a model of texts has one hidden layer: give one number"),
         (("--low", 3), "outside of the scale"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 
 tf = pytest.importorskip("tensorflow")
 
@@ -60,3 +60,49 @@ def test_a_vocabulary_that_makes_no_sense_is_refused():
         TextIds(["a", ""])
     with pytest.raises(ValueError, match="max_length must be an integer of at least 1"):
         TextIds(["a"], max_length=0)
+
+
+def split(text, splitting):
+    return [word.decode() for word in words_of([text], splitting).to_list()[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("我来。你走 OK", ["我", "来", "我来", "你", "走", "你走", "ok"]),  # no pair reaches over a mark
+        ("テーブルは3個", ["テ", "ー", "ブ", "ル", "は", "3", "個", "テー", "ーブ", "ブル", "ルは"]),
+        ("ที่นี่", ["ที่", "นี่", "ที่นี่"]),  # vowels and tones stand with their letter
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("Don't, Zoe\u0308!", ["don't", "zoe\u0308"]),
+        ("", []),
+        ("...", []),
+    ],
+)
+def test_scripts_without_spaces_are_cut_into_letters_and_pairs(text, words):
+    assert split(text, "scripts") == words
+
+
+def test_all_texts_of_a_batch_are_cut_as_each_alone():
+    texts = ["我来。你走 OK", "", "a b", "ไป", "..."]
+    assert [[word.decode() for word in row] for row in words_of(texts, "scripts").to_list()] == [
+        split(text, "scripts") for text in texts
+    ]
+
+
+def test_texts_in_latin_letters_have_the_words_that_they_had():
+    letters = "".join(map(chr, range(1, 0x250))).replace("İ", "")  # its lower case has a mark, which was left out
+    texts = [*TEXTS, letters, " ".join(letters), "a\nb\tc\x00d"]
+    assert words_of(texts, "scripts").to_list() == words_of(texts, "words").to_list()
+
+
+def test_characters_are_all_there_in_lower_case_and_their_pairs():
+    assert split("Ab,\n我", "characters") == ["a", "b", ",", "\n", "我", "ab", "b,", ",\n", "\n我"]
+
+
+def test_a_file_of_before_has_the_words_of_before():
+    assert TextIds(vocabulary=["我来"], max_length=None).to_numpy(["我来", "我"]).tolist() == [[2], [1]]
+    ids = TextIds(["我来"], None, "scripts")
+    assert ids.to_numpy(["我来", "我"]).tolist() == [[1, 1, 2], [1, 0, 0]]
+    assert TextIds(**ids.get_config()).splitting == "scripts"
+    with pytest.raises(ConfigError, match="unknown splitting 'letter'"):
+        TextIds(["a"], splitting="letter")

@@ -155,7 +155,7 @@ def test_what_is_not_for_texts_is_said(tmp_path):
             "feature-regressor",
             "model.form is not for task regression, where model has base",
         ),
-        ("model.form", "bag", "model.form: must be one of convolutional, bag-of-words, got 'bag'"),
+        ("model.form", "bag", "model.form: must be one of convolutional, bag-of-words, characters, got 'bag'"),
         ("data.instances", str(tmp_path / "ratings.csv"), "data.instances: .* has no column 'text' among 'task'"),
     ):
         with pytest.raises(ConfigError, match=message):

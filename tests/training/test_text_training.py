@@ -85,7 +85,7 @@ def test_words_are_those_of_the_settings():
     texts = ["a b c d", "a b c", "a b", "a"] * 3
     settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, max_words=2, min_texts=1, max_length=3)
     _, ids = train(settings, texts, ratings=np.arange(12.0))
-    assert ids.get_config() == {"vocabulary": ["a", "b"], "max_length": 3}
+    assert ids.get_config() == {"vocabulary": ["a", "b"], "max_length": 3, "splitting": "scripts"}
     settings = TextSettings("aggregated", **{**QUICK, "epochs": 1}, min_texts=6)
     assert train(settings, texts, ratings=np.arange(12.0))[1].vocabulary == ["a", "b", "c"]
 

@@ -30,10 +30,10 @@ class TextBase(Base):
         """Ids of the words of the training texts."""
         from crowdzoo.models.text_ids import TextIds, build_vocabulary
 
-        words = build_vocabulary(
-            chain.from_iterable(batches()), max_words=settings.max_words, min_texts=settings.min_texts
-        )
-        return TextIds(words, settings.max_length)
+        splitting = "characters" if settings.form == "characters" else "scripts"
+        texts = chain.from_iterable(batches())
+        known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}
+        return TextIds(build_vocabulary(texts, **known, splitting=splitting), settings.max_length, splitting)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         """See `Base.build`."""
@@ -41,7 +41,7 @@ class TextBase(Base):
         from crowdzoo.models.text_regressor import TextRegressor
 
         network: dict[str, Any] = {
-            "form": settings.form,
+            "form": "bag-of-words" if settings.form == "characters" else settings.form,
             "embedding": settings.embedding,
             "filters": settings.filters,
             "hidden": settings.hidden,
