@@ -37,7 +37,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
     of_kind = None if named is None else instance_kind(named)
     if of_kind == TABLES:
         of_kind = tables(options.get("inputs"))
-    instances = read_instances(options["instances"], of_kind, layout)
+    instances = read_instances(options["instances"], of_kind, layout).named_like(crowd.tasks)
     names = name_texts(instances.tasks)
     _check_tasks(crowd, names, options)
     gold, known = _gold(instances, crowd, options["instances"])

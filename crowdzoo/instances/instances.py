@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances.gold import parse_classes, parse_ratings
+from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import recognised
 from crowdzoo.instances.table import Table, read_table, shown_names, task_names
@@ -57,6 +58,21 @@ class Instances:
     def training(self) -> np.ndarray:
         """Which instances are trained on, bool [N]: all but those of the split "eval"."""
         return np.ones(len(self), bool) if self.split is None else self.split != "eval"
+
+    def named_like(self, tasks: Iterable[Any]) -> "Instances":
+        """The same, named by what is written of the tasks elsewhere.
+
+        Args:
+            tasks: names of tasks in the annotations. Where some are names of image files with their endings, all images
+                are named so; otherwise nothing changes.
+        """
+        if self.kind is not IMAGES:
+            return self
+        files = [f"{task}{path.suffix}" for task, path in zip(self.tasks, self.values, strict=True)]
+        after_files = all(path.as_posix().endswith(name) for name, path in zip(files, self.values, strict=True))
+        if not after_files or {*files}.isdisjoint(map(str, tasks)):
+            return self
+        return dataclasses.replace(self, tasks=np.array(files, object))
 
     def gold_codes(self, classes: np.ndarray, file: str | Path = "gold") -> np.ndarray:
         """Gold as codes of the classes.

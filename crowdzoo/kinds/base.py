@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances import INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
+from crowdzoo.instances import IMAGES, INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
 from crowdzoo.instances.export_instances import write_export_instances
 from crowdzoo.label_kinds import LabelKind, label_kind
 from crowdzoo.models.bases import BASES, is_own
@@ -402,6 +402,8 @@ class Kind(ABC):
         kind = self.instances_of(instances, inputs, layout)
         assert instances is not None
         table = read_instances(instances, kind, layout)
+        if table.kind is IMAGES:
+            table = table.named_like(self.read(annotations, **options).tasks)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         gold = self.gold_column(table, crowd, instances)
         return TrainingSet(crowd, table.values, crowd, table.training, gold, table.names)

@@ -205,6 +205,18 @@ def test_a_folder_gives_a_task_for_each_image_named_after_the_file(tmp_path):
     assert opened(instances.values[:2]).tolist() == [PNG, PNG]
 
 
+def test_labels_may_name_files_with_or_without_their_ending(tmp_path):
+    for name in ("1.png", "2.png"):
+        (tmp_path / name).write_bytes(PNG)
+    instances = read_instances(tmp_path)
+    assert instances.tasks.tolist() == [1, 2]
+    assert instances.named_like([2, 1]).tasks.tolist() == [1, 2]
+    assert instances.named_like(["2.png"]).tasks.tolist() == ["1.png", "2.png"]
+    (tmp_path / "images.csv").write_text("task,image\na,1.png\nb,2.png\n")
+    named = read_instances(tmp_path / "images.csv")
+    assert named.named_like(["1.png"]) is named
+
+
 def test_a_folder_without_images_and_one_with_others_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(DataError, match=r"holds no images\. Their names end in \.jpg"):
