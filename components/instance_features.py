@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from crowdzoo.files.served_name import served_name
@@ -17,7 +18,7 @@ def instance_info(instances: Instances) -> dict[str, Any]:
     """Entries of `dataset.json`: what `instance_features` needs, and names of columns.
 
     They are `instances` (name of their kind), `num_features` and `features` (names of columns) of feature vectors, and
-    `columns` of a table: name as it is served -> whether it is of numbers.
+    `columns` of a table: name as it is served -> shape of a value, of strings None.
 
     Args:
         instances: all of them.
@@ -28,14 +29,17 @@ def instance_info(instances: Instances) -> dict[str, Any]:
         "instances": instances.kind.name,
         "num_features": instances.values.shape[1] if of_vectors else None,
         "features": instances.names,
-        "columns": {served_name(name): values.dtype.kind == "f" for name, values in columns.items()},
+        "columns": {
+            served_name(name): list(values.shape[1:]) if values.dtype.kind == "f" else None
+            for name, values in columns.items()
+        },
     }
 
 
 def add_instance(example: tf.train.Example, instances: Instances, row: int) -> None:
     """Adds the feature `instances`: float [D] of a feature vector, bytes [1] of a text or an image file.
 
-    Of a table it adds a feature `instances/<name as it is served>` for each column, float [1] or bytes [1].
+    Of a table it adds a feature `instances/<name as it is served>` for each column, float or bytes.
 
     Args:
         example: of a task; changed.
@@ -46,7 +50,7 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
         for name, values in instances.values.items():
             feature = example.features.feature[COLUMN + served_name(name)]
             if values.dtype.kind == "f":
-                feature.float_list.value.append(values[row])
+                feature.float_list.value.extend(np.ravel(values[row]))
             else:
                 feature.bytes_list.value.append(values[row].encode())
         return
@@ -65,8 +69,10 @@ def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:
         info: of `dataset.json`.
     """
     if info["columns"]:
-        types = {True: tf.float32, False: tf.string}
-        return {COLUMN + name: tf.io.FixedLenFeature([], types[number]) for name, number in info["columns"].items()}
+        return {
+            COLUMN + name: tf.io.FixedLenFeature(shape or [], tf.string if shape is None else tf.float32)
+            for name, shape in info["columns"].items()
+        }
     if info["num_features"] is None:
         return {"instances": tf.io.FixedLenFeature([], tf.string)}
     return {"instances": tf.io.FixedLenFeature([info["num_features"]], tf.float32)}

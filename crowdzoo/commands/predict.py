@@ -84,11 +84,12 @@ def _read(arguments: argparse.Namespace, signature: Mapping[str, Any]) -> Instan
     """The instances, in columns where the signature takes columns."""
     path, layout = arguments.instances, second_layout(arguments)
     inputs = signature.get("inputs", {"instances": {}})
-    if any(len(spec["shape"]) != 1 for name, spec in inputs.items() if name != "instances"):
+    if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
         raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
     if inputs.get("instances", {}).get("dtype") == "float32":
         return read_inputs(path, VECTORS, layout)
-    return read_inputs(path, served_tables({name: spec.get("dtype") for name, spec in inputs.items()}), layout)
+    columns = {name: (spec.get("dtype"), len(spec.get("shape", ()))) for name, spec in inputs.items()}
+    return read_inputs(path, served_tables(columns), layout)
 
 
 def _signature(known: Collection[str]) -> str:

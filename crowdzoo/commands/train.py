@@ -35,7 +35,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
     )  # fmt: skip
     command.add_argument("--inputs", metavar="COLUMN=TYPE,…", dest="types",
-        help="tables: types of columns, where they are not to be found out: number, category or text",
+        help="tables: types of columns, where they are not to be found out: number, category, text or vector",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(

@@ -135,7 +135,9 @@ def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
     if encoder is None:
         return inputs
     missing = tf.maximum(1 - _num_rows(inputs), 0)
-    examples = {name: tf.fill([missing], tf.constant(encoder.example[name], inputs[name].dtype)) for name in inputs}
+    examples = {
+        name: tf.repeat(tf.constant([encoder.example[name]], inputs[name].dtype), missing, 0) for name in inputs
+    }
     return {name: tf.concat([values, examples[name]], axis=0) for name, values in inputs.items()}
 
 

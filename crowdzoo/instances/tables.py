@@ -1,4 +1,4 @@
-"""Tables: named columns of numbers, categories and texts, with missing values."""
+"""Tables: named columns of numbers, categories, texts and vectors, with missing values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crowdzoo.errors import DataError, DataWarning, did_you_mean
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names
-from crowdzoo.instances.vectors import _is_number
+from crowdzoo.instances.vectors import _is_number, _vectors
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import parse_numbers
 
@@ -28,6 +28,7 @@ __all__ = [
     "NUMBER",
     "TABLES",
     "TEXT",
+    "VECTOR",
     "given_columns",
     "input_type",
     "served_tables",
@@ -39,7 +40,8 @@ __all__ = [
 NUMBER = "number"
 CATEGORY = "category"
 TEXT = "text"
-INPUT_TYPES = (NUMBER, CATEGORY, TEXT)
+VECTOR = "vector"
+INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR)
 BESIDE = ("task", "gold", "split")
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
@@ -52,23 +54,26 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
     """The kind of instances that are rows of a table.
 
     Args:
-        inputs: column -> NUMBER, CATEGORY or TEXT, for columns whose type is not to be found out.
+        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
     """
     return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
 
 
-def served_tables(inputs: Mapping[str, str]) -> InstanceKind | None:
+def served_tables(inputs: Mapping[str, tuple[str, int]]) -> InstanceKind | None:
     """The kind of instances that a served model takes, if that is rows of a table.
 
     Args:
-        inputs: names of the model's inputs that are one value an instance -> their types by NumPy's names.
+        inputs: names of the model's inputs -> their types by NumPy's names, and their ranks (1: a value an instance).
 
     Returns:
         A kind that reads `typed_columns`; None for a model that takes `instances`.
     """
     if "instances" in inputs:
         return None
-    types = {name: NUMBER if dtype.startswith("float") else CATEGORY for name, dtype in inputs.items()}
+    scalars = {True: NUMBER, False: CATEGORY}
+    types = {
+        name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
+    }
     return dataclasses.replace(TABLES, values=lambda table: (typed_columns(table, types), None))
 
 
@@ -77,18 +82,18 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
 
     A column of integers, floats, decimals or truth values is of numbers; so is a column of text most of whose different
     values are numbers, true or false. A column called `text` is of texts, another column of text of categories. Empty
-    is missing, and so is nan as a number.
+    is missing, and so is nan as a number. A column of lists of numbers is of vectors, which are never missing.
 
     Args:
         table: of `read_table(..., as_text=True)`.
-        inputs: column -> NUMBER, CATEGORY or TEXT, for columns whose type is not to be found out.
+        inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
 
     Returns:
-        Name -> float64 [N] with NaN for missing numbers, or objects (strings) [N] with "" for what is missing; in the
-        order of the file.
+        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] of vectors, or objects (strings) [N] with ""
+        for what is missing; in the order of the file.
 
     Raises:
-        DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates, lists);
+        DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates);
             numbers that are none or not finite; a column without any value; categories of which most rows have one of
             their own; two columns that would be served under one name. It names file, row, column and value.
     """
@@ -125,7 +130,8 @@ def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, 
     columns = {}
     for name in x:
         try:
-            columns[str(name)] = pa.array(x[name], from_pandas=True)
+            values = list(x[name]) if np.ndim(x[name]) > 1 else x[name]
+            columns[str(name)] = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(f"instances: column {name!r} is no column of one type: {error}") from None
     lengths = {name: len(column) for name, column in columns.items()}
@@ -140,7 +146,7 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
 
     Args:
         table: of `read_table(..., as_text=True)`.
-        types: `served_name` of each column -> NUMBER, CATEGORY or TEXT.
+        types: `served_name` of each column -> one of INPUT_TYPES.
 
     Returns:
         The served names -> as for `table_columns`, in the order of `types`. A column may be empty.
@@ -164,15 +170,16 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
 
 
 def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
-    """NUMBER, CATEGORY or TEXT: the type of a column of `table_columns`.
+    """One of INPUT_TYPES: the type of a column of `table_columns`.
 
     Args:
         name: of the column, its own or as it is served.
         values: some of them, numbers or strings.
         inputs: as for `table_columns`.
     """
-    if np.asarray(values).dtype.kind in "biuf":
-        return NUMBER
+    values = np.asarray(values)
+    if values.dtype.kind in "biuf":
+        return NUMBER if values.ndim == 1 else VECTOR
     declared = {served_name(column): kind for column, kind in inputs.items()}
     return declared.get(served_name(name), TEXT if name == TEXT else CATEGORY)
 
@@ -191,7 +198,7 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
     with warnings.catch_warnings():  # which columns were found is said when the table is read
         warnings.simplefilter("ignore", DataWarning)
         columns = table_columns(read_table(path, None, _check_header, layout, as_text=True))
-    return any(values.dtype == object or np.isnan(values).any() for values in columns.values())
+    return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
 
 def _check_header(name: str, header: Sequence[str]) -> None:
@@ -209,6 +216,8 @@ def _found_type(table: Table, name: str) -> str:
     kind = _decoded(table.columns[name]).type
     if _is_number(kind):
         return NUMBER
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return VECTOR
     if not _is_text(kind):
         raise DataError(_other_type(table.name, name, kind))
     if name == TEXT:
@@ -221,6 +230,8 @@ def _found_type(table: Table, name: str) -> str:
 
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
     column = _decoded(table.columns[name])
+    if kind == VECTOR:
+        return _vectors(table, name)
     if kind == TEXT and _is_text(column.type):
         return table.names(name, trim=False)
     if kind != NUMBER:
@@ -306,7 +317,7 @@ def _other_type(file: str, name: str, kind: pa.DataType) -> str:
         return _no_dates(file, name, str(kind))
     if pa.types.is_null(kind):
         return f"{file}: column {name!r} is empty in every row. Leave the column out."
-    return f"{file}: column {name!r} holds {kind}; a column of a table holds numbers, truth values or text."
+    return f"{file}: column {name!r} holds {kind}; a column of a table holds numbers, truth values, text or vectors."
 
 
 def _decoded(column: pa.Array) -> pa.Array:

@@ -31,10 +31,20 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     listed = table.columns.get("features")
     in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
     if in_lists:
-        matrix, names = _matrix_of_lists(table, listed)
-    else:
-        columns = [_numeric(table, name) for name in names]
-        matrix = np.stack(columns, axis=1)
+        return _vectors(table, "features"), None
+    matrix = np.stack([_numeric(table, name) for name in names], axis=1)
+    _check_finite(table, matrix, names)
+    return np.ascontiguousarray(matrix), tuple(names)
+
+
+def _vectors(table: Table, name: str) -> np.ndarray:
+    """A column of lists of one length, float32 [N, D]."""
+    matrix = _matrix_of_lists(table, name)
+    _check_finite(table, matrix, [f"{name}[{index}]" for index in range(matrix.shape[1])])
+    return np.ascontiguousarray(matrix)
+
+
+def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> None:
     bad = np.argwhere(~np.isfinite(matrix))
     if len(bad):
         rows = []
@@ -44,27 +54,27 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
             reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
             rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
         raise DataError("Some features cannot be used.", rows, len(bad))
-    return np.ascontiguousarray(matrix), None if in_lists else tuple(names)
 
 
-def _matrix_of_lists(table: Table, column: pa.Array) -> tuple[np.ndarray, list[str]]:
-    """Lists of one length as float32 [N, D], and names of the D features."""
+def _matrix_of_lists(table: Table, name: str) -> np.ndarray:
+    """Lists of one length as float32 [N, D]."""
+    column = table.columns[name]
     kind = column.type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     if not is_list or not _is_number(kind.value_type):
-        raise DataError(f"{table.name}: column 'features' holds {kind}; lists of numbers are wanted there.")
+        raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
     missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
-    table.complain(missing, "features", [None] * len(column), "is empty. Give a list of numbers.")
+    table.complain(missing, name, [None] * len(column), "is empty. Give a list of numbers.")
     if pa.types.is_fixed_size_list(kind):
         lengths = np.full(len(column), kind.list_size)
     else:
         lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     common = int(np.bincount(lengths).argmax())
     reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
-    table.complain(np.flatnonzero(lengths != common), "features", lengths, reason)
+    table.complain(np.flatnonzero(lengths != common), name, lengths, reason)
     if not common:
-        raise DataError(f"{table.name}: column 'features' holds empty lists. Give every task its features.")
-    return _floats(column.flatten()).reshape(len(column), common), [f"features[{index}]" for index in range(common)]
+        raise DataError(f"{table.name}: column {name!r} holds empty lists. Give every task its features.")
+    return _floats(column.flatten()).reshape(len(column), common)
 
 
 def _numeric(table: Table, name: str) -> np.ndarray:

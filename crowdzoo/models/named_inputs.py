@@ -46,7 +46,7 @@ class NamedInputs(InstanceEncoder):
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
         """Tables with these columns."""
-        return served_tables({name: spec.dtype.name for name, spec in self.inputs.items()}) or TABLES
+        return served_tables({name: (spec.dtype.name, spec.shape.rank) for name, spec in self.inputs.items()}) or TABLES
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]
@@ -56,7 +56,7 @@ class NamedInputs(InstanceEncoder):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values `[B]`."""
+        """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values."""
         import tensorflow as tf
 
         found = dict(self.parts[TABLE].inputs) if TABLE in self.parts else {}

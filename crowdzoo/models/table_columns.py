@@ -23,6 +23,7 @@ class TableColumns(InstanceEncoder):
     | of numbers | `(x - mean) / deviation`, 0 where it is missing |
     | of numbers, with missing ones in training | after it, 1 where it is missing, else 0 |
     | of categories | one for each category: 1 for its own, 0 for the others |
+    | of vectors | each of their numbers, standardised |
 
     A missing category is a category of its own if it was missing in training, too. A category that training has not
     seen is all zeros, so that no weight counts that was never trained; so is a missing one that training has not seen.
@@ -31,8 +32,8 @@ class TableColumns(InstanceEncoder):
     touches, and reads the data once for each column.
 
     Args:
-        columns: name of a column -> `{"mean": m, "deviation": s, "missing": whether some were missing}`, s above 0, or
-            `{"categories": names}`, "" for missing. Their order is that of the vector.
+        columns: name of a column -> `{"mean": m, "deviation": s, "missing": whether some were missing}`, s above 0 (of
+            vectors lists), or `{"categories": names}`, "" for missing. Their order is that of the vector.
 
     Attributes:
         num_features: D, length of a vector.
@@ -59,8 +60,8 @@ class TableColumns(InstanceEncoder):
                     tf.lookup.KeyValueTensorInitializer(names, codes), -1
                 )
                 self.num_features += len(settings["categories"])
-            elif set(settings) == {"mean", "deviation", "missing"} and settings["deviation"] > 0:
-                self.num_features += 1 + settings["missing"]
+            elif set(settings) == {"mean", "deviation", "missing"} and np.all(np.asarray(settings["deviation"]) > 0):
+                self.num_features += np.size(settings["mean"]) + settings["missing"]
             else:
                 raise ConfigError(f"TableColumns: column {name!r} has mean, deviation and missing, or categories")
 
@@ -70,8 +71,8 @@ class TableColumns(InstanceEncoder):
         """Takes means, deviations and categories from the training data, in one pass.
 
         Args:
-            batches: name -> values [n] of each column: floats with NaN for missing, or strings (or their UTF-8) with
-                "" for missing. All batches have the same columns.
+            batches: name -> values [n] of each column: floats with NaN for missing, vectors [n, D], or strings (or
+                their UTF-8) with "" for missing. All batches have the same columns.
             max_categories: most categories of a column that are known, the most frequent ones.
 
         Raises:
@@ -106,27 +107,27 @@ class TableColumns(InstanceEncoder):
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
         """Tables with these columns."""
-        return served_tables({name: spec.dtype.name for name, spec in self.inputs.items()}) or TABLES
+        return served_tables({name: (spec.dtype.name, spec.shape.rank) for name, spec in self.inputs.items()}) or TABLES
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]
         """A row with the mean of each column of numbers, and the most frequent category of the others."""
         return {
-            served_name(name): settings["categories"][0] if name in self._categories else float(settings["mean"])
+            served_name(name): settings["categories"][0] if name in self._categories else settings["mean"]
             for name, settings in self.columns.items()
         }
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What a served model takes: name of a column as it is served -> `tf.TensorSpec` of its values `[B]`."""
+        """What a served model takes: served name of a column -> `tf.TensorSpec`, `[B]` or of vectors `[B, D]`."""
         import tensorflow as tf
 
-        return {
-            served_name(name): tf.TensorSpec(
-                [None], tf.string if name in self._categories else tf.float32, name=served_name(name)
-            )
-            for name in self.columns
-        }
+        found = {}
+        for name, settings in self.columns.items():
+            dtype = tf.string if name in self._categories else tf.float32
+            shape = [None, *np.shape(settings.get("mean", 0.0))]
+            found[served_name(name)] = tf.TensorSpec(shape, dtype, name=served_name(name))
+        return found
 
     @property
     def resources(self) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class TableColumns(InstanceEncoder):
         """Vectors of rows.
 
         Args:
-            values: name of each column, its own or as it is served -> `[B]`, float32 or strings.
+            values: name of each column, its own or as it is served -> `[B]`, float32 or strings; of vectors `[B, D]`.
 
         Returns:
             float32 tensor `[B, D]`.
@@ -158,7 +159,8 @@ class TableColumns(InstanceEncoder):
             column = tf.cast(column, tf.float32)
             missing = tf.math.is_nan(column)
             standard = (column - settings["mean"]) / settings["deviation"]
-            parts.append(tf.where(missing, 0.0, standard)[:, None])
+            known = tf.where(missing, 0.0, standard)
+            parts.append(known if np.ndim(settings["mean"]) else known[:, None])
             if settings["missing"]:
                 parts.append(tf.cast(missing, tf.float32)[:, None])
         return tf.concat(parts, axis=1)
@@ -169,24 +171,27 @@ class TableColumns(InstanceEncoder):
 
 
 class _Moments:
-    """Mean and deviation of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979)."""
+    """Mean and deviation of numbers that come in parts, in float64 (Chan, Golub, LeVeque: Updating formulae, 1979).
+
+    Of vectors they are taken of each place.
+    """
 
     def __init__(self) -> None:
         self.rows = self.missing = 0
-        self.mean = self.squares = 0.0
+        self.mean = self.squares = np.float64(0.0)
 
     def add(self, values: np.ndarray) -> None:
         """Takes more numbers into account; NaN is missing."""
         values = values.astype(np.float64)
-        there = values[~np.isnan(values)]
+        there = values if values.ndim > 1 else values[~np.isnan(values)]
         self.missing += len(values) - len(there)
         if not len(there):
             return
-        mean = float(there.mean())
+        mean = there.mean(axis=0)
         rows = self.rows + len(there)
         apart = mean - self.mean
-        self.squares += float(np.square(there - mean).sum()) + apart**2 * self.rows * len(there) / rows
-        self.mean += apart * len(there) / rows
+        self.squares = self.squares + np.square(there - mean).sum(axis=0) + apart**2 * self.rows * len(there) / rows
+        self.mean = self.mean + apart * len(there) / rows
         self.rows = rows
 
     def settings(self, name: str) -> dict[str, Any]:
@@ -195,5 +200,6 @@ class _Moments:
             raise DataError(f"column {name!r} has no value in any training row. Leave the column out.")
         variance = self.squares / self.rows
         # numbers that float32 cannot tell apart are only centred
-        constant = variance <= 1e-14 * max(self.mean**2, 1e-14)
-        return {"mean": self.mean, "deviation": 1.0 if constant else variance**0.5, "missing": self.missing > 0}
+        constant = variance <= 1e-14 * np.maximum(self.mean**2, 1e-14)
+        deviation = np.where(constant, 1.0, np.sqrt(variance))
+        return {"mean": self.mean.tolist(), "deviation": deviation.tolist(), "missing": self.missing > 0}

@@ -233,7 +233,7 @@ class TableSettings(TrainingSettings):
     """How to train a model of the columns of a table.
 
     Attributes:
-        inputs: column -> "number", "category" or "text", for columns whose type is not to be found out.
+        inputs: column -> "number", "category", "text" or "vector", for columns whose type is not to be found out.
         max_categories: most categories of a column that are known, the most frequent ones of the training tasks.
         texts: settings of the networks of texts, where columns are: fields of `TextSettings` such as `form`.
 

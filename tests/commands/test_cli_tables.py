@@ -84,6 +84,6 @@ def test_a_file_is_read_as_the_model_takes_it(files):
     assert list(found.values) == ["b", "a"]
     assert found.values["a"].tolist() == ["1", "3"]
     with pytest.raises(DataError, match=r"the model's inputs left are no columns of a table; use the client"):
-        _read(path, signature(left=("float32", [None, 2])))
+        _read(path, signature(left=("float32", [None, 2, 2])))
     with pytest.raises(DataError, match=r"row 3, column 'b': nan is not a finite number"):
         _read(path, signature(instances=("float32", [None, 2])))

@@ -94,6 +94,19 @@ def test_instances_of_a_table_are_columns_beside_gold_and_split(tmp_path):
     assert found.kind == TABLES
 
 
+def test_lists_of_numbers_beside_other_columns_are_vectors(tmp_path):
+    path = parquet(tmp_path, task=[1, 2], embedding=[[1.0, 2.0], [3.0, 4.0]], city=["Porto", None])
+    assert recognised(path) == TABLES
+    found = read_instances(path).values
+    assert found["embedding"].dtype == np.float32
+    np.testing.assert_array_equal(found["embedding"], [[1, 2], [3, 4]])
+    listed = parquet(tmp_path, task=[1, 2], features=[[1.0, 2.0], [3.0, 4.0]], city=["Porto", None])
+    assert recognised(listed) == VECTORS  # as ever; other columns are passed over
+    np.testing.assert_array_equal(read_instances(listed, tables()).values["features"], [[1, 2], [3, 4]])
+    given = given_columns({"embedding": np.float32([[1, 2], [3, 4]]), "city": ["Porto", None]})
+    np.testing.assert_array_equal(given["embedding"], found["embedding"])
+
+
 def test_texts_keep_their_white_space_and_may_be_empty(tmp_path):
     path = csv(tmp_path, "task,text,note,size\n1,a b ,x y,2\n2,,z,3\n")
     found = columns_of(path, note="text")
@@ -127,7 +140,13 @@ def test_free_text_and_ids_are_noticed_and_named(tmp_path):
         (pa.array([datetime.date(2020, 1, 2), None]), r"'c' holds date32\[day\], which are neither.*such as the year"),
         (pa.array([0, 1], pa.timestamp("ms")), r"'c' holds timestamp\[ms\], which are neither"),
         (pa.array(["2020-01-02", "2020-02-03 10:00"]), "'c' holds dates, which are neither numbers nor categories"),
-        (pa.array([[1.0], [2.0]]), "'c' holds list<.*; a column of a table holds numbers, truth values or text"),
+        (pa.array([["a"], ["b"]]), "'c' holds list<.*; lists of numbers are wanted there"),
+        (pa.array([[1.0], None]), "row 1, column 'c': None is empty. Give a list of numbers"),
+        (pa.array([[1.0], [np.nan]]), r"row 1, column 'c\[0\]': nan is not a finite number"),
+        (
+            pa.array([{"a": 1}, {"a": 2}]),
+            "'c' holds struct<.*; a column of a table holds numbers, truth values, text or",
+        ),
         (pa.array([b"a", b"b"]), "'c' holds binary; a column"),
         (pa.nulls(2), "'c' is empty in every row"),
         (pa.array([None, None], pa.float64()), "'c' is empty in every row"),

@@ -51,6 +51,17 @@ def test_statistics_of_many_batches_are_those_of_one():
     assert found["c"] == TableColumns.adapted([{"c": letters}]).columns["c"]
 
 
+def test_vectors_are_standardised_by_place_and_stand_beside_other_columns():
+    batches = [{"v": np.float32([[1, 5], [3, 5]]), "c": ["a", "a"]}, {"v": np.float32([[5, 5]]), "c": ["a"]}]
+    encoder = TableColumns.adapted(batches)
+    assert encoder.inputs["v"].shape.as_list() == [None, 2]
+    # 1, 3, 5 have mean 3 and variance 8 / 3; what never varies is only centred
+    expected = [[-2 / np.sqrt(8 / 3), 0, 1], [0, 0, 1]]
+    np.testing.assert_allclose(encoder(batches[0]), expected, 1e-6)
+    again = TableColumns(**json.loads(json.dumps(encoder.get_config())))
+    np.testing.assert_allclose(again(batches[0]), expected, 1e-6)
+
+
 def test_the_most_frequent_categories_are_kept_and_bytes_are_text():
     batch = {"c": np.array(["é".encode(), b"b", "é".encode(), b"a"], object)}
     encoder = TableColumns.adapted([batch], max_categories=2)

@@ -23,6 +23,7 @@ AGE = np.where(rng.random(N) < 0.1, np.nan, rng.normal(40, 10, N))
 CITY = rng.choice(["Lisbon", "Porto", "Faro", ""], N).astype(object)
 REVIEW = rng.choice(["a good film", "a bad film", "so dull", ""], N).astype(object)
 TABLE = {"age (years)": AGE, "city": CITY}
+SHAPE = rng.normal(size=(N, 3)).astype("float32")
 # who is over 40 or lives in Lisbon; a missing age is below
 TRUTH = ((np.nan_to_num(AGE) > 40) | (CITY == "Lisbon")).astype(int)
 IN_REVIEW = (REVIEW == "a good film").astype(int)
@@ -51,7 +52,7 @@ def exported(model, encoder, path, **names):
     return load_and_predict(path, {name: columns[name] for name in request["instances"][0]}), request
 
 
-TABLE_AND_TEXT = {**TABLE, "review": REVIEW}
+TABLE_AND_TEXT = {**TABLE, "review": REVIEW, "shape": SHAPE}
 
 
 def test_a_table_is_learned_exported_and_loaded_again(tmp_path):
@@ -72,7 +73,7 @@ def test_a_table_is_learned_exported_and_loaded_again(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["crowdsourced-layer", "lia", "conal", "doctor-net", "waum"])
 def test_a_column_of_text_beside_others_is_learned_and_served(method, tmp_path):
-    table = {**TABLE, "review": REVIEW}
+    table = {**TABLE, "review": REVIEW, "shape": SHAPE}
     how = {"inputs": {"review": "text"}, "texts": {"form": "bag-of-words"}, "method": method}
     model, encoder = trained(table, IN_REVIEW, **how)
     expected = model.predict(encoder.to_numpy(table), verbose=0)
