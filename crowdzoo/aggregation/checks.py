@@ -12,14 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["check_classification", "check_ratings"]
 
+# methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
+COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
+
 
 def check_classification(annotations: Annotations, method: str) -> None:
-    """Refuses annotations of another kind, or without any class.
+    """Refuses annotations of another kind, without any class, or with several of one annotator for a task.
 
     Raises:
-        DataError: another kind, or no class.
+        DataError: another kind, no class; repeated annotations, unless the method only counts labels.
     """
     require_kind(annotations.label_kind, method, CLASSIFICATION)
+    if method not in COUNTING:
+        annotations.check_no_repeats(method)
     if annotations.num_classes == 0:
         raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
 

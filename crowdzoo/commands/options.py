@@ -92,8 +92,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     )
     command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
     command.add_argument(
-        "--on-duplicate", choices=("error", "first", "last"), default="error",
-        help="a second label by one annotator for one task: stop (default), or keep the first or the last",
+        "--on-duplicate", choices=("error", "first", "last", "all"), default="error",
+        help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
+        "(majority vote and Dawid-Skene)",
     )  # fmt: skip
 
 
@@ -206,7 +207,7 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
         options: see `options_of`.
     """
     for name, option in options.items():
-        alone = r"(?<![\w/'\"=.-])"  # not inside a path, a value or another name
+        alone = r"(?<![\w/'\"=.,-])"  # not inside a path, a value or another name
         value = r"'[^'\n]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"
         for found in reversed(list(re.finditer(rf"{alone}{name}=({value})", message))):
             plain = re.sub(r"'([^'\s]*)'", r"\1", found[1])  # one with a blank stays in quotes, for the shell

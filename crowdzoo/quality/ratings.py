@@ -104,9 +104,10 @@ def ratings_of(annotations: Annotations, what: str, regression: bool = False) ->
         regression: whether numbers are welcome.
 
     Raises:
-        DataError: another kind.
+        DataError: another kind, or several labels by one annotator for one task.
     """
     require_kind(annotations.label_kind, what, CLASSIFICATION, *([REGRESSION] if regression else []))
+    annotations.check_no_repeats(what)
     none: tuple[NDArray[Any], ...] = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
     task_ids, annotator_ids, labels = next(annotations.blocks(max_annotations=max(len(annotations), 1)), none)
     sizes = np.bincount(task_ids, minlength=annotations.num_tasks)

@@ -52,6 +52,7 @@ class Annotations:
         confidence: float64 [A] or None; NaN where the annotator gave none.
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
+        repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
 
     Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
     rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
@@ -68,6 +69,7 @@ class Annotations:
     confidence: np.ndarray | None = None
     timestamp: np.ndarray | None = None
     num_rejected: int = 0
+    repeats: bool = False
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -383,7 +385,11 @@ class Annotations:
         Returns:
             int64 [N, R] of class codes with -1 where missing; float64 [N, R] with NaN for regression;
             int64 [N, T, R] for sequences, T the longest.
+
+        Raises:
+            DataError: an annotator has several labels of one task.
         """
+        self.check_no_repeats("A dense table")
         tokens: tuple[int, ...] = ()
         token: tuple[np.ndarray, ...] = ()
         if self.positions is not None:
@@ -523,6 +529,21 @@ class Annotations:
             for row, label, why in zip(bad[:SHOWN].tolist(), shown.labels.tolist(), reasons, strict=True)
         ]
         raise DataError("Some ratings are outside of their scale.", rows, len(bad))
+
+    def check_no_repeats(self, who: str) -> None:
+        """Refuses annotations of which several may be by one annotator for one task.
+
+        Args:
+            who: takes one at most, for the message.
+
+        Raises:
+            DataError: they were read with `on_duplicate="all"`, and some are repeated.
+        """
+        if self.repeats:
+            raise DataError(
+                f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
+                "annotations with on_duplicate='first' or 'last'."
+            )
 
     # === Selection ===
 

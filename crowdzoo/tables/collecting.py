@@ -77,6 +77,7 @@ class _Collector:
         self.shown: list[BadRow] = []  # the first bad rows, for the error
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
         self.num_bad = 0  # rows found bad while reading
+        self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed, which of them stay, and what is wrong with others
         self.rows: dict[str, np.ndarray] = {}
         self.keep = np.empty(0, dtype=bool)
@@ -113,7 +114,8 @@ class _Collector:
             example = self.shown[0] if self.shown else self.repeat
             text = f"{num_left_out:,} row{'s were' if num_left_out > 1 else ' was'} left out, e.g. {example}"
             warnings.warn(text, UserWarning, stacklevel=5)
-        result: dict[str, Any] = {"kind": self.source.label_kind.name, "num_rejected": num_left_out}
+        kind = self.source.label_kind.name
+        result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
@@ -293,6 +295,9 @@ class _Collector:
         if not _any_repeat(key):
             return
         policy = self.rules.on_duplicate
+        if policy == "all":
+            self.repeats = True
+            return
         order = np.argsort(key, kind="stable")
         # within a run of equal keys, in order of appearance, the first (or last) row stays
         starts = np.flatnonzero(np.concatenate([[True], key[order[1:]] != key[order[:-1]]]))

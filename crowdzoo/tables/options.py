@@ -32,7 +32,8 @@ class ReadingOptions(TypedDict, total=False):
         low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
         high: the highest one.
         on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
-            (default) makes it a bad row, "first" and "last" say which label is kept.
+            (default) makes it a bad row, "first" and "last" say which label is kept. "all" keeps each as an annotation
+            of its own, for majority vote and Dawid-Skene, which count labels; all else refuses them. Not for sequences.
         on_bad_rows: "error" (default) stops, "reject" skips bad rows. Skipped rows, for this or for `on_duplicate`, are
             counted in `num_rejected` and, unless they go to `rejects`, in a warning.
         rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the
@@ -92,7 +93,7 @@ class Rules:
 
     Attributes:
         names: column (task, annotator, label) -> names in code order, or None.
-        on_duplicate: "error", "first" or "last".
+        on_duplicate: "error", "first", "last" or "all".
         on_bad_rows: "error" or "reject".
         rejects: where skipped rows go, or None.
         scale: lowest and highest rating, each or None.
@@ -137,11 +138,13 @@ class Rules:
             ConfigError: an option that has no such value, or does not belong to the kind.
             ValueError: names that are no list, or one of them empty or there twice.
         """
-        Choice(("error", "first", "last")).checked("", "on_duplicate", on_duplicate)
+        Choice(("error", "first", "last", "all")).checked("", "on_duplicate", on_duplicate)
         Choice(("error", "reject")).checked("", "on_bad_rows", on_bad_rows)
         check_ends(low, high)
         if label_kind.has_classes and (low, high) != (None, None):
             raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
+        if on_duplicate == "all" and not (label_kind.has_classes and not label_kind.has_positions):
+            raise ConfigError(f"on_duplicate='all' belongs to kind 'classification', got kind '{label_kind.name}'")
         if not label_kind.has_classes and classes is not None:
             raise ConfigError(f"classes do not belong to kind '{label_kind.name}'")
         given = {"task": tasks, "annotator": annotators, "label": classes}

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import BadRow, DataError, did_you_mean
+from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
 from crowdzoo.files.arrow import one_array
 from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
@@ -99,6 +99,8 @@ class Source:
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
+        if self.layout.wide and self.label_kind.has_positions:
+            raise ConfigError(f"wide belongs to kinds classification and regression, got kind '{kind}'")
         self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
         self.path: Path | None = None
         self.found: dict[str, str] = {}

@@ -43,9 +43,10 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
         The instances alone, and annotations of N' tasks, named by the ids.
 
     Raises:
-        DataError: nothing says which row is which task; ids that are empty, repeated or not as many as rows; or
-            labelled tasks that have no row.
+        DataError: an annotator has several labels of one task; nothing says which row is which task; ids that are
+            empty, repeated or not as many as rows; or labelled tasks that have no row.
     """
+    annotations.check_no_repeats("Training")
     carried = _carried_tasks(x)
     if carried is not None and tasks is not None:
         raise DataError("x carries the ids of its rows (`tasks`): leave out either these or the argument tasks=.")

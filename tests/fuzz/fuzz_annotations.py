@@ -152,7 +152,7 @@ OPTIONS = st.fixed_dictionaries(
     {"kind": st.sampled_from(list(LABEL_KINDS))},
     optional={
         "on_bad_rows": st.just("reject"),
-        "on_duplicate": st.sampled_from(["first", "last"]),
+        "on_duplicate": st.sampled_from(["first", "last", "all"]),
         "classes": st.just(["a", "b"]),
         "rejects": st.just(True),
         "columns": st.dictionaries(st.sampled_from(COLUMNS), st.sampled_from([*COLUMNS, "1", "2", "3"]), max_size=3),

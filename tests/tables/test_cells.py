@@ -89,6 +89,11 @@ def test_a_task_that_stands_in_two_rows_is_a_repeated_answer():
     assert rows_of(kept) == [("t1", "ann", "dog"), ("t1", "bob", "cat")]
 
 
+def test_tokens_do_not_stand_in_a_wide_table():
+    message = message_of(write("a.csv", WIDE), wide=True, kind="sequence")
+    assert message == "wide belongs to kinds classification and regression, got kind 'sequence'"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "options", "expected"),
     [

@@ -1,0 +1,47 @@
+"""Published crowd sets are read in the files that their authors wrote, with one command each, as docs/data.md says."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from crowdzoo.commands import main as cli
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "data.md"
+# from the data sets' own papers and pages: annotations, tasks, annotators
+SIZES = {
+    "music-genre-amt/mturk_answers.csv": (2945, 700, 44),
+    "truth-inference/dog/label.csv": (8070, 807, 109),
+    "truth-inference/ZenCrowd_in/label.csv": (11205, 2040, 25),
+    "snow2008/rte.standardized.tsv": (8000, 800, 164),
+    "snow2008/valence.standardized.tsv": (1000, 100, 38),
+    "llm-judges/annotations.csv": (95203, 2885, 33),
+    "dawid-skene-1979/anaesthetists.csv": (315, 45, 5),
+    "medical-relation-extraction/raw_RelEx_noip.csv.gz": (59443, 3231, 468),
+    "convincing-arguments/annotations.csv": (64872, 13003, 3773),
+}
+MOVED = {"snow2008": "snow2008/all_collected_data"}
+COMMANDS = dict(
+    re.findall(r"^\| `([^`]+)` \| `crowdzoo aggregate [^ ]+ ?([^`]*)` \|$", PAGE.read_text("utf-8"), re.M)
+)
+
+
+def test_the_page_has_a_command_for_each_file():
+    assert COMMANDS.keys() == SIZES.keys()
+
+
+@pytest.mark.skipif("CROWDZOO_DATA" not in os.environ, reason="CROWDZOO_DATA names no folder of data")
+@pytest.mark.filterwarnings("default::crowdzoo.errors.DataWarning")  # columns found by usual names
+@pytest.mark.parametrize("name", SIZES)
+def test_a_published_file_is_read_with_one_command(name, tmp_path, capsys):
+    folder, _, file = name.rpartition("/")
+    path = Path(os.environ["CROWDZOO_DATA"], MOVED.get(folder, folder), file)
+    words = shlex.split(COMMANDS[name])
+    method = [] if "--method" in words else ["--method", "majority-vote"]
+    assert cli.main(["aggregate", str(path), *words, *method, "--out", str(tmp_path / "out")]) == 0
+    printed = " ".join(capsys.readouterr().out.replace(",", "").split())
+    what = "ratings" if "regression" in words else "annotations"
+    for title, count in zip((what, "tasks", "annotators"), SIZES[name], strict=True):
+        assert f"{title} {count}" in printed

@@ -1,0 +1,84 @@
+"""Several labels by one annotator for one task: kept where a method counts labels, refused elsewhere."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote, create
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality import quality_report
+from crowdzoo.training.pair_rows import pair_rows
+
+# annotator 0 looked at each task twice
+TASK, ANNOTATOR = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], [0, 0, 1, 2] * 3
+LABEL = [0, 0, 1, 1, 1, 0, 1, 1, 0, 1, 0, 0]
+
+
+def repeated():
+    return Annotations.from_arrays(TASK, ANNOTATOR, LABEL, on_duplicate="all")
+
+
+def dawid_skene_from_counts(counts, iterations):
+    """Dawid and Skene's EM (1979, equations 2.3 to 2.5) on counts [R, N, K] of how often who said what of which."""
+    posterior = counts.sum(axis=0) / counts.sum(axis=(0, 2))[:, None]
+    for _ in range(iterations):
+        prior = posterior.mean(axis=0)
+        confusion = np.einsum("nj,rnk->rjk", posterior, counts) + 1e-9
+        confusion /= confusion.sum(axis=2, keepdims=True)
+        log = np.log(prior) + np.einsum("rnk,rjk->nj", counts, np.log(confusion))
+        posterior = np.exp(log - log.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
+
+
+def test_every_label_of_a_repeated_answer_is_kept():
+    found = repeated()
+    assert (len(found), found.repeats, found.num_rejected) == (12, True, 0)
+    assert not Annotations.from_arrays([0, 1], [0, 0], [0, 1], on_duplicate="all").repeats
+
+
+def test_majority_vote_counts_each_label():
+    posteriors = MajorityVote().fit(repeated()).posteriors
+    np.testing.assert_allclose(posteriors, [[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
+
+
+def test_dawid_skene_counts_each_label_as_its_authors_did():
+    counts = np.zeros((3, 3, 2))
+    np.add.at(counts, (ANNOTATOR, TASK, LABEL), 1)
+    result = DawidSkene(max_iter=200).fit(repeated())
+    np.testing.assert_allclose(result.posteriors, dawid_skene_from_counts(counts, 500), atol=1e-3)
+
+
+def test_all_other_methods_refuse_repeated_answers_with_what_to_do():
+    others = [name for name in METHODS if name not in ("majority-vote", "dawid-skene")]
+    assert len(others) > 10
+    for name in others:
+        with pytest.raises(DataError, match=r"takes one label by an annotator for a task.*on_duplicate='first'"):
+            create(name).fit(repeated())
+
+
+def test_tables_measures_and_training_refuse_repeated_answers():
+    for use in (Annotations.to_dense, quality_report, lambda found: pair_rows(np.zeros((3, 1)), found)):
+        with pytest.raises(DataError, match="takes one label by an annotator for a task"):
+            use(repeated())
+
+
+def test_ratings_and_sequences_have_no_labels_to_count():
+    for kind, more in (("regression", {}), ("sequence", {"position": [0, 0]})):
+        with pytest.raises(ConfigError, match="on_duplicate='all' belongs to kind 'classification'"):
+            Annotations.from_arrays([0, 0], [0, 0], [1, 1], kind=kind, on_duplicate="all", **more)
+
+
+@pytest.mark.skipif("CROWDZOO_DATA" not in os.environ, reason="CROWDZOO_DATA names no folder of data")
+def test_the_estimates_for_the_anaesthetists_are_those_of_dawid_and_skene():
+    path = Path(os.environ["CROWDZOO_DATA"], "dawid-skene-1979", "anaesthetists.csv")
+    found = Annotations.read(path, columns="task=patient,annotator=observer", on_duplicate="all")
+    assert len(found) == 315
+    result = DawidSkene(prior=1e-9, diagonal=0.0, max_iter=500, tol=1e-9).fit(found)
+    # their marginal probabilities, and the error rates of observer 1, who looked at each patient three times
+    np.testing.assert_allclose(result.posteriors.mean(axis=0), [0.40, 0.42, 0.11, 0.07], atol=0.005)
+    expected = [[0.89, 0.11, 0, 0], [0.07, 0.88, 0.05, 0], [0, 0.34, 0.66, 0], [0, 0, 0.56, 0.44]]
+    np.testing.assert_allclose(result.confusions[0], expected, atol=0.006)
