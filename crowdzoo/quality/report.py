@@ -28,6 +28,7 @@ from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.suspicious import suspicious_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +55,7 @@ class QualityReport:
         classes: one row a class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the same
             task says the class too, given that one does; null where there is no other).
         coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
+        notes: sentences on names of classes that may be a mistake.
     """
 
     overall: dict[str, Any]
@@ -63,6 +65,7 @@ class QualityReport:
     annotators: pa.Table
     classes: pa.Table
     coincidences: NDArray[np.float64] | None
+    notes: tuple[str, ...] = ()
 
     def to_frames(self) -> dict[str, pd.DataFrame]:
         """The tables `tasks`, `annotators` and `classes` as pandas frames; null is NaN there. Needs pandas."""
@@ -80,7 +83,7 @@ class QualityReport:
                 "gini": spread.gini,
             }
         alpha = None if self.alpha is None else asdict(self.alpha)
-        return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads}
+        return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
 
     @checked(file_format=Choice(FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
@@ -175,6 +178,11 @@ def quality_report(
         annotators=annotator_table(annotations, aggregation),
         classes=_class_table(annotations, ratings),
         coincidences=coincidence_matrix(annotations) if annotations.num_classes <= MAX_CLASSES else None,
+        notes=tuple(
+            suspicious_classes(
+                np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
+            )
+        ),
     )
 
 

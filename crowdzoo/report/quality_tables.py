@@ -32,6 +32,8 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
         top: how many annotators and tasks; 0 for none.
     """
     print_table("quality", ("", ""), _overall(report))
+    for note in report.notes:
+        print(f"note: {note}")
     if report.alpha is None:
         print("No alpha or kappa: no two annotations of one task, or all that are there hold the same label.")
     _print_list(_classes_title(report), _ordered(report.classes, [("annotations", "descending")], MOST_CLASSES))

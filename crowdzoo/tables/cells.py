@@ -35,7 +35,7 @@ class CellSource(Source):
     def __init__(self, inner: Source):
         self.__dict__.update(inner.__dict__)
         self.inner = inner
-        self.text, self.trim, self.sparse = inner.text, inner.trim, inner.sparse
+        self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""

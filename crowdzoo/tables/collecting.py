@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdzoo.errors import SHOWN, BadRow, DataError, did_you_mean, short_repr
+from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.tables.cells import CellSource, made_of_others
 from crowdzoo.tables.naming import warn_of_guess
@@ -21,6 +21,7 @@ from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
 from crowdzoo.tables.sources import OPTIONAL, Batch, Source
+from crowdzoo.tables.suspicious import suspicious_classes
 from crowdzoo.tables.vocabulary import Vocabulary, is_among, text_as_integers
 
 __all__ = ["collect"]
@@ -125,6 +126,12 @@ class _Collector:
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
+        # what crowdzoo wrote was looked at when it was read first
+        source = self.source
+        if result.get("classes") is not None and self.rules.names["label"] is None and source.path and not source.own:
+            counts = np.bincount(result["labels"], minlength=len(result["classes"]))
+            for sentence in suspicious_classes(result["classes"].tolist(), counts):
+                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=5)
         return result
 
     def _check_several(self, names: np.ndarray) -> None:

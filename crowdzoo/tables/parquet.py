@@ -49,6 +49,7 @@ class ParquetSource(Source):
             raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
         super().__init__(kind or own_kind or "classification", layout)
         self.names = names
+        self.own = own_kind is not None
 
     def read_header(self) -> list[str]:
         """Names of the columns."""

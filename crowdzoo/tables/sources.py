@@ -81,6 +81,7 @@ class Source:
         name: name of the source in error messages.
         text: ids are text, so that ids that are all integers become integers.
         trim: white space around a value does not count.
+        own: crowdzoo wrote it.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
         label_kind: what labels look like.
         path: of the file, or None.
@@ -95,6 +96,7 @@ class Source:
     text = False
     trim = False
     sparse = False
+    own = False
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)

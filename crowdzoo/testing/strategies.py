@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.cells import made_of_others
+from crowdzoo.tables.suspicious import suspicious_classes
 
 __all__ = ["annotations", "names"]
 
@@ -27,7 +28,8 @@ def names(count: int) -> st.SearchStrategy[list[Any]]:
     integers = st.lists(st.integers(-(10**6), 10**6), min_size=count, max_size=count, unique=True)
     words = st.text(_LETTERS, min_size=1, max_size=6).map(str.strip).filter(bool)
     strings = st.lists(words, min_size=count, max_size=count, unique=True)
-    strings = strings.filter(lambda words: made_of_others(words) is None)  # readers of files refuse these
+    # readers of files refuse these, or warn of them
+    strings = strings.filter(lambda words: not (made_of_others(words) or suspicious_classes(words, np.zeros(count))))
     return st.one_of(integers, strings)
 
 

@@ -23,9 +23,7 @@ SIZES = {
     "convincing-arguments/annotations.csv": (64872, 13003, 3773),
 }
 MOVED = {"snow2008": "snow2008/all_collected_data"}
-COMMANDS = dict(
-    re.findall(r"^\| `([^`]+)` \| `crowdzoo aggregate [^ ]+ ?([^`]*)` \|$", PAGE.read_text("utf-8"), re.M)
-)
+COMMANDS = dict(re.findall(r"^\| `([^`]+)` \| `crowdzoo aggregate [^ ]+ ?([^`]*)` \|$", PAGE.read_text("utf-8"), re.M))
 
 
 def test_the_page_has_a_command_for_each_file():

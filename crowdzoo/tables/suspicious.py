@@ -1,0 +1,55 @@
+"""Names of classes that may be a mistake."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = ["suspicious_classes"]
+
+NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
+MOST_CLASSES = 10_000  # with more, nothing is looked for
+RARE = 1000  # annotations a class, on average, beside which a class with one looks like a typing mistake
+SHOWN = 3
+
+
+def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]:
+    """What may be wrong with the names of classes, a sentence each; empty as a rule.
+
+    Looked for are names that differ in case, white space or Unicode form alone, names that usually mean that there is
+    no label, white space at the ends of a name, and a class with one annotation among many large ones.
+
+    Args:
+        names: of the classes, [K].
+        counts: annotations of each class, int [K].
+    """
+    if len(names) > MOST_CLASSES:
+        return []
+    texts = [name for name in names if isinstance(name, str)]
+    found = []
+    alike: dict[str, list[str]] = {}
+    for text in texts:
+        alike.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
+    pairs = [" and ".join(repr(text) for text in same) for same in alike.values() if len(same) > 1]
+    if pairs:
+        found.append(f"classes differ only in case, white space or Unicode form: {_listed(pairs)}. Write them alike.")
+    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING]
+    if nothing:
+        found.append(
+            f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
+            f"missing={nothing[0]}."
+        )
+    ends = [repr(text) for text in texts if text != text.strip()]
+    if ends:
+        found.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
+    single = np.flatnonzero(np.asarray(counts) == 1)
+    if len(single) and np.sum(counts) >= RARE * max(len(names) - len(single), 1):
+        rare = [repr(names[code]) for code in single.tolist()]
+        found.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
+    return found
+
+
+def _listed(shown: Sequence[str]) -> str:
+    return ", ".join(shown[:SHOWN]) + (f" and {len(shown) - SHOWN:,} more" if len(shown) > SHOWN else "")

@@ -1,0 +1,79 @@
+"""Names of classes that may be a mistake: a warning where a file is read, a note in the report on quality."""
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import DataWarning
+from crowdzoo.quality import quality_report
+from crowdzoo.tables.suspicious import suspicious_classes
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def file_of(*labels):
+    with open("a.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(f'{{"task": {row}, "worker": 1, "label": "{label}"}}\n' for row, label in enumerate(labels))
+    return "a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            ["Sehr gut", "sehr gut", "gut"],
+            "white space or Unicode form: 'Sehr gut' and 'sehr gut'",
+        ),
+        (["sehr  gut", "sehr gut"], "differ only in case"),
+        (["caf\u00e9", "cafe\u0301"], "differ only in case"),
+        (
+            ["cat", "NA"],
+            "If it means that there is no label, leave the rows out: missing='NA'.",
+        ),
+        (["cat", "-"], "missing='-'"),
+        (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),
+    ],
+)
+def test_a_name_that_may_be_a_mistake_is_said_when_a_file_is_read(names, sentence):
+    assert any(sentence in said for said in suspicious_classes(names, np.full(len(names), 9)))
+    with pytest.warns(DataWarning) as said:
+        Annotations.read(file_of(*names))
+    assert any(sentence in str(one.message) for one in said)
+    # who names the classes means them
+    Annotations.read("a.jsonl", classes=names)
+
+
+def test_a_class_with_one_annotation_of_thousands_may_be_written_wrongly():
+    said = suspicious_classes(["cat", "catt", "dog"], np.array([1500, 1, 1500]))
+    assert said == ["only one of 3,001 annotations says 'catt'. Is it written wrongly?"]
+    # many classes are rare, and so are those of a small file
+    assert suspicious_classes(["cat", "catt", "dog"], np.array([150, 1, 150])) == []
+    assert suspicious_classes([f"class {number}" for number in range(9)], np.array([1] * 5 + [700] * 4)) == []
+
+
+def test_usual_names_are_not_suspicious():
+    assert suspicious_classes(["no", "yes", "not sure", "0", "None of these"], np.full(5, 1000)) == []
+    assert suspicious_classes([0, 1, -1], np.array([5000, 5000, 0])) == []
+
+
+def test_the_report_on_quality_lists_them(capsys):
+    found = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["Yes", "yes", "yes", "no"])
+    report = quality_report(found, bootstrap=0)
+    (note,) = report.notes
+    assert note.startswith("classes differ only in case")
+    assert report.summary()["notes"] == list(report.notes)
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_says_them_with_its_option(capsys):
+    words = ["quality", file_of("cat", "NA", "dog"), "--method", "none", "--bootstrap", "0"]
+    assert cli.main(words) == 0
+    printed = capsys.readouterr()
+    assert "a.jsonl: 'NA' counts as a class. If it means that there is no label, leave the rows out: --missing NA." in (
+        printed.err
+    )
+    assert "note: 'NA' counts as a class." in printed.out
