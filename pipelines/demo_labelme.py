@@ -83,7 +83,7 @@ def _draw(comparison: Any, dataset: CrowdDataset, folder: Path) -> list[Path]:
         plot_accuracies(comparison, folder / "accuracies.png"),
         plot_confusions(
             true, comparison.confusions["MW"], counts, list(dataset.annotations.classes), folder / "confusions.png",
-            annotators=list(dataset.annotations.annotators), learned_name="learned by MW",
+            annotators=list(dataset.annotations.annotators), learned_name="by MW's posteriors",
         ),
         plot_em_history(comparison.aggregation_history, folder / "dawid_skene.png"),
         plot_training_curves(comparison.curves, folder / "training.png"),

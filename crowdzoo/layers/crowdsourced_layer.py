@@ -42,7 +42,8 @@ class CrowdsourcedLayer(CrowdLayer):
 
     For classification and sequences `a` holds logits: the annotator's label distribution is `softmax(a)`, which
     `crowdzoo.losses.MaskedCrowdCrossentropy` applies. Two softmaxes, the base's and the loss's, are
-    intended (the paper's form), so a kernel is not a confusion matrix: `annotator_confusions()` gives that.
+    intended (the paper's form), so a kernel is not a confusion matrix. `annotator_confusions()` is what the layer says
+    at a certain truth; how often annotators are right, `CrowdModel.calibrated_confusions` says.
     For regression `p` is the estimate itself, and the connections are `S` (s_r p), `B` (p + b_r)
     and `S+B` (s_r p + b_r), on standardised ratings as the paper has them: with `center` c and `unit` u the answer is
     `c + s_r (p - c) + u b_r`, p and the answer in the labels' unit.

@@ -18,7 +18,7 @@ from crowdzoo.losses import MaskedCrossentropy, MaskedCrowdMeanSquaredError
 from crowdzoo.models.crowd_accuracy import CrowdAccuracy
 from crowdzoo.optimizers.lazy_adam import LazyAdam
 from crowdzoo.training.data import TrainingData
-from crowdzoo.training.expectation import e_step
+from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
     evaluation_batches,
@@ -36,6 +36,7 @@ __all__ = ["CrowdModel"]
 # Lines that messages tell to write; see `pair_rows`
 EVALUATE = "evaluate(x, annotations, tasks={})"
 POSTERIORS = "posteriors(x, annotations, tasks={})"
+CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
 VALIDATION = "validation_data=({{'instances': x, 'tasks': {}}}, annotations)"
 
 
@@ -498,8 +499,38 @@ class CrowdModel(keras.Model):
     # === What was learnt of the annotators ===
 
     def annotator_confusions(self) -> np.ndarray:
-        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one."""
+        """The label distribution of every annotator for each certain truth, float64 `[R, K, K]`; rows sum to one.
+
+        Of `CrowdsourcedLayer` this is no estimate of how often an annotator is right: its softmax stands on another
+        softmax, that of the base, so its diagonal is too low by design. See `calibrated_confusions`.
+        """
         return self._crowd().annotator_confusions()
+
+    def calibrated_confusions(self, x: Any, y: Any = None, *, tasks: Any = None, batch_size: int = 256) -> np.ndarray:
+        """What every annotator said of tasks of each class, counted by the tasks' posteriors.
+
+        `sum_i q_i(k) 1[y_ir = l] / sum_i q_i(k) 1[r labelled i]`, q as `posteriors` gives it.
+
+        Args:
+            x: instances, or `TrainingData`; as in `fit`.
+            y: annotations, as in `fit`.
+            tasks: ids of the rows of x, as in `fit`.
+            batch_size: tasks in a batch.
+
+        Returns:
+            float64 `[R, K, K]`, `[annotator, true, said]`; rows sum to one, and are uniform where an annotator labelled
+            nothing.
+
+        Raises:
+            ValueError: as `posteriors`.
+        """
+        crowd = self._crowd()
+        data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks, CALIBRATED)
+        posteriors = self.e_step(data, batch_size=batch_size)[0]
+        rows = posteriors.reshape(-1, posteriors.shape[-1]).astype("float64")
+        counts = expected_counts(rows, *annotation_columns(data), crowd.num_annotators)
+        total = counts.sum(axis=2, keepdims=True)
+        return np.where(total > 0, counts / np.where(total > 0, total, 1), 1 / counts.shape[2])
 
     def log_confusions(self, x: Any, annotators: np.ndarray) -> np.ndarray:
         """Log-probabilities of what annotators would say of tasks, for every possible truth.

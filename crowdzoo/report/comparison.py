@@ -210,7 +210,9 @@ def compare(
                 history = {} if model.history is None else model.history.history
                 curves[method] = {name: [float(value) for value in values] for name, values in history.items()}
                 if method in CROWD_LAYERS:
-                    confusions[method] = model.annotator_confusions()
+                    confusions[method] = model.calibrated_confusions(
+                        dataset.instances[training], annotations, tasks=annotations.tasks
+                    )
             if progress is not None:
                 done = sum(map(len, accuracies.values()))
                 progress(method, seed, done, len(methods) * len(seeds))

@@ -116,7 +116,8 @@ def plot_confusions(
 
     Args:
         true: shares counted against gold, `[annotator, true, said]` [R, K, K].
-        learned: what a model says, same shape.
+        learned: what a model says, same shape: shares such as `CrowdModel.calibrated_confusions` gives. The diagonal of
+            `annotator_confusions` of a `CrowdsourcedLayer` is no share of right answers.
         counts: tasks of each true class that an annotator labelled, int [R, K].
         classes: names, [K].
         path: path of the PNG file.

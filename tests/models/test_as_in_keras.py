@@ -228,3 +228,23 @@ def test_keras_tuner_finds_the_learning_rate_that_learns(tmp_path):
     model = tuner.get_best_models()[0]
     assert model.annotator_confusions().shape == (R, K, K)
     assert (model.predict(X, verbose=0).argmax(axis=1) == GOLD).mean() > 0.6
+
+
+# === What was learnt of the annotators ===
+
+
+@pytest.mark.usefixtures("eager")
+def test_calibrated_confusions_are_the_labels_counted_by_the_posteriors():
+    model = a_model()
+    model.fit(X, ANNOTATIONS, epochs=8, **HALVES)
+    posteriors = model.posteriors(X, ANNOTATIONS).astype("float64")
+    expected = np.zeros((R, K, K))
+    for r in range(R):
+        for said in range(K):
+            expected[r, :, said] = posteriors[DENSE[:, r] == said].sum(axis=0)
+    expected /= expected.sum(axis=2, keepdims=True)
+    found = model.calibrated_confusions(X, ANNOTATIONS)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # annotators are right for four fifths and a third of the rest; the matrices of the double softmax say less
+    assert np.diagonal(found, axis1=1, axis2=2).mean() > 0.75
+    assert np.diagonal(model.annotator_confusions(), axis1=1, axis2=2).mean() < 0.75

@@ -64,7 +64,7 @@ def trained(reference, x, annotations, **given):
     ("source", "x", "instances"),
     [
         (OF_VECTORS, VECTORS, "feature vectors"),
-        (OF_WORDS, TEXTS, "texts"),
+        pytest.param(OF_WORDS, TEXTS, "texts", marks=pytest.mark.slow),
         pytest.param(OF_STRINGS, TEXTS, "texts", marks=pytest.mark.slow),
     ],
     ids=["vectors", "words", "strings"],
@@ -80,6 +80,7 @@ def test_a_base_of_ones_own_is_trained_exported_and_asked(source, x, instances, 
     np.testing.assert_allclose(answers["probabilities"], model.predict(given, verbose=0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_ratings_and_heads_of_annotators_stand_on_ones_own_base(tmp_path):
     reference = own(tmp_path, OF_VECTORS)
     model, _ = trained(reference, VECTORS, RATINGS, base_arguments={"units": 3})
@@ -90,6 +91,7 @@ def test_ratings_and_heads_of_annotators_stand_on_ones_own_base(tmp_path):
     assert model.predict(VECTORS, verbose=0).shape == (N, K)
 
 
+@pytest.mark.slow
 def test_features_reach_the_layers_that_standardise(tmp_path):
     source = OF_VECTORS.replace("Standardization()(x)", "layers.Normalization()(x)")
     model, _ = trained(own(tmp_path, source), VECTORS, CLASSES, epochs=1, method="conal")

@@ -94,7 +94,7 @@ def given(monkeypatch):
         calls.append((settings, x.copy(), labels))
         return SimpleNamespace(
             base=lambda x, training: np.eye(3)[np.zeros(len(x), int)],
-            annotator_confusions=lambda: np.full((4, 3, 3), 1 / 3),
+            calibrated_confusions=lambda *_, **__: np.full((4, 3, 3), 1 / 3),
             history=SimpleNamespace(history={"loss": [2.0, 1.0]}),
         )
 
