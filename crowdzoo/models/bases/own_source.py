@@ -31,7 +31,7 @@ def own_function(reference: str) -> Callable[..., Any]:
         reference: `package.module:function`, or `path/to/file.py:function`.
 
     Raises:
-        ConfigError: there is no such module, file or function; or importing it fails, with the line.
+        ConfigError: a module, file or function does not exist; or importing it fails, with the line.
     """
     where, name = _split(reference)
     module = called(reference, _imported, where, reference)
@@ -70,7 +70,7 @@ def source_hash(reference: str) -> str:
         32 hexadecimal digits, which depend on the sources and not on where they are.
 
     Raises:
-        ConfigError: there is no such module or file.
+        ConfigError: the module or file does not exist.
     """
     where, _ = _split(reference)
     files, top = own_files(reference), _folder_of(_file_of(where, reference), where)
@@ -84,7 +84,7 @@ def own_files(reference: str) -> list[Path]:
     """The function's file, and those of the same package or folder that importing it runs.
 
     Raises:
-        ConfigError: there is no such module or file.
+        ConfigError: the module or file does not exist.
     """
     where, _ = _split(reference)
     first = _file_of(where, reference)
