@@ -108,10 +108,10 @@ class _InstanceCsv(CsvSource):
 
     def numeric_columns(self) -> set[str]:
         """Features that are read as numbers at once."""
-        return self._features if self.layout.decimal == "." else set()
+        return self.features if self.layout.decimal == "." else set()
 
     @property
-    def _features(self) -> set[str]:
+    def features(self) -> set[str]:
         """Columns of numbers: there where all columns are wanted, unless they are read as they are written."""
         return set() if self.as_text or self.wanted is not None else set(self.found) - set(NAMED)
 
@@ -166,7 +166,7 @@ def _read_csv(source: _InstanceCsv) -> Table:
         num_bad += len(batch.bad)
         bad += [problem for problem, _ in batch.bad[: SHOWN - len(bad)]]
         for column, values in batch.columns.items():
-            if column not in NAMED and not pa.types.is_floating(values.type):
+            if column in source.features and not pa.types.is_floating(values.type):
                 values, wrong = _feature_numbers(values, source.layout.decimal)
                 num_bad += len(wrong)
                 for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:

@@ -143,7 +143,7 @@ def test_columns_of_instances_are_named_and_the_rest_are_features():
     for name in ("i.csv", "i.parquet"):
         found = read_instances(name, layout=Layout.of_second("task=image,gold=expert", {}))
         assert found.tasks.tolist() == ["p", "q"]
-        assert found.features.tolist() == [[1, 2], [3, 4]]
+        assert found.values.tolist() == [[1, 2], [3, 4]]
         assert found.gold.tolist() == ["cat", ""]
 
 
@@ -158,7 +158,7 @@ def test_a_column_of_texts_is_named():
     layout = Layout.of_second({"text": "review"}, {})
     assert recognised("i.csv", layout=layout) is TEXTS
     assert recognised("i.csv") is not TEXTS
-    assert read_instances("i.csv", TEXTS, layout).texts == ["Good."]
+    assert read_instances("i.csv", TEXTS, layout).values.tolist() == ["Good."]
 
 
 def test_gold_is_found_by_a_usual_name():

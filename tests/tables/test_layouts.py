@@ -171,7 +171,7 @@ def test_features_and_gold_with_a_decimal_comma_are_read_when_asked():
         read_instances("i.csv")
     layout = Layout.of_second(None, {"decimal": ","})
     found = read_instances("i.csv", layout=layout)
-    assert found.features.tolist() == [[0.25], [7]]
+    assert found.values.tolist() == [[0.25], [7]]
     np.testing.assert_array_equal(found.gold_ratings(), [1.5, np.nan])
     np.testing.assert_array_equal(read_gold_ratings("i.csv", np.array(["t2", "t1"]), layout), [np.nan, 1.5])
 
@@ -212,7 +212,7 @@ def test_gold_and_instances_without_a_header_are_read_by_numbers():
     assert read_gold("g.csv", np.array(["t2", "t1"]), np.array(["cat", "dog"]), layout).tolist() == [1, 0]
     write("i.csv", "0.5,t1,2\n1.5,t2,3\n")
     found = read_instances("i.csv", layout=Layout.of_second({"task": 2}, {}))
-    assert (found.tasks.tolist(), found.features.tolist()) == (["t1", "t2"], [[0.5, 2], [1.5, 3]])
+    assert (found.tasks.tolist(), found.values.tolist()) == (["t1", "t2"], [[0.5, 2], [1.5, 3]])
 
 
 # === gzip and zip ===
@@ -221,11 +221,12 @@ def test_gold_and_instances_without_a_header_are_read_by_numbers():
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.csv.gz", gzip.compress(TEXT.encode())),
+        ("a.csv.gz", gzip.compress(TEXT.encode(), mtime=0)),
         ("a.csv.zip", zipped({"a.csv": TEXT})),
         ("export.zip", zipped({"answers.tsv": TEXT.replace(",", "\t")})),
         ("mac.zip", zipped({"folder/a.csv": TEXT, "__MACOSX/folder/._a.csv": "x", "folder/.DS_Store": ""})),
     ],
+    ids=["gzip", "zip", "zip of another name", "zip of a Mac"],
 )
 @pytest.mark.usefixtures("chunks")
 def test_annotations_are_read_from_gzip_and_zip(name, content):
@@ -234,9 +235,9 @@ def test_annotations_are_read_from_gzip_and_zip(name, content):
 
 def test_instances_and_gold_are_read_from_gzip_and_zip():
     text = "task,x,gold\nt1,1,cat\n"
-    for name, content in {"i.csv.gz": gzip.compress(text.encode()), "i.zip": zipped({"i.csv": text})}.items():
+    for name, content in {"i.csv.gz": gzip.compress(text.encode(), mtime=0), "i.zip": zipped({"i.csv": text})}.items():
         write(name, content)
-        assert read_instances(name).features.tolist() == [[1]]
+        assert read_instances(name).values.tolist() == [[1]]
         assert read_gold(name, np.array(["t1"]), np.array(["cat"])).tolist() == [0]
 
 
