@@ -54,9 +54,9 @@ def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]
     base, classes = BASES[settings.base], info["classes"]
     data = ExampleDataset(files, info["num_tasks"]["train"], info)
     encoder = base.encoder(settings, data.instances().as_numpy_iterator)
+    labels = annotation_columns(data)[2]  # before instances are encoded for nothing
     if encoder is not None:
         data = ExampleDataset(files, info["num_tasks"]["train"], info, encode=encoder)
-    labels = annotation_columns(data)[2]
     sizes = Sizes(len(info["annotators"]), len(classes or ()), num_features=info["num_features"])
     if classes is None:
         center, unit = rating_unit(data.aggregated_ratings() if settings.method == AGGREGATED else labels)
