@@ -440,9 +440,8 @@ class Kind(ABC):
         from crowdzoo.models.instance_training import train
 
         if targets is not None:
-            return train(
-                settings, x, **{"label_distribution" if self.labels.has_classes else "ratings": targets}, **how
-            )
+            aggregated = "label_distribution" if self.labels.has_classes else "ratings"
+            return train(settings, x, **{aggregated: targets}, **how)
         return train(settings, x, annotations=annotations, tasks=annotations.tasks, **how)
 
     # === Evaluation ===
