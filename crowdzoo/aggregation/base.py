@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result
+from crowdzoo.aggregation.result_files import TABLE_FORMATS, ReadResult, table_of, write_result, write_table
+from crowdzoo.constraints import Choice, checked
+from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,11 +75,39 @@ class Result(ABC):
         """
         return self._write(folder)
 
+    @checked(file_format=Choice(TABLE_FORMATS))
+    def write(self, path: str | os.PathLike[str], file_format: str = "parquet") -> Path:
+        """Writes the folder of `to_parquet` with tables in another format, or the table of answers alone.
+
+        Only a folder of Parquet files is read again by `from_parquet`.
+
+        Args:
+            path: the folder; or a file ending in .csv, .parquet or .jsonl, for the table of answers (of tasks, of
+                sentences the tokens) alone.
+            file_format: "parquet", "csv" or "jsonl", of the tables in a folder. CSV has no columns of lists.
+
+        Returns:
+            The path.
+
+        Raises:
+            DataError: the folder holds other files; they are left alone.
+            ConfigError: another format.
+        """
+        if (ending := Path(path).suffix[1:]) in TABLE_FORMATS:
+            with atomic_file(path) as file:
+                write_table(table_of(self._answer_columns()), file, ending)
+            return Path(path)
+        return self._write(path, file_format=file_format)
+
     def _write(
-        self, folder: str | os.PathLike[str], more: Mapping[str, Callable[[Path], object] | None] | None = None
+        self,
+        folder: str | os.PathLike[str],
+        more: Mapping[str, Callable[[Path], object] | None] | None = None,
+        file_format: str = "parquet",
     ) -> Path:
         tables = (table_of(self._answer_columns()), table_of(self._annotator_columns()))
-        return write_result(folder, self.files, tables, self._summary(), more)
+        files = [*(name.replace(".parquet", f".{file_format}") for name in self.files[:-1]), self.files[-1]]
+        return write_result(folder, files, tables, self._summary(), more)
 
     @classmethod
     def from_parquet(cls: type[R], folder: str | os.PathLike[str]) -> R:

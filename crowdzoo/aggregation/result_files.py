@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,14 @@ from crowdzoo.files.writing import atomic_folder
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["RESULT_FILES", "ReadResult", "table_of", "write_result"]
+__all__ = ["RESULT_FILES", "TABLE_FORMATS", "ReadResult", "table_of", "write_result", "write_table"]
 
+TABLE_FORMATS = ("parquet", "csv", "jsonl")
 # of any kind of result: one may replace another
-RESULT_FILES = frozenset({"tasks.parquet", "tokens.parquet", "annotators.parquet", "summary.json", "tags.txt"})
+RESULT_FILES = frozenset(
+    {f"{table}.{ending}" for table in ("tasks", "tokens", "annotators") for ending in TABLE_FORMATS}
+    | {"summary.json", "tags.txt"}
+)
 
 
 def write_result(
@@ -30,11 +34,11 @@ def write_result(
     summary: dict[str, Any],
     more: Mapping[str, Callable[[Path], object] | None] | None = None,
 ) -> Path:
-    """Writes tables as Parquet and a summary as JSON.
+    """Writes tables and a summary as JSON.
 
     Args:
         folder: is made, with its parents. An earlier result there is replaced.
-        files: names of the tables' files, and last that of the summary.
+        files: names of the tables' files, whose endings say their formats, and last that of the summary.
         tables: in the order of the files.
         summary: what JSON can hold.
         more: names of files that a result may have beside these, and what writes each of them; None writes none.
@@ -45,8 +49,6 @@ def write_result(
     Raises:
         DataError: the folder holds other files; they are left alone.
     """
-    import pyarrow.parquet
-
     folder = Path(folder)
     if folder.exists():
         others = sorted({path.name for path in folder.iterdir()} - RESULT_FILES) if folder.is_dir() else ["a file"]
@@ -55,12 +57,28 @@ def write_result(
     with atomic_folder(folder, replace=True) as fresh:
         for name, table in zip(files[:-1], tables, strict=True):
             with open(fresh / name, "wb") as file:  # given a path, Arrow may take it for a URL
-                pyarrow.parquet.write_table(table, file)
+                write_table(table, file, Path(name).suffix[1:])
         (fresh / files[-1]).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
         for name, write in (more or {}).items():
             if write is not None:
                 write(fresh / name)
     return folder
+
+
+def write_table(table: pa.Table, file: IO[bytes], file_format: str) -> None:
+    """Writes a table as "parquet", "csv" (without its columns of lists) or "jsonl"."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if file_format == "parquet":
+        pyarrow.parquet.write_table(table, file)
+    elif file_format == "csv":
+        plain = [field.name for field in table.schema if not pa.types.is_nested(field.type)]
+        pyarrow.csv.write_csv(table.select(plain), file)
+    else:
+        for batch in table.to_batches(max_chunksize=1 << 14):
+            file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in batch.to_pylist())
 
 
 def table_of(columns: Mapping[str, NDArray[Any] | None]) -> pa.Table:

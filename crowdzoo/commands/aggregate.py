@@ -2,6 +2,7 @@
 
 import argparse
 
+from crowdzoo.aggregation.result_files import TABLE_FORMATS
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.errors import ConfigError
@@ -19,7 +20,13 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="aggregation method (default dawid-skene; sentences: bsc-seq; ratings: rating-em); an unknown name prints "
         "the list",
     )  # fmt: skip
-    command.add_argument("--out", type=path, required=True, metavar="DIR", help="folder for the results (new or empty)")
+    command.add_argument("--out", type=path, required=True, metavar="DIR",
+        help="folder for the results (new or empty); or a file ending in .csv, .parquet or .jsonl, for the table of "
+        "tasks alone",
+    )  # fmt: skip
+    command.add_argument("--format", choices=TABLE_FORMATS, default="parquet",
+        help="format of the tables in a folder (default parquet)",
+    )  # fmt: skip
     command.add_argument("--gold", type=path, metavar="FILE",
         help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE); columns task, gold in "
         ".parquet or .csv (sentences: token and tag)",
@@ -39,7 +46,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "random ties and starts")
     options.add_kinds(command)
     options.add_reading(command, "gold")
-    outputs = Output("out", "--out", is_result, folder=True), options.REJECTS
+    endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
+    outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
     options.add_outputs(command, ("annotations", "gold"), *outputs)
 
 
@@ -55,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
     used_gold = bool(arguments.use_gold)
     result = aggregator.fit(crowd, **({"gold": gold} if used_gold else {}))
-    kind.write_result(result, crowd, arguments.out)
+    kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),
         *kind.result_rows(result, crowd, gold, used_gold),

@@ -13,6 +13,7 @@ from pathlib import Path
 from crowdzoo.files.paths import check_apart, check_output_file, check_output_folder
 from crowdzoo.kinds import KINDS
 from crowdzoo.tables.rejects import HEADER
+from crowdzoo.tables.suffixes import column_names
 
 __all__ = [
     "Output",
@@ -41,6 +42,7 @@ class Output:
         flag: the option, for messages.
         is_own: whether a file or a filled folder was written by the same command.
         folder: whether the output is a folder.
+        unless: endings of names that make a file of it.
         place: from the argument to what is written; None: the same.
     """
 
@@ -48,6 +50,7 @@ class Output:
     flag: str
     is_own: Callable[[Path], bool]
     folder: bool = False
+    unless: tuple[str, ...] = ()
     place: Callable[[Path], Path] | None = None
 
 
@@ -67,7 +70,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         if path is None:
             continue
         path = path if output.place is None else output.place(path)
-        if output.folder:
+        if output.folder and path.suffix not in output.unless:
             check_output_folder(path, output.flag, is_own=output.is_own, force=arguments.force)
         else:
             check_output_file(path, output.flag, inputs=inputs, is_own=output.is_own, force=arguments.force)
@@ -80,12 +83,17 @@ def names_path(path: Path) -> Path:
     return path.with_suffix(".names.json")
 
 
-def is_result(folder: Path) -> bool:
-    """Whether `crowdzoo aggregate` wrote the folder, and nothing else is in it."""
-    from crowdzoo.aggregation.result_files import RESULT_FILES
+def is_result(path: Path) -> bool:
+    """Whether `crowdzoo aggregate` wrote the folder, and nothing else is in it; or a file with a table of tasks."""
+    from crowdzoo.aggregation.result_files import RESULT_FILES, TABLE_FORMATS
 
-    names = set(os.listdir(folder))
-    return {"annotators.parquet", "summary.json"} <= names <= RESULT_FILES
+    if path.is_file():
+        # of classes, ratings and sentences; the files of annotations and instances have no such columns
+        columns = set(column_names(path))
+        return any(own <= columns for own in ({"label_code", "probability"}, {"estimate", "standard_error"}))
+    names = set(os.listdir(path))
+    tables = {f"annotators.{ending}" for ending in TABLE_FORMATS}
+    return "summary.json" in names and bool(names & tables) and names <= RESULT_FILES
 
 
 def is_data_set(folder: Path) -> bool:

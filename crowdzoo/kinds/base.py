@@ -259,9 +259,9 @@ class Kind(ABC):
             used_gold: whether the aggregator was told the gold.
         """
 
-    def write_result(self, result: Any, crowd: Any, folder: Path) -> None:
-        """Writes what an aggregation found."""
-        result.to_parquet(folder)
+    def write_result(self, result: Any, crowd: Any, path: Path, file_format: str = "parquet") -> None:
+        """Writes what an aggregation found; see `crowdzoo.aggregation.base.Result.write`."""
+        result.write(path, file_format)
 
     @abstractmethod
     def targets(self, result: Any, annotations: Annotations) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crowdzoo.aggregation.result_files import TABLE_FORMATS
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.platforms import Export
@@ -110,9 +111,12 @@ class Sentences(Kind):
         """F1 of the spans."""
         return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
 
-    def write_result(self, result: Any, crowd: CrowdSequences, folder: Path) -> None:
-        """See `Kind.write_result`; with the sentences' words."""
-        result.to_parquet(folder, crowd)
+    def write_result(self, result: Any, crowd: CrowdSequences, path: Path, file_format: str = "parquet") -> None:
+        """See `Kind.write_result`; a folder of Parquet files has the sentences' words too."""
+        if file_format == "parquet" and path.suffix[1:] not in TABLE_FORMATS:
+            result.to_parquet(path, crowd)
+        else:
+            result.write(path, file_format)
 
     def targets(self, result: Any, annotations: Annotations) -> list[np.ndarray]:
         """Distributions of tags, [T, K] for each sentence."""

@@ -1,0 +1,81 @@
+"""`crowdzoo aggregate` writes tables as Parquet, CSV or JSON lines, into a folder or as one file."""
+
+import csv
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from crowdzoo.commands import main as cli
+
+ROWS = "task,annotator,label\nt1,ann,cat\nt1,bob,cat\nt2,ann,dog\nt2,bob,dog\nt2,cid,cat\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(ROWS)
+    return tmp_path
+
+
+def aggregate(*words):
+    return cli.main(["aggregate", "a.csv", "--method", "majority-vote", *words])
+
+
+def rows_of(path):
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_the_table_of_tasks_alone_is_written_into_a_file(here, ending):
+    path = here / f"labels.{ending}"
+    assert aggregate("--out", path.name) == 0
+    found = rows_of(path)
+    assert [(row["task"], row["label"], int(row["annotations"])) for row in found] == [
+        ("t1", "cat", 2),
+        ("t2", "dog", 3),
+    ]
+    assert float(found[1]["probability"]) == pytest.approx(2 / 3)
+    assert sorted(one.name for one in here.iterdir()) == sorted(["a.csv", path.name])
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_tables_of_a_folder_are_written_in_a_format(here, ending):
+    assert aggregate("--out", "out", "--format", ending) == 0
+    assert {one.name for one in (here / "out").iterdir()} == {f"tasks.{ending}", f"annotators.{ending}", "summary.json"}
+    assert [row["annotator"] for row in rows_of(here / "out" / f"annotators.{ending}")] == ["ann", "bob", "cid"]
+    # a second run replaces what the first wrote, and nothing else
+    assert aggregate("--out", "out", "--format", ending) == 4
+    assert aggregate("--out", "out", "--force") == 0
+    assert (here / "out" / "tasks.parquet").is_file()
+
+
+def test_only_an_earlier_table_is_replaced(here, capsys):
+    for name in ("labels.csv", "labels.jsonl", "labels.parquet"):
+        assert aggregate("--out", name) == 0
+        assert aggregate("--out", name) == 0
+    (here / "others.csv").write_text(ROWS)
+    assert aggregate("--out", "others.csv") == 4
+    assert "was not written by this command" in capsys.readouterr().err
+    assert aggregate("--out", "a.csv", "--force") == 4
+    assert (here / "others.csv").read_text() == (here / "a.csv").read_text() == ROWS
+
+
+def test_lists_stay_in_json_lines_and_not_in_csv(here):
+    assert aggregate("--out", "labels.jsonl") == 0
+    assert rows_of(here / "labels.jsonl")[0]["posteriors"] == [1.0, 0.0]
+    assert aggregate("--out", "labels.csv") == 0
+    assert "posteriors" not in rows_of(here / "labels.csv")[0]
+
+
+def test_ratings_are_written_as_a_file_too(here):
+    (here / "r.csv").write_text("task,annotator,label\nt1,ann,1\nt1,bob,3\n")
+    words = ["aggregate", "r.csv", "--task", "regression", "--method", "mean", "--out", "ratings.csv"]
+    assert cli.main(words) == 0
+    assert float(rows_of(here / "ratings.csv")[0]["estimate"]) == 2
+    assert cli.main([*words, "--force"]) == 0
