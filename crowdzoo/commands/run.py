@@ -14,7 +14,13 @@ __all__ = ["describe", "run"]
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("config", type=path, help="the pipeline's YAML file")
-    command.add_argument("--check", action="store_true", help="only check the configuration and the input files")
+    # argparse looks for the whole word before it looks for a value, so that "--check FILE.yaml" stays what it was
+    command.add_argument("--check=all", dest="check", action="store_const", const="all",
+        help="the same, and read all rows of the input files",
+    )  # fmt: skip
+    command.add_argument("--check", dest="check", action="store_const", const="sample",
+        help="only check the configuration and the input files, of long ones the first rows",
+    )  # fmt: skip
     command.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="overrides",
         help="replace a setting, such as training.epochs=20; may be given several times",
@@ -30,12 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
     overrides = {key: read_value(value, f"--set {shorten(key)}") for key, value in pairs}
     config = load_config(arguments.config, overrides)
     if arguments.check:
+        from crowdzoo.pipelines.config.data_checks import check_data
+
+        read = check_data(config, arguments.check == "all")
         if is_own(config.base):
             from crowdzoo.pipelines.own_base import check_own_base
 
             use_tensorflow()
             check_own_base(config)
-        print(f"{arguments.config}: fine")
+        print(f"{arguments.config}: fine, read {read}")
         return 0
     use_tensorflow()
     from crowdzoo.pipelines.local import run

@@ -375,7 +375,12 @@ class Annotations:
     @classmethod
     def _read(cls, source: Source, options: Mapping[str, Any]) -> Annotations:
         rules = {name: value for name, value in options.items() if name not in LAYOUT_OPTIONS}
-        return cls(**collect(source, Rules.of(source.label_kind, source.names, **rules)))
+        return cls.of_source(source, Rules.of(source.label_kind, source.names, **rules))
+
+    @classmethod
+    def of_source(cls, source: Source, rules: Rules) -> Annotations:
+        """Annotations of an open source; see `collect`."""
+        return cls(**collect(source, rules))
 
     # === To other forms ===
 

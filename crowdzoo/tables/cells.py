@@ -35,6 +35,7 @@ class CellSource(Source):
     def __init__(self, inner: Source):
         self.__dict__.update(inner.__dict__)
         self.inner = inner
+        self.most_batches = inner.most_batches
         self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
 
     def batches(self) -> Iterator[Batch]:

@@ -50,10 +50,12 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
     if rules.rejects is not None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
     layout = source.layout
-    if layout.wide or layout.missing or layout.label_separator:
-        source = CellSource(source)
+    in_cells = layout.wide or layout.missing or layout.label_separator
+    rows = CellSource(source) if in_cells else source
     with rejects_file(rules.rejects) as reject:
-        return _Collector(source, rules, reject).run()
+        result = _Collector(rows, rules, reject).run()
+    source.complete = rows.complete
+    return result
 
 
 @dataclass
@@ -85,7 +87,7 @@ class _Collector:
         self.late: list[_Late] = []
 
     def run(self) -> dict[str, Any]:
-        for batch in self.source.batches():
+        for batch in self.source.some_batches():
             self._add(batch)
         warn_of_guess(self.source.name, self.source.guessed, self.source.layout.option, stacklevel=5)
         self.rows = {name: vocabulary.codes() for name, vocabulary in self.vocabularies.items()}

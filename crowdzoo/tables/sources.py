@@ -82,6 +82,8 @@ class Source:
         text: ids are text, so that ids that are all integers become integers.
         trim: white space around a value does not count.
         own: crowdzoo wrote it.
+        most_batches: `some_batches` stops after so many; None: after the last.
+        complete: whether `some_batches` gave all.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
         label_kind: what labels look like.
         path: of the file, or None.
@@ -97,6 +99,8 @@ class Source:
     trim = False
     sparse = False
     own = False
+    most_batches: int | None = None
+    complete = True
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
@@ -117,6 +121,12 @@ class Source:
     def display(self, column: str, value: Any) -> Any:
         """A value as the user knows it."""
         return self.objects[column][value] if column in self.objects and value is not None else value
+
+    def some_batches(self) -> Iterator[Batch]:
+        """As `batches`, but at most `most_batches`."""
+        batches = self.batches()
+        yield from itertools.islice(batches, self.most_batches)
+        self.complete = next(batches, None) is None
 
     def match(self, header: Sequence[str]) -> dict[str, str]:
         """Finds the columns that matter.
