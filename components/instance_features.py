@@ -52,14 +52,18 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
             if values.dtype.kind == "f":
                 feature.float_list.value.extend(np.ravel(values[row]))
             else:
-                feature.bytes_list.value.append(values[row].encode())
+                feature.bytes_list.value.append(_stored(values, row))
         return
     feature = example.features.feature["instances"]
     if instances.kind is VECTORS:
         feature.float_list.value.extend(instances.values[row])
     else:
-        value = opened(instances.values[row : row + 1])[0]
-        feature.bytes_list.value.append(value.encode() if isinstance(value, str) else value)
+        feature.bytes_list.value.append(_stored(instances.values, row))
+
+
+def _stored(values: np.ndarray, row: int) -> bytes:
+    value = opened(values[row : row + 1])[0]
+    return value.encode() if isinstance(value, str) else value
 
 
 def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,14 @@ __all__ = [
     "LABEL_FORMATS",
     "MOST",
     "REJECTS",
+    "add_column_types",
     "add_kinds",
     "add_outputs",
     "add_reading",
     "add_second_columns",
     "add_seed",
     "as_options",
+    "column_types",
     "given",
     "named_values",
     "options_of",
@@ -125,6 +127,27 @@ def add_seed(command: argparse.ArgumentParser, of: str, most: int = 2**63 - 1) -
 def given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     """The arguments of these names that a command line has."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+
+
+def add_column_types(command: argparse.ArgumentParser) -> None:
+    """Adds --inputs."""
+    command.add_argument(
+        "--inputs",
+        metavar="COLUMN=TYPE,…",
+        dest="types",
+        help="tables: types of columns where they are not to be found out: number, category, text, vector or image",
+    )
+
+
+def column_types(text: str | None) -> dict[str, str]:
+    """The types of columns that --inputs gives."""
+    if text is None:
+        return {}
+    pairs = [part.partition("=") for part in text.split(",")]
+    wrong = next(("".join(pair) for pair in pairs if not (pair[0].strip() and pair[2].strip())), None)
+    if wrong is not None:
+        raise ConfigError(f"--inputs {shorten(wrong)}: write COLUMN=TYPE with commas between, as in postcode=category.")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from crowdzoo.commands.options import add_outputs, add_second_columns, second_layout
+from crowdzoo.commands.options import add_column_types, add_outputs, add_second_columns, column_types, second_layout
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card
@@ -34,6 +34,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", type=path, metavar="FILE.csv", help="file for the predictions (default: the terminal)"
     )
+    add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
     add_second_columns(command, "instance")
     add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
@@ -89,7 +90,7 @@ def _read(arguments: argparse.Namespace, signature: Mapping[str, Any]) -> Instan
     if inputs.get("instances", {}).get("dtype") == "float32":
         return read_inputs(path, VECTORS, layout)
     columns = {name: (spec.get("dtype"), len(spec.get("shape", ()))) for name, spec in inputs.items()}
-    return read_inputs(path, served_tables(columns), layout)
+    return read_inputs(path, served_tables(columns, column_types(arguments.types)), layout)
 
 
 def _signature(known: Collection[str]) -> str:

@@ -34,9 +34,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
         "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
     )  # fmt: skip
-    command.add_argument("--inputs", metavar="COLUMN=TYPE,…", dest="types",
-        help="tables: types of columns, where they are not to be found out: number, category, text or vector",
-    )  # fmt: skip
+    options.add_column_types(command)
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
         "--method", default="crowdsourced-layer", metavar="NAME",
@@ -104,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     scale, fields = options.given(arguments, kind.scale), options.given(arguments, FIELDS)
     if arguments.hidden is not None:
         fields["hidden"] = _whole_numbers("--hidden", arguments.hidden)
-    inputs = {} if arguments.types is None else _types(arguments.types)
+    inputs = options.column_types(arguments.types)
     if inputs:
         fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
@@ -161,14 +159,6 @@ def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> Non
     with atomic_path(place) as scratch, atomic_file(names_path(place)) as file:
         model.save(scratch)
         file.write(json.dumps(names).encode())
-
-
-def _types(text: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in text.split(",")]
-    wrong = next(("".join(pair) for pair in pairs if not (pair[0].strip() and pair[2].strip())), None)
-    if wrong is not None:
-        raise ConfigError(f"--inputs {shorten(wrong)}: write COLUMN=TYPE with commas between, as in postcode=category.")
-    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def _whole_numbers(flag: str, text: str) -> tuple[int, ...]:

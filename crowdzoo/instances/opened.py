@@ -15,7 +15,8 @@ def opened(values: Any) -> Any:
     """Opens the files that values name.
 
     Args:
-        values: some of `Instances.values`, an array `[n, ...]`; paths among objects are those of images.
+        values: some of `Instances.values`, an array `[n, ...]`, or a dictionary of them; paths among objects are those
+            of images.
 
     Returns:
         The same with the bytes of each image for its path; an array without paths itself.
@@ -23,6 +24,8 @@ def opened(values: Any) -> Any:
     Raises:
         DataError: an image that cannot be read; names the file.
     """
+    if isinstance(values, dict):
+        return {name: opened(column) for name, column in values.items()}
     if not isinstance(values, np.ndarray) or values.dtype != object:
         return values
     if not any(isinstance(value, os.PathLike) for value in values.flat):

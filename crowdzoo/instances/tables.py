@@ -1,9 +1,10 @@
-"""Tables: named columns of numbers, categories, texts and vectors, with missing values."""
+"""Tables: named columns of numbers, categories, texts, vectors and images, with missing values."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import DataError, DataWarning, did_you_mean
 from crowdzoo.files.served_name import served_name
+from crowdzoo.instances.images import checked_images
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names
 from crowdzoo.instances.vectors import _is_number, _vectors
@@ -24,6 +26,7 @@ from crowdzoo.tables.numbers import parse_numbers
 
 __all__ = [
     "CATEGORY",
+    "IMAGE",
     "INPUT_TYPES",
     "NUMBER",
     "TABLES",
@@ -35,18 +38,21 @@ __all__ = [
     "table_columns",
     "tables",
     "typed_columns",
+    "typed_tables",
 ]
 
 NUMBER = "number"
 CATEGORY = "category"
 TEXT = "text"
 VECTOR = "vector"
-INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR)
+IMAGE = "image"
+INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
 BESIDE = ("task", "gold", "split")
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
 _MANY_VALUES = 20
 _MANY_ROWS = 0.5
+_NO_PATH = "is empty. Give the path of an image."
 _WORDS = {"true": "1", "false": "0"}
 
 
@@ -59,11 +65,14 @@ def tables(inputs: Mapping[str, str] | None = None) -> InstanceKind:
     return dataclasses.replace(TABLES, values=functools.partial(_values, inputs=inputs or {}))
 
 
-def served_tables(inputs: Mapping[str, tuple[str, int]]) -> InstanceKind | None:
+def served_tables(
+    inputs: Mapping[str, tuple[str, int]], declared: Mapping[str, str] | None = None
+) -> InstanceKind | None:
     """The kind of instances that a served model takes, if that is rows of a table.
 
     Args:
         inputs: names of the model's inputs -> their types by NumPy's names, and their ranks (1: a value an instance).
+        declared: columns -> types that the model's inputs do not tell, such as IMAGE.
 
     Returns:
         A kind that reads `typed_columns`; None for a model that takes `instances`.
@@ -74,6 +83,12 @@ def served_tables(inputs: Mapping[str, tuple[str, int]]) -> InstanceKind | None:
     types = {
         name: scalars[dtype.startswith("float")] if rank == 1 else VECTOR for name, (dtype, rank) in inputs.items()
     }
+    told = {served_name(name): kind for name, kind in (declared or {}).items()}
+    return typed_tables({name: told.get(name, kind) for name, kind in types.items()})
+
+
+def typed_tables(types: Mapping[str, str]) -> InstanceKind:
+    """The kind of instances that reads `typed_columns`."""
     return dataclasses.replace(TABLES, values=lambda table: (typed_columns(table, types), None))
 
 
@@ -83,14 +98,15 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
     A column of integers, floats, decimals or truth values is of numbers; so is a column of text most of whose different
     values are numbers, true or false. A column called `text` is of texts, another column of text of categories. Empty
     is missing, and so is nan as a number. A column of lists of numbers is of vectors, which are never missing.
+    A column of paths of images is one only if `inputs` says so; the images are opened and checked, and none is missing.
 
     Args:
         table: of `read_table(..., as_text=True)`.
         inputs: column -> one of INPUT_TYPES, for columns whose type is not to be found out.
 
     Returns:
-        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] of vectors, or objects (strings) [N] with ""
-        for what is missing; in the order of the file.
+        Name -> float64 [N] with NaN for missing numbers, float32 [N, D] of vectors, objects (`Path`) [N] of images, or
+        objects (strings) [N] with "" for what is missing; in the order of the file.
 
     Raises:
         DataError: `inputs` names a column that is not there; a column of a type that is none of these (dates);
@@ -131,6 +147,8 @@ def given_columns(x: Any, inputs: Mapping[str, str] | None = None) -> dict[str, 
     for name in x:
         try:
             values = list(x[name]) if np.ndim(x[name]) > 1 else x[name]
+            if (inputs or {}).get(str(name)) == IMAGE:
+                values = [None if value is None else os.fspath(value) for value in values]
             columns[str(name)] = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(f"instances: column {name!r} is no column of one type: {error}") from None
@@ -230,6 +248,10 @@ def _found_type(table: Table, name: str) -> str:
 
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
     column = _decoded(table.columns[name])
+    if kind == IMAGE:
+        paths = dataclasses.replace(table, columns={"image": pa.array(_categories(table, name), pa.large_string())})
+        paths.complain(np.flatnonzero(paths.names("image") == ""), name, paths.names("image"), _NO_PATH)
+        return checked_images(paths)
     if kind == VECTOR:
         return _vectors(table, name)
     if kind == TEXT and _is_text(column.type):
@@ -293,7 +315,7 @@ def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:
     lower = pc.utf8_lower(texts)
     for word, number in _WORDS.items():
         texts = pc.if_else(pc.equal(lower, word), pa.scalar(number, pa.large_string()), texts)
-    numbers, unreadable = parse_numbers("feature", texts, empty)
+    numbers, unreadable = parse_numbers("feature", texts, empty, table.decimal)
     return np.where(empty | unreadable, np.nan, numbers), unreadable
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.served_name import served_name
-from crowdzoo.instances import TABLES, InstanceKind, served_tables
+from crowdzoo.instances import InstanceKind
+from crowdzoo.instances.tables import IMAGE, TEXT, typed_tables
+from crowdzoo.models.image_pixels import ImagePixels
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.table_columns import TableColumns
 from crowdzoo.models.text_ids import TextIds
@@ -13,7 +15,8 @@ from crowdzoo.models.text_ids import TextIds
 __all__ = ["NamedInputs"]
 
 # Encoders of a single column
-ENCODERS = {made.key: made for made in (TextIds,)}
+ENCODERS: dict[str, Any] = {made.key: made for made in (ImagePixels, TextIds)}
+_TYPES = {ImagePixels: IMAGE, TextIds: TEXT}
 
 
 class NamedInputs(InstanceEncoder):
@@ -46,7 +49,10 @@ class NamedInputs(InstanceEncoder):
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
         """Tables with these columns."""
-        return served_tables({name: (spec.dtype.name, spec.shape.rank) for name, spec in self.inputs.items()}) or TABLES
+        table = self.parts.get(TABLE)
+        types = dict(table.types) if isinstance(table, TableColumns) else {}
+        types |= {served_name(name): _TYPES[type(self.parts[part_name(name)])] for name in self.columns}
+        return typed_tables(types)
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]

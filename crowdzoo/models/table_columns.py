@@ -9,7 +9,8 @@ import numpy as np
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.served_name import served_name
-from crowdzoo.instances import TABLES, InstanceKind, served_tables
+from crowdzoo.instances import InstanceKind
+from crowdzoo.instances.tables import CATEGORY, NUMBER, VECTOR, typed_tables
 from crowdzoo.models.instance_encoder import InstanceEncoder
 
 __all__ = ["TableColumns"]
@@ -107,7 +108,16 @@ class TableColumns(InstanceEncoder):
     @property
     def instances(self) -> InstanceKind:  # type: ignore[override]
         """Tables with these columns."""
-        return served_tables({name: (spec.dtype.name, spec.shape.rank) for name, spec in self.inputs.items()}) or TABLES
+        return typed_tables(self.types)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Served name of each column -> its type; see `crowdzoo.instances.tables`."""
+        found = {}
+        for name, settings in self.columns.items():
+            of_numbers = VECTOR if np.ndim(settings.get("mean", 0.0)) else NUMBER
+            found[served_name(name)] = CATEGORY if name in self._categories else of_numbers
+        return found
 
     @property
     def example(self) -> dict[str, Any]:  # type: ignore[override]

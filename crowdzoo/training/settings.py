@@ -233,9 +233,10 @@ class TableSettings(TrainingSettings):
     """How to train a model of the columns of a table.
 
     Attributes:
-        inputs: column -> "number", "category", "text" or "vector", for columns whose type is not to be found out.
+        inputs: column -> "number", "category", "text", "vector" or "image", where its type is not to be found out.
         max_categories: most categories of a column that are known, the most frequent ones of the training tasks.
         texts: settings of the networks of texts, where columns are: fields of `TextSettings` such as `form`.
+        images: settings of the networks of images: fields of `ImageSettings` such as `height`.
 
     Other attributes: see `TrainingSettings`.
 
@@ -246,6 +247,7 @@ class TableSettings(TrainingSettings):
     inputs: Mapping[str, str] = field(default_factory=dict)
     max_categories: int = setting(1000, BATCH)
     texts: Mapping[str, Any] = field(default_factory=dict)
+    images: Mapping[str, Any] = field(default_factory=dict)
 
     instances: ClassVar[InstanceKind] = TABLES
 
@@ -254,16 +256,22 @@ class TableSettings(TrainingSettings):
         for name, kind in self.inputs.items():
             if kind not in INPUT_TYPES:
                 raise ConfigError(f"training: inputs: column {name!r} is {unknown('type', kind, INPUT_TYPES)}")
-        known = sorted({field.name for field in fields(TextSettings)} - {field.name for field in fields(Settings)})
-        for name in self.texts:
-            if name not in known:
-                raise ConfigError(f"training: texts: {unknown('setting', name, known)}")
-        _ = self.text_settings
+        for key, given, own in (("texts", self.texts, TextSettings), ("images", self.images, ImageSettings)):
+            known = sorted({field.name for field in fields(own)} - {field.name for field in fields(InstanceSettings)})
+            for name in given:
+                if name not in known:
+                    raise ConfigError(f"training: {key}: {unknown('setting', name, known)}")
+        _ = self.text_settings, self.image_settings
 
     @property
     def text_settings(self) -> TextSettings:
         """Settings of the networks of texts."""
         return TextSettings(task=self.task, dropout=self.dropout, **self.texts)
+
+    @property
+    def image_settings(self) -> ImageSettings:
+        """Settings of the networks of images."""
+        return ImageSettings(task=self.task, dropout=self.dropout, **self.images)
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))

@@ -160,9 +160,10 @@ class ModelConfig(Section):
         hidden: of the bases of features: units of each hidden layer; an empty list gives logistic (linear) regression.
             Of texts: units of the last hidden layer, a list of one.
         batch_normalization: of the bases of features: normalises features and hidden layers by their batch.
-        inputs: of tables: column -> `number`, `category`, `text` or `vector`, where the type is not to be found out.
+        inputs: of tables: column -> `number`, `category`, `text`, `vector` or `image`, where it is not to be found out.
         max_categories: of tables: most categories of a column that are known.
         texts: of tables: settings of the networks of columns of texts, such as `form`.
+        images: of tables: settings of the networks of columns of images, such as `height`.
         form: of texts: `convolutional`, `bag-of-words` or `characters`.
         max_words: of texts: the most frequent words that are known.
         min_texts: of texts: training texts that a known word occurs in.
@@ -190,9 +191,10 @@ class ModelConfig(Section):
     dropout: Dropout | None = None
     hidden: Annotated[tuple[Size, ...], Field(max_length=100)] | None = None
     batch_normalization: Bool | None = None
-    inputs: dict[str, Literal["number", "category", "text", "vector"]] | None = None
+    inputs: dict[str, Literal["number", "category", "text", "vector", "image"]] | None = None
     max_categories: Size | None = None
     texts: dict[str, Any] | None = None
+    images: dict[str, Any] | None = None
     form: Literal["convolutional", "bag-of-words", "characters"] | None = None
     max_words: Size | None = None
     min_texts: Size | None = None

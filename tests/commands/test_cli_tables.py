@@ -1,5 +1,6 @@
 """Tables on the command line: from a CSV file with columns of all sorts to predictions."""
 
+import argparse
 import csv
 
 import numpy as np
@@ -7,8 +8,8 @@ import pandas as pd
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.commands.predict import _read
-from crowdzoo.commands.train import _types
+from crowdzoo.commands.options import column_types
+from crowdzoo.commands.predict import _read, describe
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.serving import Client, Server
 
@@ -67,10 +68,10 @@ def test_from_a_table_to_predictions(files, capsys):
 
 
 def test_the_types_of_inputs_are_read():
-    assert _types("postcode=category, note = text") == {"postcode": "category", "note": "text"}
+    assert column_types("postcode=category, note = text") == {"postcode": "category", "note": "text"}
     for wrong in ("postcode", "=text", "a=text,,", "a="):
         with pytest.raises(ConfigError, match="write COLUMN=TYPE with commas between"):
-            _types(wrong)
+            column_types(wrong)
 
 
 def test_a_file_is_read_as_the_model_takes_it(files):
@@ -80,10 +81,13 @@ def test_a_file_is_read_as_the_model_takes_it(files):
 
     path = files / "new.csv"
     path.write_text("task,a,b\nx,1,2\ny,3,\n")
-    found = _read(path, signature(b=("float32", [None]), a=("string", [None])))
+    command = argparse.ArgumentParser()
+    describe(command)
+    arguments = command.parse_args(["model", str(path)])
+    found = _read(arguments, signature(b=("float32", [None]), a=("string", [None])))
     assert list(found.values) == ["b", "a"]
     assert found.values["a"].tolist() == ["1", "3"]
     with pytest.raises(DataError, match=r"the model's inputs left are no columns of a table; use the client"):
-        _read(path, signature(left=("float32", [None, 2, 2])))
+        _read(arguments, signature(left=("float32", [None, 2, 2])))
     with pytest.raises(DataError, match=r"row 3, column 'b': nan is not a finite number"):
-        _read(path, signature(instances=("float32", [None, 2])))
+        _read(arguments, signature(instances=("float32", [None, 2])))

@@ -115,3 +115,27 @@ def test_settings_that_make_no_sense_are_refused(given, message):
 def test_settings_of_a_table_can_be_hashed():
     one = TableSettings(inputs={"a": "text"}, texts={"form": "bag-of-words"})
     assert len({one, dataclasses.replace(one), TableSettings()}) == 2
+
+
+@pytest.mark.slow
+def test_an_image_beside_a_text_and_a_number_is_learned_and_served(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rows = 60
+    dark = rng.random(rows) < 0.5
+    for row in range(rows):
+        image.new("RGB", (16, 12), (30, 40, 50) if dark[row] else (220, 210, 200)).save(tmp_path / f"{row}.png")
+    table = {"photo": [tmp_path / f"{row}.png" for row in range(rows)], "review": REVIEW[:rows], "size": AGE[:rows]}
+    tasks = np.repeat(np.arange(rows), 2)
+    annotations = Annotations.from_arrays(tasks, np.tile(["ann", "bob"], rows), dark[tasks].astype(int))
+    settings = TableSettings(
+        inputs={"photo": "image", "review": "text"}, texts={"form": "bag-of-words"},
+        images={"height": 8, "width": 8, "stages": (4,), "augment": False},
+        hidden=(8,), dropout=0.0, epochs=20, batch_size=16, learning_rate=0.01,
+    )  # fmt: skip
+    model, encoder = train(settings, table, annotations=annotations, tasks=np.arange(rows))
+    path = model.export(tmp_path / "1", classes=["light", "dark"], annotators=["ann", "bob"], encoder=encoder)
+    table["photo"] = np.array(table["photo"], object)
+    found = load_and_predict(path, table)["class"]
+    assert np.mean((found == "dark") == dark) > 0.9
+    again = encoder_of(json.loads(json.dumps(encoder_config(encoder))), tmp_path / "names.json")
+    np.testing.assert_array_equal(again.to_numpy(table)["column_photo"], encoder.to_numpy(table)["column_photo"])

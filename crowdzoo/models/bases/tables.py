@@ -1,4 +1,4 @@
-"""Bases on tables: columns of numbers and categories, and of texts beside them."""
+"""Bases on tables: columns of numbers and categories, and of texts and images beside them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances.tables import TEXT, input_type
+from crowdzoo.instances.tables import IMAGE, TEXT, input_type
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.models.bases.features import FeatureBase
+from crowdzoo.models.bases.images import ImageBase
 from crowdzoo.models.bases.texts import TextBase
-from crowdzoo.training.settings import TableSettings
+from crowdzoo.training.settings import InstanceSettings, TableSettings
 
 __all__ = ["TableBase"]
 
@@ -19,33 +20,34 @@ __all__ = ["TableBase"]
 class TableBase(Base):
     """The network of `FeatureClassifier` on columns of numbers and categories (`TableColumns`).
 
-    Where columns are of texts, each has a network of its own (`TextClassifier` without its softmax). The last hidden
-    layers of all networks stand side by side, and one layer on them makes the estimate.
+    Where columns are of texts or images, each has a network of its own (`TextClassifier` or `ImageClassifier` without
+    its softmax). The last hidden layers of all networks stand side by side, and one layer on them makes the estimate.
     """
 
     settings = TableSettings
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
-        """Statistics and categories of the columns, and the words of those of texts."""
+        """Statistics and categories of the columns, the words of those of texts, and pixels of images."""
         from crowdzoo.models.named_inputs import NamedInputs
         from crowdzoo.models.table_columns import TableColumns
 
         first = next(iter(batches()), None)
         if not first:
             raise DataError("there are no rows to learn from")
-        texts = [name for name in first if input_type(name, first[name], settings.inputs) == TEXT]
-        others = [name for name in first if name not in texts]
+        types = {name: input_type(name, first[name], settings.inputs) for name in first}
+        others = [name for name in first if types[name] not in _OWN]
         table = None
         if others:
             parts = ({name: batch[name] for name in others} for batch in batches())
             table = TableColumns.adapted(parts, max_categories=settings.max_categories)
-        if not texts:
+        if len(others) == len(types):
             return table
-        words = {name: _TEXTS.encoder(settings.text_settings, _column(batches, name)) for name in texts}
-        return NamedInputs(
-            None if table is None else table.get_config(),
-            {name: {one.key: one.get_config()} for name, one in words.items()},
-        )
+        columns = {}
+        for name in types:
+            if types[name] in _OWN:
+                own: Any = _OWN[types[name]].encoder(_settings_of(settings, types[name]), _column(batches, name))
+                columns[name] = {own.key: own.get_config()}
+        return NamedInputs(None if table is None else table.get_config(), columns)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
         """See `Base.build`."""
@@ -74,26 +76,30 @@ class TableBase(Base):
 
     def _network(self, settings: Any, sizes: Sizes, name: str, encoder: Any) -> Any:
         """The network of one part, to its last hidden layer."""
+        from crowdzoo.models.image_pixels import ImagePixels
         from crowdzoo.models.table_columns import TableColumns
 
         if isinstance(encoder, TableColumns):
             sizes = replace(sizes, head=False, num_features=encoder.num_features)
             network = _FEATURES.build(settings, sizes, encoder)
         else:
+            kind = IMAGE if isinstance(encoder, ImagePixels) else TEXT
             # without its estimate the network of a classifier is that of a regressor
-            settings = replace(settings.text_settings, task="classification", low=None, high=None)
-            network = _TEXTS.build(settings, replace(sizes, head=False), encoder)
+            own = replace(_settings_of(settings, kind), task="classification", low=None, high=None)
+            network = _OWN[kind].build(own, replace(sizes, head=False), encoder)
         network.name = _network_name(name)
         return network
 
     def adapt(self, model: Any, encoder: Any, batches: Batches) -> None:
         """The weights of words; columns of numbers and categories were adapted to with the encoder."""
+        from crowdzoo.models.image_pixels import ImagePixels
         from crowdzoo.models.named_inputs import NamedInputs, part_name
 
         if isinstance(encoder, NamedInputs):
             for name in encoder.columns:
-                part = part_name(name)
-                _TEXTS.adapt(model.get_layer(_network_name(part)), encoder.parts[part], _column(batches, name))
+                part = encoder.parts[part_name(name)]
+                own = _OWN[IMAGE if isinstance(part, ImagePixels) else TEXT]
+                own.adapt(model.get_layer(_network_name(part_name(name))), part, _column(batches, name))
 
     def features(self, model: Any) -> str:
         """The vector of numbers and categories; with texts the last hidden layers of all networks."""
@@ -101,8 +107,13 @@ class TableBase(Base):
 
 
 _FEATURES = FeatureBase()
-_TEXTS = TextBase()
+_OWN: dict[str, Base] = {TEXT: TextBase(), IMAGE: ImageBase()}  # types of columns with a network of their own
 _JOINED = "joined"
+
+
+def _settings_of(settings: TableSettings, kind: str) -> InstanceSettings:
+    """Settings of a column's own network."""
+    return settings.image_settings if kind == IMAGE else settings.text_settings
 
 
 def _network_name(part: str) -> str:
