@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import pyarrow.parquet
 from absl import logging
 
 from crowdzoo.components.artifacts import AnnotationsArtifact
+from crowdzoo.components.code_version import code_version
 from crowdzoo.components.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
-from crowdzoo.components.input_files import own_copies, rename_in_rejects
+from crowdzoo.components.input_files import content_hashes, own_copies, rename_in_rejects
 from crowdzoo.components.instance_examples import read_labelled_instances
 from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.components.sentence_examples import read_labelled_sentences
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import standard_artifacts
+from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
 from crowdzoo.tables.layout import Layout
 
@@ -60,8 +62,8 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             columns of the instances), `classes` or `low` and `high`, `on_bad_rows`, `on_duplicate`, and of
             `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
-            Copies are read that have exactly this content.
-        code_version: hash of the code that runs here, for the same reason.
+            Copies are read that have exactly this content. Computed when the component is made, where it is not given.
+        code_version: hash of the code that runs here, for the same reason; computed where it is not given.
 
     Raises:
         DataError: annotations or instances that cannot be used, ratings outside of `low` to `high` among them; a file
@@ -94,6 +96,18 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         write_examples(
             examples.uri, name, [tasks.names[row] for row in rows], lambda at, rows=rows: tasks.example(rows[at])
         )
+
+
+def _fingerprint(given: Mapping[str, Any]) -> str:
+    """Hashes of the files that the settings name."""
+    options = json.loads(given.get("settings", "{}"))
+    files = {key: options.get(key) for key in ("annotations", "instances", "gold")}
+    return json.dumps(content_hashes(files), sort_keys=True)
+
+
+AnnotationExampleGen = computed(
+    AnnotationExampleGen, fingerprint=_fingerprint, code_version=lambda _: code_version(__name__)
+)
 
 
 def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:

@@ -16,6 +16,7 @@ from crowdzoo.beam import aggregate, runs_on_beam
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.class_answers import class_answers
+from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_answers import CrowdAnswers, add_answer
 from crowdzoo.components.example_files import (
     SPLITS,
@@ -27,7 +28,7 @@ from crowdzoo.components.example_files import (
 from crowdzoo.components.rating_answers import rating_answers
 from crowdzoo.components.sentence_answers import sentence_answers
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import standard_artifacts
+from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.arrow import read_parquet
 from crowdzoo.label_kinds import label_kind
@@ -73,7 +74,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         report: receives `annotators.parquet`, `annotators.csv`, `tasks.parquet` (train tasks) and `summary.json`.
         settings: JSON of `method` (a name in `METHODS`, for sentences `SEQUENCE_METHODS`, for ratings
             `RATING_METHODS`), its `arguments`, and `seed`.
-        code_version: hash of the code that runs here, for TFX's cache.
+        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         beam_pipeline: its options are those of the pipelines of EM.
     """
     del code_version
@@ -101,6 +102,9 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         enriched = partial(_enriched, answers=found, table=table, rows=rows, truth=truth, kind=labels)
         rewrite_examples(examples.uri, aggregated_examples.uri, split, enriched)
     _write_report(found.fitted, report.uri)
+
+
+CrowdAggregator = computed(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
 def _method(options: dict[str, Any], kind: str) -> Any:

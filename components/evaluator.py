@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,15 @@ import apache_beam as beam
 from absl import logging
 
 from crowdzoo.components.class_scores import class_scores
+from crowdzoo.components.code_version import code_version
 from crowdzoo.components.example_files import read_dataset_info, split_files
 from crowdzoo.components.rating_scores import rating_scores
 from crowdzoo.components.sentence_scores import sentence_scores
-from crowdzoo.components.serving_folder import baseline_of
+from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
-from crowdzoo.components.tfx_internals import SERVING_MODEL, mark_blessing, standard_artifacts
+from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
 from crowdzoo.files.served_model import MODEL_CARD_FILE
+from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.base import Kind
 
@@ -55,8 +58,8 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             was pushed before), `metric`, `blessed` and `reason`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models.
-        code_version: hash of the code that runs here, for TFX's cache.
-        baseline: fingerprint of the last pushed model, for TFX's cache; the runner fills it in.
+        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
+        baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
         beam_pipeline: runs the analysis.
     """
     del code_version, baseline
@@ -76,6 +79,16 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary |= {"metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, last_pushed)
+
+
+def _last_pushed(given: Mapping[str, Any]) -> str:
+    """Fingerprint of the newest version in the serving folder that the settings name."""
+    serving = json.loads(given.get("settings", "{}")).get("serving")
+    versions = complete_versions(serving) if serving else []
+    return fingerprint(versions[-1]) if versions else ""
+
+
+Evaluator = computed(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
 
 
 def _comparable(candidate: str, last_pushed: str) -> bool:

@@ -80,7 +80,7 @@ def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
         path,
         kind=options["kind"],
         **{key: options[key] for key in _READING if key in options},
-        rejects=rejects if options["on_bad_rows"] == "reject" else None,
+        rejects=rejects if options.get("on_bad_rows") == "reject" else None,
     )
     if len(crowd) == 0:
         raise DataError(f"{path}: holds no annotations.")

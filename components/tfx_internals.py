@@ -5,9 +5,11 @@ importing `tfx.v1` itself also loads the client of Vertex AI, which nothing here
 time to start. The others are not public; the comment says what they are needed for. A new version of TFX may move both.
 """
 
+import contextlib
 import datetime
+import sys
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,17 @@ from tfx.components.trainer import executor as trainer_executor
 from tfx.components.trainer.component import Trainer as TfxTrainer
 from tfx.components.trainer.fn_args_utils import FnArgs
 
+# the Transform's executor: where it imports a file of the user's
+from tfx.components.transform import executor as transform_executor
+from tfx.components.transform.component import Transform as TfxTransform
+
 # the name of the run's number in a compiled pipeline, which all its components share
 from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
 from tfx.dsl.component.experimental import annotations as markers
 from tfx.dsl.component.experimental.decorators import component
 
 # a component takes another executor by this alone
-from tfx.dsl.components.base.executor_spec import ExecutorClassSpec
+from tfx.dsl.components.base.executor_spec import BeamExecutorSpec, ExecutorClassSpec
 from tfx.orchestration.local.local_dag_runner import LocalDagRunner
 from tfx.orchestration.metadata import sqlite_metadata_connection_config
 from tfx.orchestration.pipeline import Pipeline
@@ -59,8 +65,11 @@ __all__ = [
     "TrainArgs",
     "Trainer",
     "TrainingExecutor",
+    "Transform",
     "component",
+    "computed",
     "forbid_cache",
+    "import_in_place",
     "mark_blessing",
     "markers",
     "set_parameter",
@@ -88,11 +97,71 @@ class TrainingExecutor(trainer_executor.GenericExecutor):
         fn_args.custom_config["examples"] = examples.uri
         return fn_args
 
+    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
+        """Runs `run_fn`; a file of the user's may import modules beside it."""
+        with _modules_beside(exec_properties):
+            super().Do(input_dict, output_dict, exec_properties)
+
 
 class Trainer(TfxTrainer):
     """TFX's Trainer with `TrainingExecutor`; the same inputs, outputs and arguments."""
 
     EXECUTOR_SPEC = ExecutorClassSpec(TrainingExecutor)
+
+
+class TransformingExecutor(transform_executor.Executor):
+    """TFX's executor of the Transform; a file of the user's may import modules beside it."""
+
+    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
+        """See TFX's."""
+        with _modules_beside(exec_properties):
+            super().Do(input_dict, output_dict, exec_properties)
+
+
+class Transform(TfxTransform):
+    """TFX's Transform with `TransformingExecutor`; the same inputs, outputs and arguments."""
+
+    EXECUTOR_SPEC = BeamExecutorSpec(TransformingExecutor)
+
+
+@contextlib.contextmanager
+def _modules_beside(exec_properties: Mapping[str, Any]) -> Iterator[None]:
+    file = exec_properties.get("module_file")
+    folder = str(Path(file).parent) if file else None
+    if folder is not None:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder is not None:
+            sys.path.remove(folder)
+
+
+def import_in_place(component: Any) -> None:
+    """Has a component import its `module_file` where it is.
+
+    Otherwise TFX makes a wheel of it and installs that with pip, which environments made by uv do not have.
+    """
+    component._pip_dependencies.clear()
+
+
+def computed(component: Any, **parameters: Callable[[Mapping[str, Any]], str]) -> Any:
+    """A component whose parameters have defaults that are computed when it is made, so that TFX's cache knows them.
+
+    Args:
+        component: made by the decorator `component`.
+        **parameters: name -> from the other arguments to the value; used where none is given.
+    """
+
+    def initialise(self: Any, *args: Any, **given: Any) -> None:
+        for name, compute in parameters.items():
+            if given.get(name) is None:
+                given[name] = compute(given)
+        component.__init__(self, *args, **given)
+
+    return type(component.__name__, (component,), {
+        "__init__": initialise, "__module__": component.__module__, "__doc__": component.__doc__,
+    })  # fmt: skip
 
 
 class PushingExecutor(pusher_executor.Executor):

@@ -136,7 +136,8 @@ def _at_least_one(inputs: dict[str, Any], encoder: Any) -> dict[str, Any]:
         return inputs
     missing = tf.maximum(1 - _num_rows(inputs), 0)
     examples = {
-        name: tf.repeat(tf.constant([encoder.example[name]], inputs[name].dtype), missing, 0) for name in inputs
+        name: tf.repeat(tf.constant(encoder.example[name], inputs[name].dtype)[None], missing, axis=0)
+        for name in inputs
     }
     return {name: tf.concat([values, examples[name]], axis=0) for name, values in inputs.items()}
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances import TEXTS, VECTORS, Instances, read_instances
+from crowdzoo.instances import IMAGES, TABLES, Instances, read_instances, tables
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.options import Rules
@@ -15,6 +15,8 @@ from crowdzoo.tables.vocabulary import is_among, name_texts
 
 __all__ = ["check_data"]
 
+_RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate")
+_READ = (*_RULES, "platform", "field")
 SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
 
 
@@ -42,9 +44,11 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         return f"{len(kind.read(data.annotations, **options)):,} sentences"
     crowd, complete = _annotations(config, whole)
     read = f"{len(crowd):,} {kind.counted}" + ("" if complete else " (the first; --check=all reads all)")
-    if not (whole or _is_small(data.instances)):
-        return f"{read}, no instance, as the file is large (--check=all reads it)"
-    instances = read_instances(data.instances, TEXTS if config.instances is TEXTS else VECTORS, data.instance_layout)
+    if not (whole or (config.instances is not IMAGES and _is_small(data.instances))):
+        why = "as all images are opened" if config.instances is IMAGES else "as the file is large"
+        return f"{read}, no instance, {why} (--check=all reads it)"
+    of_kind = tables(config.model.inputs) if config.instances == TABLES else config.instances
+    instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     _check_tasks(crowd, instances, data.annotations, data.instances)
     if crowd.classes is None:
         instances.gold_ratings(data.instances)
@@ -60,12 +64,12 @@ def _is_small(path: Path | None) -> bool:
 def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool]:
     """Annotations, and whether they are all of the file's."""
     data, kind = config.data, config.label_kind
+    if data.platform is not None:  # an export is read whole
+        return kind.read(
+            data.annotations, **{name: getattr(data, name) for name in _READ if name in kind.reading}
+        ), True
     source = source_of(data.annotations, config.kind, data.layout)
-    rules: dict[str, Any] = {
-        name: getattr(data, name)
-        for name in ("classes", "low", "high", "on_bad_rows", "on_duplicate")
-        if name in kind.reading
-    }
+    rules: dict[str, Any] = {name: getattr(data, name) for name in _RULES if name in kind.reading}
     source.most_batches = None if whole else 1
     crowd = Annotations.of_source(source, Rules.of(kind.labels, source.names, **rules))
     return crowd, source.complete

@@ -1,0 +1,29 @@
+"""ModuleTrainer: TFX's Trainer for a file of the user's own."""
+
+from typing import Any
+
+from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components.module_files import absolute_module_file, with_source
+
+__all__ = ["ModuleTrainer"]
+
+
+class ModuleTrainer(tfx.Trainer):
+    """TFX's Trainer for a file with `run_fn(fn_args)`, without the wheel that TFX makes of the file with pip.
+
+    The file is imported where it is; it may import modules beside it. A hash of their sources counts for TFX's cache.
+    `fn_args.custom_config["examples"]` is the folder of the Examples, where `read_dataset_info` finds the classes.
+
+    Args:
+        module_file: path of the file.
+        custom_config: what `fn_args.custom_config` holds.
+        **inputs: further arguments of TFX's Trainer, such as `examples`, `schema` and `transform_graph`.
+
+    Raises:
+        ConfigError: the file does not exist.
+    """
+
+    def __init__(self, module_file: str, *, custom_config: dict[str, Any] | None = None, **inputs: Any):
+        file = absolute_module_file(module_file)
+        super().__init__(module_file=file, custom_config=with_source(custom_config, file, "run_fn"), **inputs)
+        tfx.import_in_place(self)

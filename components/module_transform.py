@@ -1,0 +1,30 @@
+"""ModuleTransform: TFX's Transform for a file of the user's own."""
+
+from typing import Any
+
+from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.components.module_files import absolute_module_file, with_source
+
+__all__ = ["ModuleTransform"]
+
+
+class ModuleTransform(tfx.Transform):
+    """TFX's Transform for a file with `preprocessing_fn(inputs)`, imported where it is; see `ModuleTrainer`.
+
+    The function's input "instances" is that of the Examples; what it returns is what the Trainer's model takes, see
+    `TransformedInstances`.
+
+    Args:
+        module_file: path of the file.
+        custom_config: what `preprocessing_fn` gets as its second argument, if it has one.
+        **inputs: further arguments of TFX's Transform: `examples`, `schema`, `materialize` and so on.
+
+    Raises:
+        ConfigError: the file does not exist.
+    """
+
+    def __init__(self, module_file: str, *, custom_config: dict[str, Any] | None = None, **inputs: Any):
+        file = absolute_module_file(module_file)
+        config = with_source(custom_config, file, "preprocessing_fn")
+        super().__init__(module_file=file, custom_config=config, **inputs)
+        tfx.import_in_place(self)
