@@ -54,8 +54,19 @@ class Sentences(Kind):
         )
         command.add_argument(
             "--on-bad-tags", choices=("error", "mend"), default="error",
-            help="sentences: tags that break the scheme, such as I- without B-: stop (default), or correct them",
+            help="sentences: tags that break the scheme, such as I- without B-, and spans that end inside a token: "
+            "stop (default), or correct them",
         )  # fmt: skip
+
+    def check_arguments(self, arguments: argparse.Namespace) -> None:
+        """See `Kind.check_arguments`; also options of rows that would change nothing."""
+        super().check_arguments(arguments)
+        for name in ("on_bad_rows", "on_duplicate"):
+            if (value := getattr(arguments, name, "error")) != "error":
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} {value}: lines of sentences cannot be left out. Correct the file; "
+                    "--on-bad-tags mend corrects tags and spans."
+                )
 
     # === Input ===
 

@@ -32,7 +32,7 @@ class CrowdSequences:
         offsets: where the tokens stand in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
             last, in Unicode code points; None without texts.
         scheme: "BIO" or "IOBES".
-        num_mended: number of tags that a reader changed, see `read_conll`.
+        num_mended: number of tags (of spans: spans) that a reader changed, see `read_conll` and `read_spans`.
     """
 
     tokens: Sequence[Sequence[str]]

@@ -31,7 +31,7 @@ def read_sentences(
         gold: file of columns with the true tags.
         scheme: "BIO" or "IOBES".
         classes: the tags; of spans their types count, not their order.
-        on_bad_tags: of columns; see `read_conll`.
+        on_bad_tags: "error" or "mend"; see `read_conll` and `read_spans`.
         platform: name of the labelling platform whose export this is; see `read_spans`.
         field: question of the export that is meant; see `read_spans`.
         text: column of the export that is the text; see `read_spans`.
@@ -47,4 +47,6 @@ def read_sentences(
     if gold is not None:
         raise ConfigError(f'gold: spans have their gold in the same file, {path}, in lines with "gold": true.')
     types = classes and TagSet(classes, scheme).types
-    return read_spans(path, scheme=scheme, types=types, platform=platform, field=field, text=text)
+    return read_spans(
+        path, scheme=scheme, types=types, on_bad_tags=on_bad_tags, platform=platform, field=field, text=text
+    )

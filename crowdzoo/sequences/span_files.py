@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.constraints import Choice
 from crowdzoo.errors import DataError, did_you_mean, shorten
 from crowdzoo.files.json import JsonError, parse_json
 from crowdzoo.files.text import is_text, shown
@@ -37,6 +38,7 @@ def read_spans(
     scheme: str = "BIO",
     annotators: Iterable[Any] | None = None,
     types: Iterable[str] | None = None,
+    on_bad_tags: str = "error",
     platform: str | None = None,
     field: str | None = None,
     text: str | None = None,
@@ -66,6 +68,9 @@ def read_spans(
         scheme: scheme of the tags that the spans become, "BIO" or "IOBES".
         annotators: names in code order, or None for the sorted names that occur.
         types: the labels that there are, or None for those that occur.
+        on_bad_tags: what a span does whose edge is no edge of a token: "error" (default) makes it a bad line, "mend"
+            takes all tokens that the span touches, and `num_mended` counts such spans. A span that touches no token is
+            a bad line in both cases.
         platform: name of the labelling platform whose export this is (see `crowdzoo.platforms.PLATFORMS`); None: none.
         field: question of the export that is meant; None where it has only one that is answered with spans.
         text: column of the export that is the text; None: `text`, or the only one that holds strings.
@@ -81,12 +86,14 @@ def read_spans(
             only; or for the whole file: missing, empty, cut off.
     """
     check_scheme(scheme)
+    Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
     file = TextFile(path) if platform is None else ExportLines(path, platform, field, text)
     reader = _Spans(
         file,
         scheme,
         None if annotators is None else names_array(annotators, "annotators"),
         None if types is None else list(types),
+        on_bad_tags == "mend",
     )
     reader.read()
     if isinstance(file, ExportLines):
@@ -199,6 +206,8 @@ class _Spans:
     scheme: str
     annotators: NDArray[Any] | None
     types: list[str] | None
+    mend: bool
+    num_mended: int = 0
     sentences: dict[str, _Sentence] = field(default_factory=dict)
     answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
     tasks: list[Any] | None = None  # as the first line names them
@@ -377,6 +386,12 @@ class _Spans:
             name, value = ("end", end) if 0 <= start < size else ("start", start)
             what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
             raise _LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0.")
+        if self.mend and (start not in sentence.first or end not in sentence.last):
+            assert sentence.offsets is not None  # spans that count tokens have no other edges
+            touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))
+            if len(touched):
+                self.num_mended += 1
+                return int(touched[0]), int(touched[-1]) + 1
         for name, value, edges in (("start", start, sentence.first), ("end", end, sentence.last)):
             if value not in edges:
                 raise _LineError(f"{key}.{name}", value, _off_edge(sentence, name, value))
@@ -407,6 +422,7 @@ class _Spans:
             [sentence.text or "" for sentence in sentences] if with_text else None,
             [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
             self.scheme,
+            self.num_mended,
         )
 
 
@@ -429,7 +445,8 @@ def _off_edge(sentence: _Sentence, name: str, value: int) -> str:
     assert sentence.offsets is not None
     for (start, end), token in zip(sentence.offsets.tolist(), sentence.tokens, strict=True):
         if start < value < end:
-            return f"is inside the token {token!r} (characters {start} to {end}). Spans are whole tokens."
+            where = f"inside the token {token!r} (characters {start} to {end})"
+            return f"is {where}. Spans are whole tokens; on_bad_tags='mend' widens it."
     side, where = (0, "begins") if name == "start" else (1, "ends")
     nearest = sentence.offsets[np.abs(sentence.offsets[:, side] - value).argmin(), side]
     return f"is no place where a token {where}. Did you mean {nearest}?"

@@ -1,6 +1,7 @@
 """Fuzzing of the readers of sentences: columns, spans, word vectors; and what is written and read again."""
 
 import contextlib
+import functools
 import json
 import tempfile
 from pathlib import Path
@@ -134,6 +135,9 @@ TARGETS = {
     "conll": Target(damaged(columns()), reads("c.txt", read_conll, read_gold), 40),
     "conll-mended": Target(damaged(columns()), reads("c.txt", lambda path: read_conll(path, on_bad_tags="mend")), 20),
     "spans": Target(damaged(span_lines()), reads("s.jsonl", read_spans), 40),
+    "spans-mended": Target(
+        damaged(span_lines()), reads("s.jsonl", functools.partial(read_spans, on_bad_tags="mend")), 40
+    ),
     "sentences-come-back": Target(sequences(), comes_back, 30),
     "word-vectors": Target(damaged(VECTORS), reads("v.txt", vectors), 20),
 }

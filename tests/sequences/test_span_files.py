@@ -77,6 +77,23 @@ def test_tokens_beside_a_text_are_taken_as_they_are():
     assert crowd.answers(0) == {"ann": ["B-X", "B-Y", "I-Y", "O"]}
 
 
+def test_a_span_that_ends_inside_a_token_is_widened_when_asked_and_counted():
+    # "nn" of Anna, "Osl" with the bracket before it, " m" before and in met, and a span that is right
+    cut = line(span(1, 3, "PER"), span(5, 9, "LOC"), span(13, 15, "X"), span(18, 21, "PER"))
+    crowd = read_spans(write(cut), on_bad_tags="mend")
+    assert crowd.answers(0) == {"ann": ["B-PER", "B-LOC", "I-LOC", "O", "O", "B-X", "B-PER", "O"]}
+    assert crowd.num_mended == 3
+    assert crowd.offsets[0][0].tolist() == [0, 4]
+    nowhere = line(span(4, 5, "PER"))
+    assert "4 is no place where a token begins" in message_of(nowhere, on_bad_tags="mend")
+
+
+def test_a_widened_span_that_meets_another_is_refused():
+    path = write({"task": "s", "text": "Rome", "annotator": "ann", "spans": [span(0, 2, "LOC"), span(2, 4, "PER")]})
+    with pytest.raises(DataError, match=r"overlaps spans\[0\]. A token has one tag: leave one out"):
+        read_spans(path, on_bad_tags="mend")
+
+
 def test_gold_has_lines_of_its_own_and_a_task_may_have_none_at_all():
     crowd = read_spans(
         write(
@@ -154,7 +171,8 @@ BAD = {
     "an empty span": (line(span(4, 4, "X")), "column 'spans[0].end': 4 is not after the start"),
     "an edge inside a token": (
         line(span(1, 4, "X")),
-        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). Spans are whole tokens.",
+        "column 'spans[0].start': 1 is inside the token 'Anna' (characters 0 to 4). Spans are whole tokens; "
+        "on_bad_tags='mend' widens it.",
     ),
     "an end inside a token": (line(span(0, 3, "X")), "column 'spans[0].end': 3 is inside the token 'Anna'"),
     "an edge at white space": (
