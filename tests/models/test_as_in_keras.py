@@ -91,9 +91,9 @@ def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
     np.testing.assert_allclose(model.evaluate(make(GOLD[:, None]), verbose=0), model.evaluate(X, GOLD, verbose=0), 1e-5)
     with pytest.raises(DataError, match=r"one a task, .* write CrowdModel\(base\)\.fit\(x, y\)"):
         model.fit(make(GOLD), verbose=0)
-    for call in (model.fit, model.evaluate):
+    for call in ("fit", "evaluate"):  # of a model each: on JAX Keras does not recover from an error in a step
         with pytest.raises(DataError, match=r"do not have a column .* 4 annotators, \[N, R\].* class codes, \[N\]"):
-            call(make(np.eye(K)[GOLD]), verbose=0)
+            getattr(a_model(), call)(make(np.eye(K)[GOLD]), verbose=0)
     with pytest.raises(DataError, match="one-hot truth, or labels of 3 annotators"):
         a_model(CrowdsourcedLayer(K)).evaluate(make(np.eye(K)[GOLD]), verbose=0)
 
