@@ -75,7 +75,14 @@ class OwnBase(Base):
             if isinstance(layer, Standardization):
                 layer.adapt_batches(batches())
             elif isinstance(layer, keras.layers.Normalization) and layer.input_mean is None:
-                layer.adapt(np.concatenate([np.asarray(batch, "float32") for batch in batches()]))
+                import tensorflow as tf
+
+                spec = tf.TensorSpec([None, model.inputs[0].shape[-1]], tf.float32)
+                # in parts: features of all tasks are not held
+                parts = tf.data.Dataset.from_generator(
+                    lambda: (np.asarray(part, "float32") for part in batches()), output_signature=spec
+                )
+                layer.adapt(parts)
 
     def features(self, model: Any) -> str | None:
         """The layer named "features", else the one before the last; of feature vectors the input itself."""
