@@ -83,7 +83,8 @@ the crowd layer. With the published features, the same network trained on the *t
 figures are above what these features can give. The authors' code also validates on the test set.
 
 **LabelMe.** The paper uses VGG16 features and 1,188 test photographs, which are not available. Here it is 512
-descriptors of our own and 250 test photographs, so only the order of the rows can be compared.
+descriptors of our own and 250 test photographs, so only the order of the rows can be compared. [The same methods on
+ImageNet features](images-results.md) come closer to what teams have.
 
 **CoNAL's simulated crowd.** The paper does not say how far its classes are apart, nor what a noise of strength .7 is.
 Here the best possible classifier has 93 %, and *common* and *own* are the probabilities that an annotation of that

@@ -1,0 +1,59 @@
+"""docs/images-results.md says what the saved results say, and features belong to the tasks of their photographs."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
+
+
+@pytest.fixture(scope="module")
+def script():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield importlib.import_module("imagenet_features")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture(scope="module")
+def results(script):
+    return json.loads(script.RESULTS.read_text(encoding="utf-8"))
+
+
+def test_the_page_is_what_the_results_render_to(script, results):
+    assert script.PAGE.read_text(encoding="utf-8") == script.render(results)
+
+
+def test_the_saved_results_are_printed(script, results, capsys):
+    script.show(results)
+    assert len(capsys.readouterr().out.splitlines()) > 15
+
+
+def test_every_row_has_its_stack_and_one_seed_a_fifth(script, results):
+    for name in (name for name in script.DATA if name in results):
+        assert {"gold", "DL-MV"} <= {*results[name]}
+        for row in results[name].values():
+            assert [run["seed"] for run in row["runs"]] == [0, 1, 2, 3, 4]
+            assert {"keras", "numpy", "backend", "tensorflow"} <= {*row["stack"]}
+
+
+def test_the_share_of_the_gap_is_the_way_from_majority_to_gold(script):
+    rows = {
+        name: {"runs": [{"seed": seed, "last": value} for seed, value in enumerate(values)]}
+        for name, values in {"DL-MV": (0.5, 0.7), "gold": (0.9, 0.9), "CL MW": (0.6, 0.8), "WDN": (0.5, 0.5)}.items()
+    }
+    assert [script._share(rows, row) for row in rows] == ["", "", "33 %", "-33 %"]
+
+
+def test_features_are_put_into_the_order_of_the_tasks_by_name(script):
+    annotations = Annotations.from_arrays([7, 3, 11, 3], ["a", "a", "a", "b"], [0, 1, 0, 1], tasks=[3, 7, 11])
+    x = np.array([[11.0], [3.0], [7.0]])
+    data = script._data(x, annotations, np.array([1, 0, 0]), np.array([11, 3, 7]))
+    assert data.x.ravel().tolist() == [float(task) for task in annotations.tasks] == [3, 7, 11]
