@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from crowdzoo.errors import BadRow
 from crowdzoo.platforms.bad_value import BadValue
+from crowdzoo.platforms.export_file import ExportFile
 from crowdzoo.platforms.id_text import id_text
 from crowdzoo.platforms.json_records import json_records
 from crowdzoo.platforms.label_text import label_text
@@ -25,6 +27,14 @@ _SORTS = {
 }  # fmt: skip
 _AFTER = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")  # keys of JSON-MIN
 _NO_USER = "is missing. Export again without 'Remove user details'."
+
+
+def _records(file: ExportFile) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+    """Tasks with their annotations; an annotation with its task inside, as in target storages, becomes one."""
+    for number, entry in json_records(file):
+        if isinstance(entry, dict) and isinstance(entry.get("task"), dict) and "result" in entry:
+            entry = {**entry["task"], "annotations": [entry]}
+        yield number, entry
 
 
 def _is_own(entry: Mapping[str, Any]) -> bool:
@@ -146,7 +156,7 @@ LABEL_STUDIO = Platform(
     title="Label Studio",
     suffixes=(".json",),
     menu="In the project choose Export, then JSON.",
-    records=json_records,
+    records=_records,
     is_own=_is_own,
     questions=_questions,
     read=_read,

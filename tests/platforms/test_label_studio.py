@@ -111,6 +111,13 @@ def test_one_file_a_task_in_a_folder_is_read_as_one_export(write, said, tmp_path
     assert said(tmp_path / "synced", "label-studio") == [(1, 1, "sad"), (2, 2, "sad")]
 
 
+def test_annotations_in_a_target_storage_hold_their_task(write, said, tmp_path):
+    for who in (1, 2):
+        one = annotation(who, choice("mood", "sad")) | {"task": task(7, [1], is_labeled=True)}
+        write(f"bucket/{who}.json", one)
+    assert said(tmp_path / "bucket", "label-studio") == [(7, 1, "sad"), (7, 2, "sad")]
+
+
 def test_each_file_of_a_folder_has_to_be_of_the_platform(write, said, tmp_path):
     write("all/1.json", [task(1, annotation(1, choice("mood", "sad")))])
     write("all/settings.json", {"theme": "dark"})
