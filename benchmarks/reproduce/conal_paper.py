@@ -122,6 +122,11 @@ ABSENT = (
     "The EM form of the appendix, and theorem 1 as a test on data that satisfy it: the text of neither is in a source "
     "at hand, only that the authors reject EM as sensitive to its start. `DeepEM` is EM with own confusions only.",
 )
+# parts of the protocol in conal.py -> what is said where they have no rows yet
+NOT_YET = {
+    "symmetric, own 0.3, common 0.6, share 0.7": "Share .7 with strength .6 by symmetric common noise.",
+    "mixing, music-conal": "Probabilities mixed, on Music.",
+}
 OLD = """Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed before
 a correction of Adam's step on TensorFlow and will be recomputed."""
 
@@ -297,7 +302,8 @@ def render(results: dict[str, Any]) -> str:
         "\n".join([
             _shared(), "## Simulated crowds\n", paragraph(SIMULATED_TEXT), _simulated(results), _learnt(), _mixing(),
         ]),
-        ABSENT, "Each row has its own stack. " + (OLD if old else ""),
+        (*ABSENT, *(text for part, text in NOT_YET.items() if part not in saved(MORE))),
+        "Each row has its own stack. " + (OLD if old else ""),
         {
             RESULTS.name: {name: one.get("stack") or one["versions"] for name, one in rows},
             MORE: {
