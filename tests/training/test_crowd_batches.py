@@ -2,8 +2,9 @@ import keras
 import numpy as np
 import pytest
 
-from crowdzoo.models import CrowdBatches
+from crowdzoo.models import ArrayData, CrowdBatches
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.batches import TargetBatches
 
 DENSE = np.array([[0, -1, 2, -1], [-1, -1, -1, -1], [1, -1, -1, -1], [0, 1, 1, 2], [-1, 2, -1, -1]])
 X = np.arange(10, dtype="float32").reshape(5, 2)
@@ -197,3 +198,25 @@ def test_a_tf_dataset_holds_the_same_inputs_and_targets(inputs):
 def test_inputs_and_targets_that_cannot_be_are_named(changes, message):
     with pytest.raises(ValueError, match=message):
         CrowdBatches(X, ANNOTATIONS, **changes)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the operations are TensorFlow's")
+@pytest.mark.parametrize("inputs", [(), ("annotators",)])
+def test_instances_are_encoded_when_a_batch_is_made(inputs):
+    import tensorflow as tf
+
+    x = {"text": np.array(["a", "été", "", "abcd"], object), "number": np.array([1.5, np.nan, 0, 2])}
+    annotations = Annotations.from_dense(np.array([[0], [1], [1], [0]]))
+    encode = lambda batch: tf.stack([tf.cast(tf.strings.length(batch["text"]), "float64"), batch["number"]], axis=1)  # noqa: E731
+    data = ArrayData(x, annotations, encode=encode)
+    expected = np.array([[1, 1.5], [5, np.nan], [0, 0], [4, 2]])  # bytes of the UTF-8
+    found = [(given["instances"] if inputs else given).numpy() for given, _ in
+             data.batches(3, 0, shuffle=False, inputs=inputs, targets=np.zeros((4, 1)))]  # fmt: skip
+    assert [len(part) for part in found] == [3, 1]
+    np.testing.assert_array_equal(np.concatenate(found), expected)
+    kept, held = data.split(0.25)
+    assert (kept.encode, held.encode) == (encode, encode)
+    batches = TargetBatches(x, np.arange(4), batch_size=4, seed=0, shuffle=False, encode=encode).for_keras()
+    ((given, y),) = [*batches]
+    np.testing.assert_array_equal(given, expected)
+    np.testing.assert_array_equal(y, np.arange(4))
