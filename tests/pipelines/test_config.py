@@ -119,7 +119,7 @@ BROKEN = {
     ),
     "unknown dataset": (
         "name: x\ndata: {dataset: labelmee}\n",
-        ", data: unknown dataset 'labelmee': choose one of labelme. Did you mean 'labelme'?",
+        ", data: unknown dataset 'labelmee': choose one of labelme, labelme-images. Did you mean 'labelme'?",
     ),
     "zero epochs": (
         "name: x\n" + DATA + "training: {epochs: 0}\n",
@@ -251,7 +251,7 @@ BROKEN = {
     "base of another task": (
         "name: x\n" + DATA + "model: {base: sequence-tagger}\n",
         ", model.base 'sequence-tagger' is not for task classification; it is feature-classifier or text-classifier or "
-        "table-classifier.",
+        "image-classifier or table-classifier.",
     ),
     "aggregation for sentences only": (
         "name: x\n" + DATA + "aggregation: {method: bsc-seq}\n",
