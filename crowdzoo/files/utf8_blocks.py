@@ -49,7 +49,7 @@ def utf8_blocks(blocks: Iterable[bytes], name: str, encoding: str | None = None)
 def _decoded(first: bytes, blocks: Iterator[bytes], name: str, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     start = 0  # of the bytes that the decoder has not read
-    block = first
+    block, first = first, b""
     while True:
         waiting = decoder.getstate()[0]
         try:
@@ -73,11 +73,13 @@ def _unix_lines(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first += more
     place = first.find(b"\r")
     if place < 0 or -1 < first.find(b"\n") < place or first[place + 1 : place + 2] == b"\n":
-        yield first
+        kept = [first]
+        del first
+        yield kept.pop()  # the consumer alone holds it
         yield from blocks
         return
     held = b""
-    block = first
+    block, first = first, b""
     while block:
         block = held + block
         held = b"\r" if block.endswith(b"\r") else b""  # perhaps the first half of \r\n

@@ -245,12 +245,16 @@ class TextSource(Source):
 
     def _blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
         """The file in pieces, as UTF-8."""
-        first = stream.read(size)
+        return utf8_blocks(self._text_blocks(stream, size), self.name, self.layout.encoding)
+
+    def _text_blocks(self, stream: IO[bytes], size: int) -> Iterator[bytes]:
+        """The file in pieces, which the consumer alone holds; a file that is no text is refused."""
+        first = [stream.read(size)]
         for start, trouble in _NO_TEXT.items():
-            if first.startswith(start):
+            if first[0].startswith(start):
                 raise DataError(f"{self.name}: the file is {trouble}.")
-        blocks = itertools.chain([first], iter(lambda: stream.read(size), b""))
-        return utf8_blocks(blocks, self.name, self.layout.encoding)
+        yield first.pop()
+        yield from iter(lambda: stream.read(size), b"")
 
     def _read_header(self, head: bytes, line: int) -> tuple[int, int]:
         """Reads the names of the columns; returns where the rows start, and on which line."""

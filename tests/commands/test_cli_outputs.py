@@ -51,7 +51,7 @@ def test_relative_outputs_take_any_name(name):
     [
         (["--out", "."], "--out .: is the working directory"),
         (["--out", "dangling"], "--out dangling: is a link to nowhere"),
-        (["--out", "a.csv"], "--out a.csv: is a file, not a folder"),
+        (["--out", "a.csv"], "--out a.csv: is also an input (a.csv)"),
         (["--out", "a.csv/b"], "a.csv is a file, not a folder"),
         (["--out", "/proc/out"], "/proc cannot be written to"),
         (["--rejects", "a.csv"], "--rejects a.csv: is also an input (a.csv)"),
