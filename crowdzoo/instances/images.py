@@ -157,8 +157,9 @@ def _reason(error: DataError, path: Path) -> str:
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
-    """A folder, or a table with a column `image`, or whose columns beside task, gold and split are one of paths."""
-    return path.is_dir() or "image" in header or (set(header) - {*_NAMED}) in [{name} for name in COLUMNS]
+    """A folder, or a table with columns `task` and `image`, or one of paths alone beside task, gold and split."""
+    alone = set(header) - {*_NAMED} in [{name} for name in COLUMNS]
+    return path.is_dir() or alone or {"task", "image"} <= {*header}
 
 
 IMAGES = InstanceKind(
