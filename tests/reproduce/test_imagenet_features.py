@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
+from crowdzoo.training.methods import AGGREGATED, METHODS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 
@@ -36,7 +37,8 @@ def test_the_saved_results_are_printed(script, results, capsys):
     assert len(capsys.readouterr().out.splitlines()) > 15
 
 
-def test_every_row_has_its_stack_and_one_seed_a_fifth(script, results):
+def test_labelme_has_every_method_and_every_row_has_its_stack_and_one_seed_a_fifth(script, results):
+    assert {*METHODS} == {script.ROWS[row].method for row in results["labelme-imagenet-folds"]} | {AGGREGATED}
     for name in (name for name in script.DATA if name in results):
         assert {"gold", "DL-MV"} <= {*results[name]}
         for row in results[name].values():
