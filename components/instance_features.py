@@ -72,7 +72,7 @@ def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         info: of `dataset.json`.
     """
-    if info["columns"]:
+    if info.get("columns"):
         return {
             COLUMN + name: tf.io.FixedLenFeature(shape or [], tf.string if shape is None else tf.float32)
             for name, shape in info["columns"].items()

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.result_files import TABLE_FORMATS, ReadResult, table_of, write_result, write_table
+from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.files.writing import atomic_file
+from crowdzoo.tables.suffixes import TABLE_FORMATS
 
 if TYPE_CHECKING:
     import pandas as pd

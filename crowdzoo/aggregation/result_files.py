@@ -16,10 +16,10 @@ from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
+from crowdzoo.tables.suffixes import TABLE_FORMATS
 
-__all__ = ["RESULT_FILES", "TABLE_FORMATS", "ReadResult", "table_of", "write_result", "write_table"]
+__all__ = ["RESULT_FILES", "ReadResult", "table_of", "write_result", "write_table"]
 
-TABLE_FORMATS = ("parquet", "csv", "jsonl")
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset(
     {f"{table}.{ending}" for table in ("tasks", "tokens", "annotators") for ending in TABLE_FORMATS}

@@ -35,7 +35,7 @@ def load_labelme_images() -> CrowdDataset:
     """
     labelme = load_labelme()
     try:
-        with open_regular(FILE) as stream, zipfile.ZipFile(stream) as archive:
+        with open_regular(FILE, unzip=False) as stream, zipfile.ZipFile(stream) as archive:
             found = [archive.read(f"{task}.jpg") for task in labelme.annotations.tasks.tolist()]
     except (DataError, KeyError, zipfile.BadZipFile) as error:
         raise DataError(f"{FILE}: {error}. Install crowdzoo again.") from error

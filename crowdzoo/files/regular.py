@@ -53,8 +53,12 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def open_regular(path: str | os.PathLike[str], *, unzip: bool = True) -> Iterator[IO[bytes]]:
     """Opens a regular file for reading bytes, through gzip or zip where the name ends in .gz or .zip.
+
+    Args:
+        path: of the file.
+        unzip: False gives the bytes of a zip archive as they are, for archives of several files.
 
     Raises:
         DataError: as `check_regular`; or, while the file is read: a gzip file that is cut off or damaged, a zip archive
@@ -63,7 +67,7 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     check_regular(path)
     name = os.fspath(path)
     try:
-        if name.endswith(".zip"):
+        if unzip and name.endswith(".zip"):
             with zipfile.ZipFile(path) as archive, archive.open(_only_member(name, archive)) as stream:
                 yield stream
             return

@@ -242,6 +242,7 @@ def _found_type(table: Table, name: str) -> str:
         return TEXT
     if _are_numbers(table, name):
         return NUMBER
+    _check_decimal(table, name)
     _check_categories(table, name)
     return CATEGORY
 
@@ -306,6 +307,15 @@ def _are_numbers(table: Table, name: str) -> bool:
     values = table.names(name)
     different = set(values.tolist()) - {""}
     return 2 * len(set(values[unreadable].tolist())) < len(different) or not different
+
+
+def _check_decimal(table: Table, name: str) -> None:
+    """Refuses numbers with a decimal comma, which would be taken for categories."""
+    values = table.names(name)
+    if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
+        reason = "is not a number. For numbers with a decimal comma give decimal=','."
+        _, unreadable = _parsed(table, name)
+        table.complain(np.flatnonzero(unreadable), name, values, reason)
 
 
 def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:

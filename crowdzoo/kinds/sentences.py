@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.result_files import TABLE_FORMATS
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.platforms import Export
@@ -18,6 +17,7 @@ from crowdzoo.sequences.retokenized import retokenized
 from crowdzoo.sequences.sentence_files import read_sentences
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.suffixes import TABLE_FORMATS
 from crowdzoo.training.settings import TaggerSettings
 
 __all__ = ["Sentences"]

@@ -107,9 +107,10 @@ def waum(
         theirs = annotations.select_rows(rows)
         start.restore()
         data = ArrayData(x, theirs, theirs.tasks)
-        recorded = record_margins(
-            model, data, theirs, margin, {"batch_size": batch_size, "seed": seed}, epochs=epochs, verbose=verbose
-        )
+        with crowd.being_fitted():
+            recorded = record_margins(
+                model, data, theirs, margin, {"batch_size": batch_size, "seed": seed}, epochs=epochs, verbose=verbose
+            )
         aum[rows] = recorded.aum
         trust[rows] = label_trust(confusions, recorded.probabilities, theirs.task_ids, theirs.annotator_ids)
     return Waum.of(annotations, aum, trust, denominator)

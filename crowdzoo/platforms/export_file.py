@@ -45,7 +45,7 @@ class ExportFile:
             DataError: as `open_regular`; a damaged or encrypted archive.
         """
         if self.member is None:
-            with open_regular(self.path) as stream:
+            with open_regular(self.path, unzip=False) as stream:
                 yield stream
             return
         with _archive(self.path) as archive, archive.open(self.member) as member:
@@ -91,7 +91,7 @@ def _files(path: Path, suffixes: tuple[str, ...]) -> list[ExportFile]:
 
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    with open_regular(path) as stream:
+    with open_regular(path, unzip=False) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
                 yield archive

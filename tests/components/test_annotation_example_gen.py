@@ -51,6 +51,7 @@ def test_examples_hold_features_codes_and_gold_of_their_task(folder):
         "annotators": ["ann", "bob", "cid"],
         "kind": "classification",
         "instances": "feature vectors",
+        "columns": {},
         "num_features": 2,
         "features": None,
         "num_tasks": {"train": 3, "eval": 2},

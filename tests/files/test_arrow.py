@@ -1,5 +1,6 @@
 """Parquet files that somebody made on purpose: none runs code, all end in a `DataError`."""
 
+import json
 import pickle
 import re
 import subprocess
@@ -40,6 +41,7 @@ def malicious(path, marker, names=("task", "annotator", "label", "gold", "text",
     pq.write_table(pa.table([pa.array(["1", "2"])] * len(names), schema=pa.schema(fields)), path)
 
 
+SIGNATURES = {"serving_default": {"inputs": {"instances": {"dtype": "float32", "shape": [None, 2]}}, "outputs": {}}}
 COMMANDS = (
     "aggregate bad.parquet --out out",
     "aggregate good.csv --gold bad.parquet --out out",
@@ -59,6 +61,10 @@ def test_no_command_runs_code_out_of_a_parquet_file(command, tmp_path, monkeypat
     (tmp_path / "good.csv").write_text(GOOD)
     (tmp_path / "instances.csv").write_text("task,f0\n1,0.5\n2,2.5\n")
     (tmp_path / "check.yaml").write_text(CONFIG % ("bad.parquet", "instances.csv"))
+    served = tmp_path / "served" / "1"
+    (served / "assets.extra").mkdir(parents=True)
+    (served / "saved_model.pb").write_bytes(b"")
+    (served / "assets.extra" / "model_card.json").write_text(json.dumps({"signatures": SIGNATURES}))
     (tmp_path / "instances.yaml").write_text(CONFIG % ("good.csv", "bad.parquet"))
     code = cli.main(command.split())
     message = capsys.readouterr().err

@@ -95,7 +95,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
     ],
 )
 def test_every_method_speaks_in_the_labels_unit(method, arguments):
-    model = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
+    model, _ = train(TrainingSettings(method=method, arguments=arguments, **QUICK), X, annotations=ANNOTATIONS)
     found = model.predict(X, verbose=0)[:, 0]
     assert np.sqrt(np.mean((found - TRUTH) ** 2)) < 4  # ratings alone differ by 10
     if method != "doctor-net":
@@ -105,7 +105,7 @@ def test_every_method_speaks_in_the_labels_unit(method, arguments):
 def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_itself():
     settings = TrainingSettings(method="aggregated", **QUICK)
     ratings = np.where(np.arange(N) % 4 == 0, NAN, TRUTH)
-    model, same = (train(settings, X, ratings=ratings) for _ in range(2))
+    model, same = (train(settings, X, ratings=ratings)[0] for _ in range(2))
     assert model.crowd is None
     assert np.sqrt(np.mean((model.predict(X, verbose=0)[:, 0] - TRUTH) ** 2)) < 3
     for one, other in zip(model.get_weights(), same.get_weights(), strict=True):
@@ -145,6 +145,6 @@ def test_labels_that_the_method_needs_must_be_there_and_on_the_scale():
         DataError, match=r"row 0, column 'label': .* \(task 0, annotator 0\) is outside of the scale 0 to 1"
     ):
         train(TrainingSettings(low=0, high=1, **QUICK), X, annotations=ANNOTATIONS)
-    with pytest.raises(DataError, match="a scale belongs to annotations of kind 'regression'"):
+    with pytest.raises(DataError, match="the settings are of task regression, the annotations of kind classification"):
         train(TrainingSettings(**QUICK), X, annotations=Annotations.from_dense(np.zeros((N, 2), int)))
     assert RATING_METHODS == ("crowdsourced-layer", "rating-em", "doctor-net", "aggregated")

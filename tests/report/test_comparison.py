@@ -92,11 +92,12 @@ def given(monkeypatch):
 
     def train(settings, x, **labels):
         calls.append((settings, x.copy(), labels))
-        return SimpleNamespace(
+        model = SimpleNamespace(
             base=lambda x, training: np.eye(3)[np.zeros(len(x), int)],
             calibrated_confusions=lambda *_, **__: np.full((4, 3, 3), 1 / 3),
             history=SimpleNamespace(history={"loss": [2.0, 1.0]}),
         )
+        return model, None
 
     monkeypatch.setattr(module, "train", train)
     return calls

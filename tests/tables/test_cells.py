@@ -44,6 +44,7 @@ def message_of(name, **options):
 
 
 @pytest.mark.usefixtures("chunks")
+@pytest.mark.filterwarnings("ignore:.*'NA' counts as a class")
 def test_a_wide_table_has_a_row_a_task_and_a_column_an_annotator():
     assert rows_of(Annotations.read(write("a.csv", WIDE), wide=True)) == CELLS
     assert rows_of(Annotations.read("a.csv", wide=True, missing=["NA"])) == CELLS[:3]
