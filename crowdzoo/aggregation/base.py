@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
 from crowdzoo.constraints import Choice, checked
+from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.tables.suffixes import TABLE_FORMATS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from crowdzoo.files.writing import atomic_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
-from crowdzoo.tables.suffixes import TABLE_FORMATS
+from crowdzoo.files.table_formats import TABLE_FORMATS
 
 __all__ = ["RESULT_FILES", "ReadResult", "table_of", "write_result", "write_table"]
 

@@ -5,10 +5,10 @@ import argparse
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.errors import ConfigError
+from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
-from crowdzoo.tables.suffixes import TABLE_FORMATS
 
 __all__ = ["describe", "run"]
 

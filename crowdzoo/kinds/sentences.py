@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
 from crowdzoo.platforms import Export
 from crowdzoo.sequences import CrowdSequences, span_scores, write_spans
@@ -17,7 +18,6 @@ from crowdzoo.sequences.retokenized import retokenized
 from crowdzoo.sequences.sentence_files import read_sentences
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
-from crowdzoo.tables.suffixes import TABLE_FORMATS
 from crowdzoo.training.settings import TaggerSettings
 
 __all__ = ["Sentences"]

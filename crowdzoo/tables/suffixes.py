@@ -13,9 +13,7 @@ from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.parquet import ParquetSource
 from crowdzoo.tables.sources import TextSource
 
-__all__ = ["TABLE_FORMATS", "column_names", "source_of"]
-
-TABLE_FORMATS = ("parquet", "csv", "jsonl")  # of tables that are written
+__all__ = ["column_names", "source_of"]
 
 _EXPORT = " An export of a labelling platform is read with its name, such as platform='label-studio'."
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
