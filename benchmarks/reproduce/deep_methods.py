@@ -25,7 +25,6 @@ benchmarks/results/reproduce_deep.json after each row.
 import argparse
 import dataclasses
 import json
-import platform
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from typing import Any
 import numpy as np
 from intervals import Runs, by_draw, mean_interval, shown
 from run_alone import run_alone
+from stack import stack
 
 from crowdzoo import Annotations, aggregation
 from crowdzoo.datasets import data_folder
@@ -256,19 +256,14 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
             runs[-1] |= chosen(row, data, seed)
             trainings += 1
         print(f"  {name}, {row_name}, seed {seed}: last {runs[-1]['last']:.4f}", flush=True)
-    import keras
-
     return {
         "runs": runs,
         "seconds_a_training": (time.perf_counter() - started) / trainings,
         "cpu_seconds_a_training": (time.process_time() - cpu) / trainings,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "row": dataclasses.asdict(row),
-        "versions": {
-            "python": platform.python_version(), "keras": keras.__version__, "backend": keras.backend.backend(),
-            "numpy": np.__version__,
-        },
-    }  # fmt: skip
+        "stack": stack(),
+    }
 
 
 def chosen(row: Row, data: Data, seed: int) -> dict[str, Any]:

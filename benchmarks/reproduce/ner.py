@@ -19,7 +19,6 @@ posterior. Seeds move F1 by several points in common for all rows, so the differ
 import argparse
 import dataclasses
 import json
-import platform
 import resource
 import time
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 from intervals import Runs, shown
 from run_alone import run_alone
+from stack import stack
 
 from crowdzoo.report.tables import print_table
 
@@ -144,11 +144,8 @@ def work(row_name: str, seeds: list[int]) -> dict[str, Any]:
         "cpu_seconds_a_training": (time.process_time() - cpu) / len(seeds),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "row": dataclasses.asdict(row),
-        "versions": {
-            "python": platform.python_version(), "keras": keras.__version__, "backend": keras.backend.backend(),
-            "numpy": np.__version__,
-        },
-    }  # fmt: skip
+        "stack": stack(),
+    }
 
 
 def distributions(row: Row, data: Any, seed: int) -> np.ndarray:
