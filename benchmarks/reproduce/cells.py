@@ -251,6 +251,20 @@ def per_cent(runs: Iterable[dict[str, Any]], figure: str) -> tuple[float, ...]:
     return tuple(100 * run[figure] for run in runs)
 
 
+MANY_ROWS = 5  # of one set, that are named in the table of stacks
+
+
+def _summed(rows: list[str]) -> str:
+    """Names of rows; many rows of one set, which are called "set: row", are counted."""
+    sets: dict[str, list[str]] = {}
+    for row in rows:
+        sets.setdefault(row.rpartition(": ")[0], []).append(row)
+    many = {name: len(own) > MANY_ROWS for name, own in sets.items()}
+    return "; ".join(
+        f"{name}: {len(own)} rows" if many[name] and name else "; ".join(own) for name, own in sets.items()
+    )
+
+
 def stacks(files: dict[str, dict[str, dict[str, Any] | None]]) -> str:
     """A table of what rows were computed on.
 
@@ -264,7 +278,7 @@ def stacks(files: dict[str, dict[str, dict[str, Any] | None]]) -> str:
             named.setdefault(_words(found), []).append(row)
         for words, found_rows in named.items():
             several = f"all {len(rows)} of this page" if len(rows) > 1 else "all"
-            lines.append((name, several if len(named) == 1 else "; ".join(found_rows), words))
+            lines.append((name, several if len(named) == 1 else _summed(found_rows), words))
     return left(grid(["file in benchmarks/results", "rows", "computed on"], lines))
 
 
