@@ -1,6 +1,7 @@
 """A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -123,6 +124,7 @@ def read_table(
     layout: Layout | None = None,
     usual: Sequence[str] = ("task",),
     as_text: bool = False,
+    most_rows: int | None = None,
 ) -> Table:
     """Reads some columns of a file, under our names.
 
@@ -133,6 +135,7 @@ def read_table(
         layout: how the file lays out its table.
         usual: columns that are also found by usual names.
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
+        most_rows: rows to read from the beginning; None is all.
     """
     path = Path(path)
     check_ending(path)
@@ -147,20 +150,23 @@ def read_table(
         found = Table(name, columns, np.arange(table.num_rows))
     else:
         source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
-        found = _read_csv(source)
+        found = _read_csv(source, None if most_rows is None else 1)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
     if found.rows is None or not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
+    if most_rows is not None:
+        columns = {each: array.slice(0, most_rows) for each, array in found.columns.items()}
+        found = dataclasses.replace(found, columns=columns, rows=found.rows[:most_rows])
     return found
 
 
-def _read_csv(source: _InstanceCsv) -> Table:
+def _read_csv(source: _InstanceCsv, most_batches: int | None) -> Table:
     parts: dict[str, list[pa.Array]] = {}
     lines: list[np.ndarray] = []
     bad: list[BadRow] = []
     num_bad = 0
-    for batch in source.batches(may_be_empty=True):
+    for batch in itertools.islice(source.batches(may_be_empty=True), most_batches):
         here = batch.line_numbers()
         lines.append(here)
         num_bad += len(batch.bad)

@@ -53,6 +53,8 @@ BESIDE = ("task", "gold", "split")
 _MANY_VALUES = 20
 _MANY_ROWS = 0.5
 _NO_PATH = "is empty. Give the path of an image."
+# By so many rows a file is recognised: reading all of it twice would take long
+_FIRST_ROWS = 1000
 _WORDS = {"true": "1", "false": "0"}
 
 
@@ -207,7 +209,7 @@ def _values(table: Table, inputs: Mapping[str, str]) -> tuple[dict[str, np.ndarr
 
 
 def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> bool:
-    """A column is of text, or has missing values; but for texts alone, and lists of features."""
+    """A column is of text, or has missing values, in the first rows; but for texts alone, and lists of features."""
     names = set(header) - set(BESIDE)
     if "task" not in header or not names or "features" in names:
         return False
@@ -215,7 +217,7 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
         return len(names) > 1
     with warnings.catch_warnings():  # which columns were found is said when the table is read
         warnings.simplefilter("ignore", DataWarning)
-        columns = table_columns(read_table(path, None, _check_header, layout, as_text=True))
+        columns = table_columns(read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS))
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
 

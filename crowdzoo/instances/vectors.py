@@ -52,6 +52,8 @@ def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> Non
         for row, column in bad[:SHOWN].tolist():
             value = float(matrix[row, column])
             reason = "is not a finite number of 32 bits. Give a number, or leave the task out."
+            if np.isnan(value):
+                reason += f" To learn from missing values, declare the column: inputs {names[column]}=number."
             rows.append(BadRow(table.name, int(table.rows[row]), names[column], value, reason))
         raise DataError("Some features cannot be used.", rows, len(bad))
 

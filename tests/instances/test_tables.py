@@ -202,3 +202,12 @@ def test_columns_in_memory_are_read_as_those_of_a_file():
         given_columns({"a": [1], "b": [1, 2]})
     with pytest.raises(DataError, match="instances: column 'a' is no column of one type"):
         given_columns({"a": ["x", 1]})
+
+
+def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the_way_to_a_table(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text("task,f0,f1\n" + "".join(f"{row},1,2\n" for row in range(1000)) + "last,1,\n")
+    with pytest.raises(DataError, match=r"row 1002, column 'f1'.* inputs f1=number"):
+        read_instances(path)
+    found = read_instances(path, tables({"f1": "number"}))
+    assert np.isnan(found.values["f1"][-1])
