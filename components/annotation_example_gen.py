@@ -74,7 +74,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     files = {key: options[key] for key in hashes}
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
     layout = Layout.of_second(options.get("instance_columns"), options)
-    with own_copies(files, hashes, annotations.uri, layout) as copies:
+    with own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies:
         tasks = _READ[options["kind"]]({**options, **copies}, rejects)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):
@@ -102,7 +102,8 @@ def _fingerprint(given: Mapping[str, Any]) -> str:
     """Hashes of the files that the settings name."""
     options = json.loads(given.get("settings", "{}"))
     files = {key: options.get(key) for key in ("annotations", "instances", "gold")}
-    return json.dumps(content_hashes(files), sort_keys=True)
+    layout = Layout.of_second(options.get("instance_columns"), options)
+    return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)
 
 
 AnnotationExampleGen = computed(

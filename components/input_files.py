@@ -6,11 +6,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
 from crowdzoo.instances.images import holds_images, image_paths, read_image_table
+from crowdzoo.instances.tables import IMAGE
 from crowdzoo.tables.layout import Layout
 
 __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
@@ -18,18 +20,21 @@ __all__ = ["content_hashes", "own_copies", "rename_in_rejects"]
 _BLOCK = 1 << 20
 
 
-def content_hashes(files: Mapping[str, str | Path | None], layout: Layout | None = None) -> dict[str, str]:
+def content_hashes(
+    files: Mapping[str, str | Path | None], layout: Layout | None = None, inputs: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """SHA-256 of the content of files, and of the images that a folder or a table names; None is left out.
 
     Args:
         files: paths by key.
         layout: of the file of instances.
+        inputs: types of columns of a table, some of which may be paths of images.
 
     Raises:
         DataError: a file that does not exist, is not a regular file, or cannot be read.
     """
     return {
-        key: _image_hash(path, layout) if key == "instances" and holds_images(path, layout) else _hash(path)
+        key: _image_hash(path, layout, inputs) if _names_images(key, path, layout, inputs) else _hash(path)
         for key, path in files.items()
         if path
     }
@@ -37,7 +42,11 @@ def content_hashes(files: Mapping[str, str | Path | None], layout: Layout | None
 
 @contextlib.contextmanager
 def own_copies(
-    files: Mapping[str, str], hashes: Mapping[str, str], folder: str | Path, layout: Layout | None = None
+    files: Mapping[str, str],
+    hashes: Mapping[str, str],
+    folder: str | Path,
+    layout: Layout | None = None,
+    inputs: Mapping[str, str] | None = None,
 ) -> Iterator[dict[str, str]]:
     """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
 
@@ -49,6 +58,7 @@ def own_copies(
         hashes: of `content_hashes`, by key.
         folder: where the copies go, in a hidden subfolder.
         layout: of the file of instances.
+        inputs: as for `content_hashes`.
 
     Yields:
         Paths of the copies by key.
@@ -59,13 +69,13 @@ def own_copies(
     hidden = Path(folder, ".inputs")
     # each in a folder of its own, because readers go by names and two files may have the same
     copies = {
-        key: path if key == "instances" and holds_images(path, layout) else str(hidden / key / Path(path).name)
+        key: path if _names_images(key, path, layout, inputs) else str(hidden / key / Path(path).name)
         for key, path in files.items()
     }
     try:
         for key, path in files.items():
             if copies[key] == path:
-                found = _image_hash(path, layout)
+                found = _image_hash(path, layout, inputs)
             else:
                 Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
                 found = _hash(path, copies[key])
@@ -105,8 +115,21 @@ def _hash(path: str | Path, copy: str | None = None) -> str:
     return digest.hexdigest()
 
 
-def _image_hash(path: str | Path, layout: Layout | None) -> str:
+def _names_images(key: str, path: str | Path, layout: Layout | None, inputs: Mapping[str, str] | None) -> bool:
+    return key == "instances" and (IMAGE in (inputs or {}).values() or holds_images(path, layout))
+
+
+def _image_hash(path: str | Path, layout: Layout | None, inputs: Mapping[str, str] | None) -> str:
     """Hash of a folder or a table of images, and of their content; one that cannot be read is for the reader to say."""
+    columns = [name for name, kind in (inputs or {}).items() if kind == IMAGE]
+    layouts = [layout]
+    if columns:
+        own = Layout() if layout is None else layout
+        layouts = [replace(own, columns={**own.columns, "image": name}) for name in columns]
+    return hashlib.sha256("".join(_one_column_hash(path, each) for each in layouts).encode()).hexdigest()
+
+
+def _one_column_hash(path: str | Path, layout: Layout | None) -> str:
     table = read_image_table(path, layout)
     digest = hashlib.sha256(b"" if Path(path).is_dir() else _hash(path).encode())
     for name, image in zip(table.names("image"), image_paths(table), strict=True):

@@ -44,7 +44,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
         ),
-        fingerprint=_json(**content_hashes(files, config.data.instance_layout)),
+        fingerprint=_json(**content_hashes(files, config.data.instance_layout, config.model.inputs)),
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.StatisticsGen(examples=example_gen.outputs["examples"])

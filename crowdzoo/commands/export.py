@@ -28,6 +28,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--warmup", type=path, metavar="INSTANCES", help="file of instances; its first rows become warm-up requests"
     )
     options.add_second_columns(command, "instance")
+    options.add_text_options(command)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "add_reading",
     "add_second_columns",
     "add_seed",
+    "add_text_options",
     "as_options",
     "column_types",
     "given",
@@ -70,9 +71,7 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument("--separator", metavar="X",
         help="character between the values of a CSV file; default: comma, semicolon, tab or |, as the header shows",
     )  # fmt: skip
-    command.add_argument(
-        "--encoding", help="encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
-    )
+    add_text_options(command)
     command.add_argument("--no-header", dest="header", action="store_const", const=False,
         help="the annotations have no header; give --columns as numbers, such as task=1,annotator=2,label=3",
     )  # fmt: skip
@@ -85,7 +84,6 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument(
         "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
     )
-    command.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
     if second is not None:
         add_second_columns(command, second)
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")
@@ -98,6 +96,14 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
         "(majority vote and Dawid-Skene)",
     )  # fmt: skip
+
+
+def add_text_options(command: argparse.ArgumentParser) -> None:
+    """Adds how text files are written."""
+    command.add_argument(
+        "--encoding", help="encoding of text files, such as latin-1; default: UTF-8, or what a byte order mark says"
+    )
+    command.add_argument("--decimal", choices=(".", ","), help="decimal mark of numbers in text (default .)")
 
 
 def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:

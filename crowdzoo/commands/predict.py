@@ -5,7 +5,14 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from crowdzoo.commands.options import add_column_types, add_outputs, add_second_columns, column_types, second_layout
+from crowdzoo.commands.options import (
+    add_column_types,
+    add_outputs,
+    add_second_columns,
+    add_text_options,
+    column_types,
+    second_layout,
+)
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.errors import DataError
 from crowdzoo.files.model_files import read_model_card
@@ -37,6 +44,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
     add_second_columns(command, "instance")
+    add_text_options(command)
     add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
 
 

@@ -14,7 +14,7 @@ from typing import IO
 
 from crowdzoo.errors import DataError, did_you_mean
 
-__all__ = ["check_regular", "open_regular", "plain_name"]
+__all__ = ["check_member", "check_regular", "open_regular", "plain_name"]
 
 # a zip archive that grows by more than this, to more than this, is a bomb; tables grow by 5 to 50 times
 _MOST_GROWTH, _BOMB_BYTES = 200, 64 << 20
@@ -110,12 +110,21 @@ def _only_member(name: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
     (member,) = members
     if member.flag_bits & 1:
         raise DataError(f"{name}: the zip archive has a password; unpack it.")
+    check_member(name, member)
+    return member
+
+
+def check_member(name: str, member: zipfile.ZipInfo) -> None:
+    """Refuses a file of a zip archive that would become far larger than it is.
+
+    Raises:
+        DataError: it would.
+    """
     if member.file_size > max(_BOMB_BYTES, _MOST_GROWTH * member.compress_size):
         raise DataError(
             f"{name}: {member.compress_size:,} bytes would become {member.file_size:,}, as in a zip bomb. If that is "
             "right, unpack it."
         )
-    return member
 
 
 def _reason(error: Exception) -> str:

@@ -4,8 +4,9 @@ import re
 
 __all__ = ["served_name"]
 
-# "annotator" is an input of the signature `annotators`; TensorFlow takes no argument called "self"
-_TAKEN = ("annotator", "self")
+# "annotator" is an input of the signature `annotators`, "instances" the one input of models of other instances;
+# TensorFlow takes no argument called "self"
+_TAKEN = ("annotator", "instances", "self")
 
 
 def served_name(column: str) -> str:

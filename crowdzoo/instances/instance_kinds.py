@@ -7,7 +7,7 @@ from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.sentences import SENTENCES
-from crowdzoo.instances.table import check_ending, find_instance_columns
+from crowdzoo.instances.table import check_ending, find_instance_columns, own_encoding
 from crowdzoo.instances.tables import TABLES, tables
 from crowdzoo.instances.texts import TEXTS
 from crowdzoo.instances.vectors import VECTORS
@@ -41,11 +41,15 @@ def recognised(path: str | Path, inputs: Mapping[str, str] | None = None, layout
     found = _looks_like(path, (), layout)  # what is no table has no columns
     if found is None:
         check_ending(path)
+        layout = own_encoding(path, layout)
         header = column_names(path, layout)
         for usual in ((), ("task",)):  # a column image is a path first, and a usual name of the task only then
             matched, _ = find_instance_columns(str(path), header, layout, usual)
             ours = {theirs: name for name, theirs in matched.items()}
-            found = found or _looks_like(path, [ours.get(each, each) for each in header], layout)
+            names = [ours.get(each, each) for each in header]
+            if usual and names == header:
+                break
+            found = found or _looks_like(path, names, layout)
     return found or VECTORS
 
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.instances.gold import parse_classes, parse_ratings
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
@@ -16,6 +17,7 @@ from crowdzoo.instances.instance_kinds import recognised
 from crowdzoo.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.instances.texts import TEXTS, read_texts
 from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.naming import may_be_gold
 
 __all__ = ["Instances", "read_inputs", "read_instances", "take_rows"]
 
@@ -173,6 +175,13 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: L
     if split is not None:
         table.complain(np.flatnonzero(~np.isin(split, SPLITS)), "split", split, "is neither 'train' nor 'eval'.")
     values, names = kind.values(table)
+    learned = [name for name in (values if isinstance(values, dict) else names or ()) if may_be_gold(name)]
+    if gold is None and learned:
+        option = f"instance_columns='gold={learned[0]}'"
+        text = (
+            f"{path}: column '{learned[0]}' is taken for what a model learns from. If it is the truth, give {option}."
+        )
+        warnings.warn(text, DataWarning, stacklevel=2)
     return Instances(tasks, kind, values, names, gold=gold, split=split, rows=table.rows, decimal=table.decimal)
 
 

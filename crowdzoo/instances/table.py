@@ -1,5 +1,6 @@
 """A table of instances from a file, of any kind: columns by name, with the row of each value for messages."""
 
+import codecs
 import dataclasses
 import itertools
 import os
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError
 from crowdzoo.files.arrow import one_array, read_parquet
-from crowdzoo.files.regular import check_regular, plain_name
+from crowdzoo.files.regular import check_regular, open_regular, plain_name
 from crowdzoo.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns, warn_of_guess
@@ -28,6 +29,7 @@ __all__ = [
     "check_ending",
     "check_has",
     "find_instance_columns",
+    "own_encoding",
     "read_table",
     "shown_names",
     "task_names",
@@ -140,7 +142,7 @@ def read_table(
     path = Path(path)
     check_ending(path)
     name = os.fspath(path)
-    layout = layout or Layout.of_second(None, {})
+    layout = own_encoding(path, layout or Layout.of_second(None, {}))
     if path.suffix == ".parquet":
         header = column_names(path)
         matched, guessed = find_instance_columns(name, header, layout, usual)
@@ -153,12 +155,28 @@ def read_table(
         found = _read_csv(source, None if most_rows is None else 1)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
-    if found.rows is None or not len(found.rows):
+    assert found.rows is not None  # a file of columns has rows
+    if most_rows is None and not len(found.rows):
         raise DataError(f"{name}: holds no instances, only column names.")
     if most_rows is not None:
         columns = {each: array.slice(0, most_rows) for each, array in found.columns.items()}
         found = dataclasses.replace(found, columns=columns, rows=found.rows[:most_rows])
     return found
+
+
+def own_encoding(path: str | Path, layout: Layout) -> Layout:
+    """A layout for a file that is read beside another one: without the other's encoding where this one is UTF-8."""
+    if layout.encoding is None or Path(path).suffix == ".parquet":
+        return layout
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_regular(path) as stream:
+            while block := stream.read(1 << 20):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return layout
+    return dataclasses.replace(layout, encoding=None)
 
 
 def _read_csv(source: _InstanceCsv, most_batches: int | None) -> Table:
@@ -178,7 +196,7 @@ def _read_csv(source: _InstanceCsv, most_batches: int | None) -> Table:
                 for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
                     bad.append(BadRow(source.name, int(here[place]), column, value, reason))
             parts.setdefault(column, []).append(values)
-    if num_bad:
+    if num_bad and most_batches is None:  # whoever looks at the first rows alone is not the one to refuse them
         bad.sort(key=lambda row: row.row or 0)
         raise DataError("Some instances cannot be used.", bad, num_bad)
     columns = {column: pa.concat_arrays(arrays) for column, arrays in parts.items()}

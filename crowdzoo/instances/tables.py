@@ -217,7 +217,10 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
         return len(names) > 1
     with warnings.catch_warnings():  # which columns were found is said when the table is read
         warnings.simplefilter("ignore", DataWarning)
-        columns = table_columns(read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS))
+        first = read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS)
+    if first.rows is None or not len(first.rows):
+        return False  # all of them are bad, as the reader will say
+    columns = table_columns(first)
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
 
@@ -304,11 +307,10 @@ def _check_categories(table: Table, name: str) -> None:
 
 
 def _are_numbers(table: Table, name: str) -> bool:
-    """Whether a column of text holds numbers: most of its different values are."""
+    """Whether a column of text holds numbers: most of its values are."""
     _, unreadable = _parsed(table, name)
-    values = table.names(name)
-    different = set(values.tolist()) - {""}
-    return 2 * len(set(values[unreadable].tolist())) < len(different) or not different
+    there = int((table.names(name) != "").sum())
+    return 2 * int(unreadable.sum()) < there or not there
 
 
 def _check_decimal(table: Table, name: str) -> None:

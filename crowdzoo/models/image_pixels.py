@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crowdzoo.constraints import Choice, Number, checked
-from crowdzoo.instances import opened
+from crowdzoo.instances import IMAGES, opened
 from crowdzoo.models.exif_upright import exif_upright
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.training.settings import FITS, SIDE
@@ -41,6 +41,7 @@ class ImagePixels(InstanceEncoder):
     """
 
     key = "image_pixels"
+    instances = IMAGES
     example: ClassVar = {"instances": _EXAMPLE}
 
     @checked(height=SIDE, width=SIDE, fit=Choice(FITS), max_megapixels=Number(0, 2000, above=True))

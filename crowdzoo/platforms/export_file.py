@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from crowdzoo.errors import DataError
-from crowdzoo.files.regular import check_regular, open_regular
+from crowdzoo.files.regular import check_member, check_regular, open_regular
 
 __all__ = ["ExportFile", "export_files"]
 
@@ -48,8 +48,10 @@ class ExportFile:
             with open_regular(self.path, unzip=False) as stream:
                 yield stream
             return
-        with _archive(self.path) as archive, archive.open(self.member) as member:
-            yield member
+        with _archive(self.path) as archive:
+            check_member(str(self.path), archive.getinfo(self.member))
+            with archive.open(self.member) as member:
+                yield member
 
 
 def export_files(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> list[ExportFile]:

@@ -306,7 +306,8 @@ class Annotations:
             if field is not None:
                 raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
             return cls._read(source_of(path, kind, Layout.of(options)), options)
-        if laid_out := [name for name in LAYOUT_OPTIONS if options.get(name) is not None]:
+        layout, usual = Layout.of(options), Layout()
+        if laid_out := [name for name in LAYOUT_OPTIONS if getattr(layout, name) != getattr(usual, name)]:
             raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
         source = PlatformSource(path, kind or "classification", platform, field)
         annotations = cls._read(source, options)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.tables.layout import Layout
 
-__all__ = ["find_columns", "usual_columns", "warn_of_guess"]
+__all__ = ["find_columns", "may_be_gold", "usual_columns", "warn_of_guess"]
 
 # Usual names, in lower case without "_", "-" and blanks
 _ALIASES = {
@@ -89,6 +89,11 @@ def usual_columns(
     """Those names of a header that are usual ones of the columns wanted."""
     usual = {name for ours in wanted for name in (*ALIASES.get(ours, ()), *(more or {}).get(ours, ()))}
     return [name for name in dict.fromkeys(header) if _squeezed(name) in usual]
+
+
+def may_be_gold(name: str) -> bool:
+    """Whether a column of instances has a usual name of the truth."""
+    return _squeezed(name) in ALIASES["gold"] | {"label", "labels", "class", "category"}
 
 
 def _squeezed(name: str) -> str:

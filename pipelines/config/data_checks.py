@@ -40,7 +40,7 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     if kind.labels.has_positions:
         if not (whole or _is_small(data.annotations)):
             return "no sentence, as the file is large (--check=all reads it)"
-        options = {name: getattr(data, name) for name in kind.reading}
+        options = {name: getattr(data, name) for name in kind.reading if name in type(data).model_fields}
         return f"{len(kind.read(data.annotations, **options)):,} sentences"
     crowd, complete = _annotations(config, whole)
     read = f"{len(crowd):,} {kind.counted}" + ("" if complete else " (the first; --check=all reads all)")

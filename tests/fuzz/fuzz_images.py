@@ -34,7 +34,7 @@ def sound_files():
     files = []
     for kind, mode, settings in made:
         stream = io.BytesIO()
-        image = Image.fromarray((257 * PIXELS[..., 0]).astype("uint16")) if mode == "I;16" else picture.convert(mode)
+        image = Image.fromarray(257 * PIXELS[..., 0].astype("uint16")) if mode == "I;16" else picture.convert(mode)
         image.save(stream, kind, **settings)
         files.append(stream.getvalue())
     return files

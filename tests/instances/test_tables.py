@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, DataWarning
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances import TABLES, TEXTS, VECTORS, read_instances, recognised, tables
 from crowdzoo.instances.table import check_has, read_table
 from crowdzoo.instances.tables import given_columns, table_columns, typed_columns
+from crowdzoo.tables.layout import Layout
 
 
 def csv(tmp_path, text):
@@ -211,3 +212,28 @@ def test_a_gap_beyond_the_rows_by_which_a_file_is_recognised_is_refused_with_the
         read_instances(path)
     found = read_instances(path, tables({"f1": "number"}))
     assert np.isnan(found.values["f1"][-1])
+
+
+def test_a_column_that_may_be_the_truth_is_said_before_a_model_learns_from_it(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text("task,f0,label\n1,2,cat\n2,3,dog\n")
+    with pytest.warns(DataWarning, match="instance_columns=.gold=label"):
+        read_instances(path)
+    found = read_instances(path, layout=Layout.of_second({"gold": "label"}, {}))
+    assert found.gold.tolist() == ["cat", "dog"]
+    assert found.names == ("f0",)
+
+
+def test_a_table_with_a_broken_row_is_recognised_by_the_others_and_refused_for_that_row(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text("task,city,f\n" + "".join(f"{row},Paris,1\n{row}b,Rome,2\n" for row in range(30)) + "x,y,1,2\n")
+    assert recognised(path) == TABLES
+    with pytest.raises(DataError, match=r"row 62.*4 values where the header has 3"):
+        read_instances(path)
+
+
+def test_instances_in_utf_8_beside_annotations_of_another_encoding_stay_as_they_are(tmp_path):
+    layout = Layout.of_second(None, {"encoding": "latin-1"})
+    for encoding in ("utf-8", "latin-1"):
+        (tmp_path / "i.csv").write_text("task,text\n1,schön\n", encoding=encoding)
+        assert read_instances(tmp_path / "i.csv", layout=layout).values.tolist() == ["schön"]
