@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -143,6 +144,10 @@ class Sentences(Kind):
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:
         """See `Kind.settings`."""
+        known = {field.name for field in fields(TaggerSettings)}
+        for name in given:
+            if name not in known:
+                raise ConfigError(f"{name.replace('_', '-')}: is not for sentences; leave it out.")
         return TaggerSettings(**given)
 
     def settings_class(self, base: str) -> type[TaggerSettings]:

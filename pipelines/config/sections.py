@@ -185,7 +185,7 @@ class ModelConfig(Section):
         crf: of the tagger: whether tags are the best path of a conditional random field.
     """
 
-    base: str | None = None
+    base: str | None = Field(default=None, min_length=1)
     arguments: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
     dropout: Dropout | None = None

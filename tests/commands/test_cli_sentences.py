@@ -94,6 +94,7 @@ def test_from_spans_to_predicted_spans(spans, tmp_path):
         ("aggregate", ("--low", 0), "--low 0: an end of a scale of ratings belongs to --task regression"),
         ("aggregate", ("--method", "bsc"), "Did you mean 'bsc-seq'?"),
         ("train", ("--hidden", "3"), "--hidden 3: a tagger has no such layers"),
+        ("train", ("--fit", "crop"), "--fit: is not for sentences"),
         ("train", ("--form", "bag-of-words"), "--form bag-of-words: a form belongs to texts"),
         ("train", ("--method", "rating-em"), "unknown method 'rating-em'"),
     ],

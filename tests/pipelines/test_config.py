@@ -248,6 +248,10 @@ BROKEN = {
         "name: x\n" + DATA + "evaluation: {minimum_f1: 0.5}\n",
         ", evaluation.minimum_f1 is not for task classification, where evaluation has tolerance, minimum_accuracy.",
     ),
+    "base without a name": (
+        "name: x\n" + DATA + "model: {base: ''}\n",
+        ", model.base: String should have at least 1 character, got ''.",
+    ),
     "base of another task": (
         "name: x\n" + DATA + "model: {base: sequence-tagger}\n",
         ", model.base 'sequence-tagger' is not for task classification; it is feature-classifier or text-classifier or "
