@@ -71,3 +71,11 @@ def test_data_are_checked_without_tensorflow(inputs):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_sentences_are_read_too(tmp_path, capsys):
+    line = '{"task": "1", "annotator": "ann", "text": "Bob met", "spans": [{"start": 0, "end": 3, "label": "PER"}]}'
+    (tmp_path / "s.jsonl").write_text(line + "\n")
+    (tmp_path / "s.yaml").write_text("name: x\ntask: sequence\ndata: {annotations: s.jsonl}\noutput: {root: out}\n")
+    assert cli.main(["run", str(tmp_path / "s.yaml"), "--check"]) == 0
+    assert capsys.readouterr().out.endswith("s.yaml: fine, read 1 sentences\n")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from crowdzoo import Annotations
+from crowdzoo import Annotations, ConfigError
 from crowdzoo.commands import main as cli
 from crowdzoo.instances import TEXTS, read_gold, read_instances
 from crowdzoo.platforms import PLATFORMS
@@ -207,6 +207,18 @@ def test_each_platform_is_recognised_from_a_file_of_its_own(write):
         for other in set(PLATFORMS) - {own}:
             with pytest.raises(ValueError, match=rf"It looks like an export of .*: write platform='{own}'"):
                 Annotations.read(path, platform=other)
+
+
+def test_an_export_is_read_with_the_settings_of_a_configuration(write):
+    """A configuration passes on what tables need, too, at its defaults."""
+    from crowdzoo.kinds import kind_of
+    from crowdzoo.pipelines.config.sections import DataConfig
+
+    path, kind = write("export.json", EXPORT), kind_of("classification")
+    data = DataConfig(annotations=path, platform="label-studio", instances=path)
+    assert len(kind.read(path, **data.model_dump(mode="json", include={*kind.reading}))) == 3
+    with pytest.raises(ConfigError, match="separator is for tables"):
+        Annotations.read(path, platform="label-studio", separator=";")
 
 
 @pytest.mark.slow  # loads TensorFlow
