@@ -301,8 +301,8 @@ def test_data_that_cannot_be_used_is_reported_as_such_with_the_log(inputs, capfd
 def test_a_run_whose_input_is_replaced_after_it_began_fails_and_is_not_taken_from_the_cache(inputs, monkeypatch):
     table = pyarrow.parquet.read_table(inputs / "instances.parquet")
 
-    def hashed_then_replaced(files, layout):
-        found = content_hashes(files, layout)
+    def hashed_then_replaced(files, *how):
+        found = content_hashes(files, *how)
         pyarrow.parquet.write_table(table.slice(30), inputs / "instances.parquet")
         return found
 
