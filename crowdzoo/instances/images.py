@@ -24,6 +24,7 @@ ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending 
 # Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
 _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
 _NAMED = ("task", "gold", "split")
+MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
 
 
 def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
@@ -40,7 +41,8 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
         the name of a task is the image's path as it stands there (of a folder: inside it), without its ending.
 
     Raises:
-        DataError: no such file, folder or column, no images in it, an image of another format, or an empty path.
+        DataError: no such file, folder or column, no images in it or few among many other files, an image of another
+            format, or an empty path.
     """
     path = Path(path)
     table = _folder_table(path) if path.is_dir() else _file_table(path, layout)
@@ -129,7 +131,11 @@ def _check_header(name: str, header: Sequence[str]) -> None:
 def _folder_table(folder: Path) -> Table:
     names: list[str] = []
     others: list[str] = []
+    passed = 0
     for parent, folders, files in os.walk(folder):
+        passed += len(folders) + len(files)
+        if passed > MOST_PASSED and len(names) < passed / 100:
+            raise DataError(f"{folder}: few of its first {passed:,} files are images. Give the folder of the images.")
         folders[:] = sorted(each for each in folders if not each.startswith((".", "__MACOSX")))
         for file in files:
             name = Path(parent, file).relative_to(folder).as_posix()

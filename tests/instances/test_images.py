@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from crowdzoo.errors import DataError
-from crowdzoo.instances import IMAGES, opened, read_instances, recognised
+from crowdzoo.instances import IMAGES, images, opened, read_instances, recognised
 from crowdzoo.instances.image_file import read_image
 from crowdzoo.instances.images import read_image_table
 from crowdzoo.instances.upright_image import upright_image
@@ -282,3 +282,11 @@ def test_what_is_no_path_stays_as_it_is():
     numbers = np.zeros((2, 3))
     assert opened(texts) is texts
     assert opened(numbers) is numbers
+
+
+def test_a_folder_of_many_other_files_is_not_searched_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "MOST_PASSED", 5)
+    for number in range(9):
+        (tmp_path / f"{number}.txt").write_text("")
+    with pytest.raises(DataError, match=r"few of its first 9 files are images. Give the folder of the images"):
+        read_image_table(tmp_path)
