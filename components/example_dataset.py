@@ -1,6 +1,6 @@
 """tf.data over the pipeline's Examples: instances with their annotations, or with what an aggregation made of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from crowdzoo.components.instance_features import instance_features, parsed_instances
 
-__all__ = ["ExampleDataset", "files_of", "read_columns"]
+__all__ = ["ExampleDataset", "files_of", "read_batches"]
 
 _CACHE_BYTES = 256 * 2**20
 _SHUFFLED = 10_000
@@ -26,23 +26,26 @@ def files_of(patterns: Sequence[str]) -> list[str]:
     return files
 
 
-def read_columns(patterns: Sequence[str], info: dict[str, Any], **sizes: int) -> dict[str, np.ndarray]:
-    """Instances and some features of all Examples at once, in the files' order.
+def read_batches(
+    patterns: Sequence[str], info: dict[str, Any], batch_size: int = 256, **sizes: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """Instances and some features of all Examples, batch after batch, in the files' order.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
         info: of `dataset.json`.
+        batch_size: B, Examples in a batch but the last.
         **sizes: of further features, which are floats.
 
-    Returns:
-        `instances` float32 [N, D], or bytes [N] (of a table each column, see `parsed_instances`); the others float32
-        [N, size].
+    Yields:
+        `instances` float32 [B, D], or bytes [B] (of a table each column, see `parsed_instances`); the others float32
+        [B, size].
 
     Raises:
         FileNotFoundError: no file fits.
     """
     features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
-    return _columns(files_of(patterns), features | instance_features(info))
+    yield from _parsed(files_of(patterns), features | instance_features(info), batch_size)
 
 
 class ExampleDataset:
@@ -52,7 +55,8 @@ class ExampleDataset:
         patterns: patterns of gzipped TFRecord files.
         num_tasks: N.
         info: of `dataset.json`.
-        encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are.
+        encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are. One
+            that encodes `each` instance (see `InstanceEncoder`) does so before batches are made.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class ExampleDataset:
         self.num_tokens = None
         self._features = instance_features(info)
         self._encode = encode
+        self._each = getattr(encode, "each", None)
         self._ratings = info["classes"] is None
         name, size = ("aggregated_label", 1) if self._ratings else ("posterior", len(info["classes"]))
         self._aggregated = name, tf.io.FixedLenFeature([size], tf.float32)
@@ -91,14 +96,13 @@ class ExampleDataset:
         """
         kinds = {"annotator_ids": tf.int64, "annotator_labels": tf.float32 if self._ratings else tf.int64}
         ragged = {name: tf.io.RaggedFeature(kind, row_splits_dtype=tf.int64) for name, kind in kinds.items()}
-        features = self._features | ragged
         missing = float("nan") if self._ratings else -1
 
-        def parse(tasks: tf.Tensor, records: tf.Tensor) -> tuple[Any, tf.Tensor]:
-            parsed = tf.io.parse_example(records, features)
+        def parse(tasks: tf.Tensor, records: tf.Tensor, *encoded: tf.Tensor) -> tuple[Any, tf.Tensor]:
+            parsed, instances = self._parsed(records, ragged, encoded)
             annotators, labels = parsed["annotator_ids"].to_tensor(-1), parsed["annotator_labels"].to_tensor(missing)
             x = {
-                "instances": self._encoded(parsed),
+                "instances": instances,
                 "annotators": annotators,
                 "labels": labels,
                 "tasks": tasks,
@@ -106,8 +110,7 @@ class ExampleDataset:
             x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
             return x, labels if targets is None else _rows(targets, tasks)
 
-        numbered = self._records().enumerate()
-        return self._batched(numbered, batch_size, seed, shuffle).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._batched(batch_size, seed, shuffle).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
     def aggregated(self, batch_size: int, seed: int) -> tf.data.Dataset:
         """Shuffled batches for a model without a crowd layer.
@@ -116,13 +119,12 @@ class ExampleDataset:
             Batches `(instances float32 [B, D], posterior float32 [B, K])`; of ratings `(instances, estimate [B, 1])`.
         """
         name, target = self._aggregated
-        features = self._features | {name: target}
 
-        def parse(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            parsed = tf.io.parse_example(records, features)
-            return self._encoded(parsed), parsed[name]
+        def parse(tasks: tf.Tensor, records: tf.Tensor, *encoded: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            parsed, instances = self._parsed(records, {name: target}, encoded)
+            return instances, parsed[name]
 
-        return self._batched(self._records(), batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._batched(batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
 
     def aggregated_ratings(self) -> np.ndarray:
         """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
@@ -134,9 +136,13 @@ class ExampleDataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP").batch(batch_size)
         return records.map(lambda batch: parsed_instances(tf.io.parse_example(batch, self._features)))
 
-    def _encoded(self, parsed: dict[str, tf.Tensor]) -> Any:
+    def _parsed(self, records: tf.Tensor, features: dict[str, Any], encoded: tuple[tf.Tensor, ...]) -> Any:
+        """Features of a batch of records, and its instances as the model takes them."""
+        if encoded:
+            return tf.io.parse_example(records, features), encoded[0]
+        parsed = tf.io.parse_example(records, self._features | features)
         instances = parsed_instances(parsed)
-        return instances if self._encode is None else self._encode(instances)
+        return parsed, instances if self._encode is None else self._encode(instances)
 
     def _records(self) -> tf.data.Dataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
@@ -144,17 +150,29 @@ class ExampleDataset:
             records = records.cache()  # unpacking once, not every epoch
         return records
 
-    def _batched(self, rows: tf.data.Dataset, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
+    def _batched(self, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
+        """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
+        rows = self._records().enumerate()
         if shuffle:
             rows = rows.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True)
+        if (each := self._each) is not None:
+
+            def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
+                return task, record, each(parsed_instances(tf.io.parse_single_example(record, self._features)))
+
+            rows = rows.map(encode_each, tf.data.AUTOTUNE)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
 
 
 def _columns(files: list[str], features: dict[str, Any]) -> dict[str, np.ndarray]:
-    records = tf.data.TFRecordDataset(files, "GZIP").batch(1024)
-    parts = list(records.map(lambda batch: tf.io.parse_example(batch, features)).as_numpy_iterator())
+    parts = list(_parsed(files, features, 1024))
     return {name: np.concatenate([part[name] for part in parts]) for name in features}
+
+
+def _parsed(files: list[str], features: dict[str, Any], batch_size: int) -> Iterator[dict[str, np.ndarray]]:
+    records = tf.data.TFRecordDataset(files, "GZIP").batch(batch_size)
+    return records.map(lambda batch: tf.io.parse_example(batch, features)).as_numpy_iterator()
 
 
 def _rows(targets: np.ndarray, tasks: tf.Tensor) -> tf.Tensor:

@@ -1,6 +1,5 @@
 """Classes and ratings of instances, from their two files to tf.Examples."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,16 @@ import tensorflow as tf
 from crowdzoo.components.example_files import split_by_hash
 from crowdzoo.components.instance_features import add_instance, instance_info
 from crowdzoo.components.labelled_tasks import LabelledTasks
-from crowdzoo.errors import SHOWN, DataError
-from crowdzoo.instances import TABLES, Instances, instance_kind, read_instances, tables
+from crowdzoo.errors import DataError
+from crowdzoo.instances import (
+    TABLES,
+    Instances,
+    check_annotated,
+    instance_kind,
+    named_by_image,
+    read_instances,
+    tables,
+)
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.tables.vocabulary import is_among, name_texts
@@ -18,7 +25,7 @@ from crowdzoo.tables.vocabulary import is_among, name_texts
 __all__ = ["read_labelled_instances"]
 
 # Options of the reader, those that a kind has
-_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", *LAYOUT_OPTIONS)
+_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", "image", *LAYOUT_OPTIONS)
 
 
 def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTasks:
@@ -38,8 +45,8 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
     if of_kind == TABLES:
         of_kind = tables(options.get("inputs"))
     instances = read_instances(options["instances"], of_kind, layout).named_like(crowd.tasks)
+    check_annotated(instances, crowd, options["instances"], options["annotations"])
     names = name_texts(instances.tasks)
-    _check_tasks(crowd, names, options)
     gold, known = _gold(instances, crowd, options["instances"])
     split, change = instances.split, "Check its column 'split'."
     if split is None:
@@ -79,7 +86,7 @@ def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
     crowd = Annotations.read(
         path,
         kind=options["kind"],
-        **{key: options[key] for key in _READING if key in options},
+        **named_by_image({key: options[key] for key in _READING if key in options}, options["instances"]),
         rejects=rejects if options.get("on_bad_rows") == "reject" else None,
     )
     if len(crowd) == 0:
@@ -90,36 +97,13 @@ def _read_annotations(options: dict[str, Any], rejects: str) -> Annotations:
 
 
 def _gold(instances: Instances, crowd: Annotations, path: str) -> tuple[np.ndarray, np.ndarray]:
-    """Gold as ratings or codes, and whether it is known, both [N].
-
-    Of classes the column holds names, or else codes; -1 and nan mean unknown unless they are names.
-    """
+    """Gold as ratings or codes, and whether it is known, both [N]."""
     if crowd.classes is None:
         ratings = instances.gold_ratings(path)
         return ratings, ~np.isnan(ratings)
-    if instances.gold is None:
-        return np.full(len(instances), -1), np.zeros(len(instances), bool)
-    names = {str(name) for name in crowd.classes}
-    gold = np.where(np.isin(instances.gold, [m for m in ("-1", "nan") if m not in names]), "", instances.gold)
-    known = set(gold.tolist()) - {""}
-    if not known <= names and known <= {str(code) for code in range(len(names))}:
-        codes = np.where(gold == "", "-1", gold).astype(np.int64)
-    else:
-        codes = dataclasses.replace(instances, gold=gold).gold_codes(crowd.classes, file=path)
+    codes = instances.gold_codes(crowd.classes, path)
     return codes, codes >= 0
 
 
 def _labelled(crowd: Annotations) -> np.ndarray:
     return name_texts(crowd.tasks[crowd.redundancy > 0])
-
-
-def _check_tasks(crowd: Annotations, names: np.ndarray, options: dict[str, Any]) -> None:
-    """Every annotated task needs an instance."""
-    tasks = _labelled(crowd)
-    unknown = tasks[~is_among(tasks, names)]
-    if len(unknown):
-        shown = ", ".join(repr(str(name)) for name in unknown[:SHOWN]) + (", ..." if len(unknown) > SHOWN else "")
-        raise DataError(
-            f"{options['annotations']}: {len(unknown):,} of the {len(tasks):,} tasks have no row in "
-            f"{options['instances']}: {shown}. Tasks there look like {str(names[0])!r}."
-        )

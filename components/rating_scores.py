@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.components.example_dataset import read_columns
+from crowdzoo.components.example_dataset import read_batches
 from crowdzoo.components.instance_features import parsed_instances
 from crowdzoo.errors import DataError
-from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.predict import load_predictor
 from crowdzoo.instances import take_rows
 from crowdzoo.kinds import kind_of
 
 __all__ = ["rating_scores"]
+
+BATCH = 256  # instances that are held in memory at a time
 
 
 def rating_scores(
@@ -35,15 +37,20 @@ def rating_scores(
         ServingError: a model that does not load, or does not take these instances.
         ValueError: a model's answer is not a finite number.
     """
-    columns = read_columns([files], info, evaluation_label=1, evaluation_weight=1)
-    known = columns["evaluation_weight"][:, 0] > 0
-    truth = columns["evaluation_label"][known, 0].astype(np.float64)
-    instances = take_rows(parsed_instances(columns), known)
+    models_of = {name: load_predictor(folder) for name, folder in models.items()}
+    truth: list[np.ndarray] = []
+    answers: dict[str, list[np.ndarray]] = {name: [] for name in models}
+    for batch in read_batches([files], info, BATCH, evaluation_label=1, evaluation_weight=1):
+        known = batch["evaluation_weight"][:, 0] > 0
+        truth.append(batch["evaluation_label"][known, 0].astype(np.float64))
+        instances = take_rows(parsed_instances(batch), known)
+        for name, predict in models_of.items():
+            answers[name].append(predict(instances, BATCH)["value"])
     scores = {}
     for name, folder in models.items():
-        answers = load_and_predict(folder, instances)
+        found = {"value": np.concatenate(answers[name])}
         try:
-            scores[name] = {"tasks": len(truth), **kind_of(info["kind"]).scores(truth, answers)}
+            scores[name] = {"tasks": len(found["value"]), **kind_of(info["kind"]).scores(np.concatenate(truth), found)}
         except DataError as error:
             raise ValueError(f"{folder}: {error}") from error
     return scores

@@ -61,13 +61,13 @@ def read_labelled_sentences(options: dict[str, Any], rejects: str) -> LabelledTa
     """
     sequences = read_crowd_sequences(options)
     crowd = sequences.annotations
-    gold = [None] * len(sequences) if sequences.gold is None else [json.dumps(row) for row in sequences.gold_tags()]
+    tags = [None] * len(sequences) if sequences.gold is None else sequences.gold_tags()
     return LabelledTasks(
         annotations=crowd,
         names=[str(name) for name in crowd.tasks],
         split=split_by_hash(sequences.texts or (), options["eval_fraction"], options["seed"]),
         labelled=crowd.redundancy > 0,
-        gold=gold,
+        gold=[None if row is None else json.dumps(row) for row in tags],
         info={"classes": sequences.classes, "scheme": sequences.scheme},
         change_split="Change data.eval_fraction.",
         example=functools.partial(sentence_example, sequences),
@@ -89,8 +89,8 @@ def sentence_example(sequences: CrowdSequences, task: int) -> tf.train.Example:
     feature["tokens"].bytes_list.value.extend(token.encode() for token in tokens)
     feature["annotator_ids"].int64_list.value.extend(ids[0])
     feature["annotator_labels"].int64_list.value.extend(labels[0, : len(tokens)].T.ravel())
-    if sequences.gold is not None:
-        feature["gold"].int64_list.value.extend(sequences.gold[task])
+    if sequences.gold is not None and (codes := sequences.gold[task]) is not None:
+        feature["gold"].int64_list.value.extend(codes)
     return example
 
 

@@ -27,7 +27,8 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch) and
-    of models of text `encoder.json` (the vocabulary) to `fn_args.model_run_dir`.
+    `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
+    the size of images) to `fn_args.model_run_dir`.
 
     Args:
         fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and

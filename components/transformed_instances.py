@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow_transform.output_wrapper import TFTransformOutput
 from tensorflow_transform.saved.saved_transform_io_v2 import SavedModelLoader
 
-from crowdzoo.components.instance_features import instance_features
+from crowdzoo.components.instance_features import COLUMN, instance_features
 from crowdzoo.instances import InstanceKind, instance_kind
 from crowdzoo.models.instance_encoder import InstanceEncoder
 
@@ -32,8 +32,10 @@ class TransformedInstances(InstanceEncoder):
     def __init__(self, folder: str | Path, info: Mapping[str, Any]):
         self.folder = str(folder)
         self.info = dict(info)
-        self._graph = SavedModelLoader(TFTransformOutput(self.folder).transform_savedmodel_dir)
-        features = instance_features(self.info)
+        output = TFTransformOutput(self.folder)
+        self._graph = SavedModelLoader(output.transform_savedmodel_dir)
+        self._raw = output.raw_feature_spec()
+        features = {name.removeprefix(COLUMN): feature for name, feature in instance_features(self.info).items()}
         self._specs = {
             name: tf.TensorSpec([None, *feature.shape], feature.dtype, name) for name, feature in features.items()
         }
@@ -49,7 +51,7 @@ class TransformedInstances(InstanceEncoder):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the Examples hold of an instance."""
+        """What the Examples hold of an instance; columns of a table have the names by which they are served."""
         return dict(self._specs)
 
     @property
@@ -61,10 +63,23 @@ class TransformedInstances(InstanceEncoder):
     def __call__(self, values: Any) -> Any:
         """What the function returns: a tensor where that is one, else a dictionary of them."""
         given = values if isinstance(values, Mapping) else {"instances": values}
-        if [*self._specs] == ["instances"] and self._specs["instances"].shape.rank == 1:
-            given = {"instances": tf.reshape(given["instances"], [-1])}
-        made = self._graph.apply_transform_model(dict(given))
+        begin = "" if "instances" in self._specs else COLUMN
+        made = self._graph.apply_transform_model(
+            {begin + name: self._as_raw(begin + name, given[name]) for name in given}
+        )
         return next(iter(made.values())) if len(made) == 1 else made
+
+    def _as_raw(self, name: str, values: Any) -> Any:
+        """Values in the shape that the function was traced with: a column may be `[B]` or `[B, 1]`, or ragged."""
+        values = tf.convert_to_tensor(values)
+        feature = self._raw.get(name)
+        if isinstance(feature, tf.io.FixedLenFeature):
+            return tf.reshape(values, [-1, *feature.shape])
+        if isinstance(feature, tf.io.VarLenFeature):
+            rows = values if len(values.shape) > 1 else values[:, None]
+            places = tf.where(tf.ones_like(rows, tf.bool))  # all of them: zeros and "" are values, too
+            return tf.SparseTensor(places, tf.reshape(rows, [-1]), tf.shape(rows, tf.int64))
+        return values
 
     def to_numpy(self, values: Any) -> Any:
         """The same for instances in memory."""

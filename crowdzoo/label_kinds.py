@@ -9,7 +9,16 @@ import numpy as np
 
 from crowdzoo.errors import ConfigError, DataError, unknown
 
-__all__ = ["CLASSIFICATION", "LABEL_KINDS", "REGRESSION", "SEQUENCE", "LabelKind", "label_kind", "require_kind"]
+__all__ = [
+    "CLASSIFICATION",
+    "LABEL_KINDS",
+    "PREFERENCE",
+    "REGRESSION",
+    "SEQUENCE",
+    "LabelKind",
+    "label_kind",
+    "require_kind",
+]
 
 
 @dataclass(frozen=True)
@@ -20,11 +29,19 @@ class LabelKind:
         name: as it stands in files and configurations.
         has_classes: labels are codes of classes; otherwise they are numbers on a scale.
         has_positions: a task has one label a token; otherwise it has one.
+        answers: names of the classes where the kind has its own, in the order of their codes; an annotation is then
+            about two tasks, left and right.
     """
 
     name: str
     has_classes: bool = True
     has_positions: bool = False
+    answers: tuple[str, ...] = ()
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether an annotation compares two tasks."""
+        return bool(self.answers)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -59,7 +76,8 @@ class LabelKind:
 CLASSIFICATION = LabelKind("classification")
 REGRESSION = LabelKind("regression", has_classes=False)
 SEQUENCE = LabelKind("sequence", has_positions=True)
-LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, REGRESSION, SEQUENCE)}
+PREFERENCE = LabelKind("preference", answers=("left", "right", "equal"))
+LABEL_KINDS = {kind.name: kind for kind in (CLASSIFICATION, REGRESSION, SEQUENCE, PREFERENCE)}
 
 
 def label_kind(name: object) -> LabelKind:

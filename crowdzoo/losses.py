@@ -11,7 +11,13 @@ from keras import ops
 
 from crowdzoo.backend import over_all_replicas
 
-__all__ = ["MaskedCrossentropy", "MaskedCrowdCrossentropy", "MaskedCrowdMeanSquaredError", "MaskedMean"]
+__all__ = [
+    "MaskedCrossentropy",
+    "MaskedCrowdCrossentropy",
+    "MaskedCrowdEvidence",
+    "MaskedCrowdMeanSquaredError",
+    "MaskedMean",
+]
 
 
 class MaskedMean(keras.losses.Loss):
@@ -89,6 +95,39 @@ class MaskedCrowdCrossentropy(MaskedMean):
     def log_probabilities(self, y_pred: Any) -> Any:
         """Of the labels, from logits; same shape."""
         return ops.log_softmax(y_pred, axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class MaskedCrowdEvidence(MaskedCrowdCrossentropy):
+    """`MaskedCrowdCrossentropy` that also takes answers which are distributions over the classes.
+
+    With s the answer of annotator r on task i, `loss = -1/|S| sum_(i,r in S) log sum_l s_ir(l) softmax(a_ir)[l]`: an
+    answer is evidence about the label that the annotator has in mind. A certain answer costs what its label costs.
+
+    Args:
+        name: the loss' name.
+        dtype: dtype of the computation, at least float32.
+
+    Call arguments:
+        y_true: labels as in `MaskedCrowdCrossentropy`; or answers `[B, W, K]`, rows sum to one, or rows of zeros where
+            there is none. W may exceed the M of `y_pred`; what is beyond it is left out.
+        y_pred: logits `[B, M, K]`.
+        sample_weight: as in `MaskedCrowdCrossentropy`.
+
+    Returns:
+        A scalar, nats.
+    """
+
+    def costs(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """See `MaskedMean.costs`."""
+        if len(y_true.shape) < len(y_pred.shape):
+            return super().costs(y_true, y_pred)
+        said = ops.cast(y_true[:, : ops.shape(y_pred)[1]], y_pred.dtype)
+        # log-space; the maximum keeps the gradient of log finite where a class has no share
+        shares = ops.where(said > 0, ops.log(ops.maximum(said, 1e-30)), -1e30)
+        evidence = ops.logsumexp(shares + self.log_probabilities(y_pred), axis=-1)
+        observed = ops.sum(said, axis=-1) > 0
+        return ops.where(observed, -evidence, 0.0), observed
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")

@@ -19,6 +19,7 @@ __all__ = [
     "r2_score",
     "root_mean_squared_error",
     "span_scores",
+    "spearman",
 ]
 
 
@@ -110,6 +111,24 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
     if total == 0:
         return 1.0 if unexplained == 0 else 0.0
     return float(1 - unexplained / total)
+
+
+def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:
+    """Spearman's rank correlation over known truths (NaN is unknown); tied values have their mean rank.
+
+    Args:
+        gold: numbers, [N].
+        predicted: numbers, [N].
+
+    Returns:
+        From -1 to 1; 0 where one side is constant.
+
+    Raises:
+        ValueError: shapes differ, or no truth is known.
+    """
+    _, known = _errors(gold, predicted)
+    found = np.asarray(predicted, dtype="float64")[~np.isnan(gold)]
+    return _correlation(_mean_ranks(known), _mean_ranks(found), np.full(len(known), 1 / len(known)))
 
 
 def annotator_confusions_from_gold(annotations: Annotations, gold: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -263,6 +282,11 @@ def _correlation(a: np.ndarray, b: np.ndarray, weight: np.ndarray) -> float:
     b = b - weight @ b
     spread = np.sqrt((weight @ a**2) * (weight @ b**2))
     return float(weight @ (a * b) / spread) if spread > 1e-12 else 0.0
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
 def _errors(gold: np.ndarray, predicted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import datasets
-from crowdzoo.instances import VECTORS, read_instances
+from crowdzoo.instances import VECTORS
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["check_own_base"]
@@ -32,11 +32,13 @@ def check_own_base(config: PipelineConfig) -> None:
         dataset = datasets.load(config.data.dataset)
         crowd, values = dataset.annotations, dataset.instances
     else:
-        options = config.data.model_dump(mode="json", include={*config.label_kind.reading}, exclude_none=True)
-        assert config.data.annotations is not None
-        assert config.data.instances is not None
-        table = read_instances(config.data.instances, config.instances)
-        crowd, values = config.label_kind.read(config.data.annotations, tasks=table.tasks, **options), table.values
+        data = config.data
+        options = data.model_dump(mode="json", include={*config.label_kind.reading}, exclude_none=True)
+        assert data.annotations is not None
+        read = config.label_kind.training_set(
+            data.annotations, data.instances, config.model.inputs, data.instance_layout, config.model.base, **options
+        )
+        crowd, values = read.annotations, read.x
     classes = crowd.num_classes if config.label_kind.labels.has_classes else 0
     sizes = Sizes(crowd.num_annotators, classes)
     if config.instances is VECTORS:

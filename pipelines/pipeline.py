@@ -72,6 +72,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             "method": config.method.model_dump(mode="json"),
             "training": config.training.model_dump(mode="json"),
             "code_version": code_version("crowdzoo.components.trainer"),
+            "files": content_hashes(config.model_files),
             **({"source": source_hash(config.base)} if is_own(config.base) else {}),
         },
     )

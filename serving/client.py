@@ -12,7 +12,8 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import stacked
 from crowdzoo.files.served_name import served_name
-from crowdzoo.instances import opened
+from crowdzoo.instances import check_no_paths, opened
+from crowdzoo.instances.tables import BESIDE
 
 if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection
@@ -72,8 +73,8 @@ class Client:
         Args:
             instances: array `[n, ...]` for the input called `instances`, or all inputs as a mapping or a pandas
                 DataFrame: name -> array `[n, ...]`. Names of columns are those of the training data. In a mapping or a
-                DataFrame None, NaN and pandas' NA are missing values of a column. Of a model of images paths (`Path`)
-                or the bytes of files.
+                DataFrame None, NaN and pandas' NA are missing values of a column, and columns task, gold and split are
+                passed over. Of a model of images paths (`Path`) or the bytes of files.
             signature: `serving_default` or `annotators`.
             batch_size: most instances in one request; None sends all in one.
             **inputs: further inputs, such as `annotator`, names `[n]`. A single text stands for all instances.
@@ -87,7 +88,12 @@ class Client:
         """
         if isinstance(instances, Mapping) or hasattr(instances, "columns"):
             known = self._signature(signature)["inputs"]
-            given = {name if name in known else served_name(str(name)): instances[name] for name in instances}
+            # what a file of instances has beside them; a server names any other column that the model does not take
+            given = {
+                name if name in known else served_name(str(name)): instances[name]
+                for name in instances
+                if name in known or name not in BESIDE
+            }
         else:
             given = {"instances": instances}
         arrays = self._arrays(signature, {**given, **inputs})
@@ -173,6 +179,7 @@ def _array(name: str, value: Any, spec: Mapping[str, Any] | None) -> np.ndarray:
         wrong = [place for place, cell in np.ndenumerate(array) if not isinstance(cell, str | bytes | os.PathLike)]
         if wrong:
             raise ServingError(f"input {name!r}: {array[wrong[0]]!r} at {list(wrong[0])} is not a text (or image)")
+        check_no_paths(name, array)
         return array
     if array.dtype.kind not in ("biu" if np.dtype(spec["dtype"]).kind in "iu" else "biuf"):
         raise ServingError(f"input {name!r}: holds {array.dtype.name}, not {spec['dtype']}")

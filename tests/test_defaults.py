@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from crowdzoo import aggregation, layers, losses, models, optimizers
-from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS
+from crowdzoo.aggregation import METHODS, PREFERENCE_METHODS, RATING_METHODS, SEQUENCE_METHODS
 from crowdzoo.serving import Limits
 
 KNOWN = Path(__file__).with_name("defaults.json")
@@ -24,7 +24,8 @@ def defaults():
             value = getattr(package, name)
             if inspect.isclass(value) and not issubclass(value, Exception):
                 found[f"{package.__name__}.{name}"] = inspect.signature(value.__init__).parameters
-    for method in {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values()}:
+    tables = (METHODS, RATING_METHODS, SEQUENCE_METHODS, PREFERENCE_METHODS)
+    for method in {method for methods in tables for method in methods.values()}:
         found[f"crowdzoo.aggregation.{method.__name__}"] = inspect.signature(method.__init__).parameters
     known = {
         name: {key: repr(each.default) for key, each in parameters.items() if each.default is not each.empty}

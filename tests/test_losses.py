@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
+from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdEvidence, MaskedCrowdMeanSquaredError
 
 LOGITS = np.log(np.array([[[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]], [[0.2, 0.2, 0.6], [0.7, 0.2, 0.1]]], dtype="float32"))
 
@@ -122,3 +122,24 @@ def test_a_loss_is_revived_from_its_config_as_it_was_made(cls):
     revived = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert type(revived) is cls
     assert revived.get_config() == loss.get_config()
+
+
+def test_answers_with_a_confidence_cost_the_log_of_their_expected_probability():
+    logits = np.log(np.array([[[0.5, 0.3, 0.2], [0.1, 0.8, 0.1]], [[0.6, 0.2, 0.2], [0.2, 0.2, 0.6]]], "float32"))
+    answers = np.array([[[0.8, 0.1, 0.1], [0.0, 1.0, 0.0], [9, 9, 9]], [[0.25, 0.5, 0.25], [0, 0, 0], [0, 0, 0]]])
+    expected = -(np.log(0.8 * 0.5 + 0.1 * 0.3 + 0.1 * 0.2) + np.log(0.8) + np.log(0.15 + 0.1 + 0.05)) / 3
+    assert value(MaskedCrowdEvidence(), answers.astype("float32"), logits) == pytest.approx(expected, rel=1e-6)
+
+
+def test_certain_answers_cost_what_labels_cost_and_so_do_their_gradients():
+    labels = np.array([[0, 1], [-1, 2]])
+    answers = np.where(labels[..., None] >= 0, np.eye(3)[labels], 0).astype("float32")
+    for form in (answers, labels):
+        assert value(MaskedCrowdEvidence(), form, LOGITS) == pytest.approx(
+            value(MaskedCrowdCrossentropy(), labels, LOGITS)
+        )
+        np.testing.assert_allclose(
+            gradient(MaskedCrowdEvidence(), form, LOGITS),
+            gradient(MaskedCrowdCrossentropy(), labels, LOGITS),
+            atol=1e-6,
+        )

@@ -49,7 +49,16 @@ print("loaded")
 
 def models(chosen=None):
     """Models that hold every registered class, with their inputs; or of those the ones named."""
-    from crowdzoo.layers import CRF, LabelUnit, Standardization, doctor_net, rating_doctor_net, rating_squared_error
+    from crowdzoo.layers import (
+        CRF,
+        LabelUnit,
+        PairAnnotators,
+        PairProbabilities,
+        Standardization,
+        doctor_net,
+        rating_doctor_net,
+        rating_squared_error,
+    )
     from crowdzoo.layers.masked_convolution import MaskedConvolution
     from crowdzoo.layers.tf_idf import TfIdf
     from crowdzoo.models import (
@@ -90,6 +99,9 @@ def models(chosen=None):
         if wanted(type(loss).__name__):
             model = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K)])
             yield type(loss).__name__, compiled(model, loss=loss, metrics=[CrowdAccuracy()]), x
+    if wanted("pairs"):
+        base = keras.Sequential([keras.Input((2,)), PairProbabilities()])
+        yield "pairs", compiled(CrowdModel(base, PairAnnotators(R, 9))), x[:, :2]
     if chosen is not None:
         return
     yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes

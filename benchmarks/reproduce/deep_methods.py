@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from intervals import Runs, by_draw, mean_interval, shown
+from intervals import Runs, by_draw, mean_interval, packed, shown, shown_bootstrap, unpacked
 from run_alone import run_alone
 from stack import stack
 
@@ -199,6 +199,7 @@ DATA: dict[str, Callable[[int], Data]] = {
     "music-folds": lambda seed: one_fold(music(), seed),
     "labelme-folds": lambda seed: one_fold(labelme(), seed),
 }
+ONE_TEST_SET = tuple(name for name in DATA if not name.endswith("-folds"))  # the same test tasks for every seed
 # The paper's "individual strength .7" may mean that annotators err in their own way with probability .7, or .3
 OWN_STRENGTHS = (0.3, 0.7)
 for _pattern in ("asymmetric", "symmetric"):
@@ -248,6 +249,8 @@ def work(name: str, row_name: str, seeds: int) -> dict[str, Any]:
         data = DATA[name](seed)
         curve, model = trained(row, data, np.arange(len(data.x)), np.array([], int), seed)
         runs.append({"seed": seed, "last": curve["test"][-1], "best": max(curve["test"]), "ece": curve["ece"]})
+        if name in ONE_TEST_SET:
+            runs[-1]["hits"] = curve["hits"]
         inferred = task_posteriors(model, data)
         if inferred is not None:
             runs[-1]["tasks"] = float((inferred.argmax(axis=1) == data.gold).mean())
@@ -297,26 +300,32 @@ def trained(row: Row, data: Data, used: np.ndarray, held: np.ndarray, seed: int)
     class Watch(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             estimate = self.model.predict_on_batch(data.x_test)
-            curve["test"].append(float((estimate.argmax(axis=1) == data.gold_test).mean()))
+            hits = estimate.argmax(axis=1) == data.gold_test
+            curve["test"].append(float(hits.mean()))
+            curve["hits"] = packed(hits)
             curve["ece"] = expected_calibration_error(data.gold_test, np.float64(estimate))
             if watched is not None:
                 said = self.model.predict_on_batch(data.x[held]).argmax(axis=1)
                 curve["agreement"].append(float((said[watched.task_ids] == watched.labels).mean()))
                 curve["held_out"].append(held_out_likelihood(self.model, data.x[held], watched))
 
-    labels: dict[str, Any] = {"annotations": annotations, "tasks": annotations.tasks}
-    if row.labels == "gold":
-        labels = {"label_distribution": np.eye(annotations.num_classes)[data.gold[used]]}
-    elif row.labels:
-        known = {"seed": seed} if row.labels in ("majority-vote", "worker-clustering") else {}
-        result = aggregation.create(row.labels, **known).fit(annotations)
-        posteriors = np.eye(annotations.num_classes)[result.labels] if row.hard else result.posteriors
-        labels = {"label_distribution": posteriors}
+    labels = training_labels(row, annotations, data.gold[used], seed)
     settings = TrainingSettings(
         **{"method": row.method, "arguments": row.arguments, "seed": seed, **data.settings, **row.settings}
     )
     model, _ = train(settings, data.x[used], callbacks=[Watch()], **labels)
     return curve, model
+
+
+def training_labels(row: Row, annotations: Annotations, gold: np.ndarray, seed: int) -> dict[str, Any]:
+    """What a row is trained on, as arguments of `train`: the annotations, or one label distribution a task."""
+    if row.labels == "gold":
+        return {"label_distribution": np.eye(annotations.num_classes)[gold]}
+    if not row.labels:
+        return {"annotations": annotations, "tasks": annotations.tasks}
+    known = {"seed": seed} if row.labels in ("majority-vote", "worker-clustering") else {}
+    result = aggregation.create(row.labels, **known).fit(annotations)
+    return {"label_distribution": np.eye(annotations.num_classes)[result.labels] if row.hard else result.posteriors}
 
 
 def task_posteriors(model: Any, data: Data) -> np.ndarray | None:
@@ -375,7 +384,7 @@ def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list
             (
                 row,
                 *(mean_and_deviation(rows[row], key) for key in ("last", "chosen", "best", "tasks")),
-                "" if row == "DL-MV" or "DL-MV" not in rows else shown([runs_of(name, rows[row], rows["DL-MV"])]),
+                "" if row == "DL-MV" or "DL-MV" not in rows else against(name, rows[row], rows["DL-MV"]),
                 ""
                 if row in ("gold", "DL-MV") or np.isnan(floor + ceiling)
                 else f"{100 * (last[row] - floor) / (ceiling - floor):.0f} %",
@@ -420,6 +429,13 @@ def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
 def runs_of(name: str, one: dict[str, Any], other: dict[str, Any]) -> Runs:
     """`gains` with what the fifths of one set share."""
     return Runs(list(gains(one, other).values()), overlap=1 / (FOLDS - 1) if name.endswith("-folds") else 0.0)
+
+
+def against(name: str, one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Difference of "last" with its interval: by the bootstrap over test tasks where all seeds have the same ones."""
+    if any("hits" not in run for run in (*one["runs"], *other["runs"])):
+        return shown([runs_of(name, one, other)])
+    return shown_bootstrap(*(np.array([unpacked(run["hits"]) for run in each["runs"]]) for each in (one, other)))
 
 
 def simulated_runs(found: list[dict[int, float]]) -> list[Runs]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = ["Runs", "bootstrap", "by_draw", "mean_interval", "shown"]
+__all__ = ["Runs", "bootstrap", "by_draw", "mean_interval", "packed", "shown", "shown_bootstrap", "unpacked"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +77,6 @@ def mean_interval(groups: Sequence[Runs], level: float = 0.95) -> tuple[float, f
 def bootstrap(hits: ArrayLike, others: ArrayLike, *, level: float = 0.95, draws: int = 10_000, seed: int = 0):
     """Difference of two accuracies, and the ends of its interval by drawing the test tasks again.
 
-    No table uses it yet: the saved rows do not say which tasks were right.
-
     Args:
         hits: of one method, whether run s is right on test task i, [S, N].
         others: of the other method, by the same seeds on the same tasks, [S, N].
@@ -99,3 +97,19 @@ def shown(groups: Sequence[Runs], digits: int = 1) -> str:
     """A table's cell: "+1.2 ± 0.4", and without ± where there is one run."""
     mean, half = mean_interval(groups)
     return f"{mean:+.{digits}f}" + ("" if np.isnan(half) else f" ± {half:.{digits}f}")
+
+
+def shown_bootstrap(hits: ArrayLike, others: ArrayLike) -> str:
+    """A table's cell of `bootstrap` in points: "+1.2 [+0.3, +2.1]"."""
+    mean, low, high = (100 * each for each in bootstrap(hits, others))
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def packed(hits: ArrayLike) -> str:
+    """Which test tasks are right, as results files have it: "0110"."""
+    return "".join("01"[int(hit)] for hit in np.asarray(hits, bool))
+
+
+def unpacked(hits: str) -> np.ndarray:
+    """What `packed` was made of, as float64 [N]."""
+    return np.array([*hits], float)

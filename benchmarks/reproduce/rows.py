@@ -18,7 +18,7 @@ __all__ = ["Parts", "run"]
 Parts = dict[str, dict[str, Callable[[], Iterator[dict[str, Any]]]]]
 
 
-def run(path: Path, parts: Parts, doc: str | None) -> None:
+def run(path: Path, parts: Parts, doc: str | None, write_page: Callable[[], None] | None = None) -> None:
     """The command line: computes the rows that the file does not have, and prints its tables.
 
     Each row is saved when it is done, with its stack and its CPU seconds.
@@ -27,13 +27,19 @@ def run(path: Path, parts: Parts, doc: str | None) -> None:
         path: results file, JSON.
         parts: all rows.
         doc: description of the command.
+        write_page: writes the page of the saved results, for `--page`; None where there is no page.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), metavar="NAME")
     parser.add_argument("--rows", nargs="+", metavar="NAME", help="of these parts; otherwise all")
     parser.add_argument("--again", action="store_true", help="also rows that are in the results")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    if write_page is not None:
+        parser.add_argument("--page", action="store_true", help="write the page of the saved results and stop")
     args = parser.parse_args()
+    if write_page is not None and args.page:
+        write_page()
+        return
     saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if not args.only_print:
         for part in args.parts:

@@ -1,6 +1,7 @@
 """Labels from votes: one algorithm per file, one result type for each kind of labels."""
 
 from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.calibrate import calibrate
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -22,6 +23,12 @@ from crowdzoo.aggregation.classes.zero_based_skill import ZeroBasedSkill
 from crowdzoo.aggregation.convergence import ConvergenceWarning
 from crowdzoo.aggregation.create import create
 from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.preferences.annotator_bradley_terry import AnnotatorBradleyTerry
+from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
+from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
+from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
+from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
 from crowdzoo.aggregation.ratings.ordinal_thresholds import OrdinalThresholds
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
@@ -46,19 +53,25 @@ __all__ = [
     "METHODS",
     "MMCE",
     "MMSR",
+    "PREFERENCE_METHODS",
     "RATING_METHODS",
     "SEQUENCE_METHODS",
     "Aggregation",
+    "AnnotatorBradleyTerry",
     "BayesianSequenceCombination",
     "Block",
+    "BradleyTerry",
     "ConvergenceWarning",
+    "CrowdBT",
     "DawidSkene",
     "HMMCrowd",
     "HierarchicalDawidSkene",
     "LabelModel",
     "MajorityVote",
+    "NoisyBradleyTerry",
     "OneCoinDawidSkene",
     "OrdinalThresholds",
+    "PreferenceAggregation",
     "RatingAggregation",
     "RatingEM",
     "RatingMean",
@@ -71,5 +84,6 @@ __all__ = [
     "Wawa",
     "WorkerClustering",
     "ZeroBasedSkill",
+    "calibrate",
     "create",
 ]

@@ -14,7 +14,15 @@ from crowdzoo.aggregation.engine.compiled import compiled
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["VotesWarning", "different_note", "empty_classes", "notes_against_votes", "warn_of_notes"]
+__all__ = [
+    "MOST_DIFFERENT",
+    "VotesWarning",
+    "different_note",
+    "empty_classes",
+    "notes_against_votes",
+    "share_against_votes",
+    "warn_of_notes",
+]
 
 CELLS = 2**24  # of the table of votes, which is made for so many tasks at a time
 MOST_DIFFERENT = 0.2  # of the tasks, where a result needs no note
@@ -53,6 +61,16 @@ def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
     """
     if notes:
         warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
+
+
+def share_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> float:
+    """Share of the annotated tasks whose label is not among the classes with the most votes; 0 if there are none.
+
+    Args:
+        annotations: N tasks, K classes.
+        labels: class codes, int64 [N].
+    """
+    return _different(annotations, labels) / max(np.count_nonzero(annotations.redundancy), 1)
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
 from crowdzoo.constraints import Choice, checked
+from crowdzoo.errors import SHOWN
 from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.files.writing import atomic_file
 
@@ -26,7 +28,7 @@ R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result(ABC):
     """Base of all results; each kind of labels adds its answers, and the columns that hold them.
 
@@ -51,8 +53,21 @@ class Result(ABC):
     num_iterations: int = 1
     notes: tuple[str, ...] = ()
 
-    files: ClassVar[tuple[str, str, str]] = ("tasks.parquet", "annotators.parquet", "summary.json")
+    files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "annotators.parquet", "summary.json")
     title: ClassVar[str] = "an aggregation"
+
+    def __repr__(self) -> str:
+        classes = f", {len(self.classes):,} classes" if hasattr(self, "classes") else ""
+        stopped = "" if self.converged else ", not converged"
+        return (
+            f"<{type(self).__name__}: {self.method}, {len(self.tasks):,} tasks, {len(self.annotators):,} annotators"
+            f"{classes}{stopped}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: the sizes and the first answers."""
+        first: Columns = {name: values[:SHOWN] for name, values in self._answer_columns().items() if values is not None}
+        return f"<p>{html.escape(repr(self))}</p>{_frame(first).to_html(index=False)}"
 
     def to_frame(self) -> pd.DataFrame:
         """The table of answers without its lists, such as posteriors. Needs pandas."""
@@ -106,7 +121,7 @@ class Result(ABC):
         more: Mapping[str, Callable[[Path], object] | None] | None = None,
         file_format: str = "parquet",
     ) -> Path:
-        tables = (table_of(self._answer_columns()), table_of(self._annotator_columns()))
+        tables = [table_of(columns) for columns in self._tables()]
         files = [*(name.replace(".parquet", f".{file_format}") for name in self.files[:-1]), self.files[-1]]
         return write_result(folder, files, tables, self._summary(), more)
 
@@ -121,8 +136,8 @@ class Result(ABC):
         return cls(
             **cls._read(found),
             method=found.value("method", str),
-            annotators=found.names(cls.files[1], "annotator"),
-            reliability=found.optional(cls.files[1], "reliability"),
+            annotators=found.names(cls.files[-2], "annotator"),
+            reliability=found.optional(cls.files[-2], "reliability"),
             history=tuple(found.list_of_numbers("history", None).tolist()),
             converged=found.value("converged", bool),
             num_iterations=found.value("num_iterations", int),
@@ -141,6 +156,10 @@ class Result(ABC):
     @abstractmethod
     def _annotator_columns(self) -> Columns:
         """The annotators' columns by name, [R, ...]."""
+
+    def _tables(self) -> tuple[Columns, ...]:
+        """The tables in the order of `files`; that of the annotators is the last."""
+        return self._answer_columns(), self._annotator_columns()
 
     @abstractmethod
     def _more(self) -> dict[str, Any]:

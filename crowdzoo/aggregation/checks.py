@@ -1,16 +1,16 @@
-"""What methods for classes and for ratings refuse."""
+"""What methods for classes, for ratings and for preferences refuse."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["check_classification", "check_ratings"]
+__all__ = ["check_classification", "check_preferences", "check_ratings"]
 
 # methods that see of a task only how often each annotator gave each label (Dawid and Skene, 1979, count them so)
 COUNTING = ("Majority vote", "Dawid-Skene", "posteriors_of")
@@ -46,3 +46,14 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one rating: there are no annotations.")
     annotations.check_scale(low, high)
+
+
+def check_preferences(annotations: Annotations, method: str) -> None:
+    """Refuses annotations of another kind, or without any comparison.
+
+    Raises:
+        DataError: another kind, or no annotation.
+    """
+    require_kind(annotations.label_kind, method, PREFERENCE)
+    if len(annotations) == 0:
+        raise DataError(f"{method} needs at least one comparison: there are no annotations.")

@@ -5,6 +5,7 @@ from typing import Any
 
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.named import aggregator_named
+from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
 from crowdzoo.aggregation.sentences.methods import SEQUENCE_METHODS
 from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
@@ -12,7 +13,12 @@ from crowdzoo.constraints import Choice
 
 __all__ = ["create"]
 
-METHODS_OF = {"classification": METHODS, "regression": RATING_METHODS, "sequence": SEQUENCE_METHODS}
+METHODS_OF = {
+    "classification": METHODS,
+    "regression": RATING_METHODS,
+    "sequence": SEQUENCE_METHODS,
+    "preference": PREFERENCE_METHODS,
+}
 OF_TOKENS = ("decoding", "scheme")
 
 
@@ -21,8 +27,8 @@ def create(method: str, *, kind: str = "classification", **settings: Any) -> Any
 
     Args:
         method: a key of `METHODS`, or of the table that `kind` selects.
-        kind: of the annotations: "classification", "regression" (`RATING_METHODS`) or "sequence"
-            (`SEQUENCE_METHODS`).
+        kind: of the annotations: "classification", "regression" (`RATING_METHODS`), "sequence"
+            (`SEQUENCE_METHODS`) or "preference" (`PREFERENCE_METHODS`).
         **settings: arguments of that class. For sequences, a method for classes takes its own settings and those of
             `TokenAggregation` (decoding, scheme).
 

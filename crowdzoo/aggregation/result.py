@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Aggregation"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Aggregation(Result):
     """One answer per task out of many annotators' answers, and what was learnt about the annotators.
 
@@ -54,6 +54,8 @@ class Aggregation(Result):
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         clusters: group of each annotator, int64 [R]; None where the method forms no groups.
+        accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
+            unless the result comes from `calibrate`.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
     """
 
@@ -67,6 +69,7 @@ class Aggregation(Result):
     annotations_per_annotator: NDArray[np.int64]
     difficulty: NDArray[np.float64] | None = None
     clusters: NDArray[np.int64] | None = None
+    accuracy_interval: tuple[float, float, float] | None = None
 
     @classmethod
     def of(
@@ -168,6 +171,7 @@ class Aggregation(Result):
             )
         classes = found.list_of_names("classes")
         size = len(classes)
+        interval = found.optional_list("accuracy_interval", 3) if "accuracy_interval" in found.summary else None
         return {
             "posteriors": found.numbers(tasks, "posteriors", size),
             "labels": found.codes(tasks, "label_code", size),
@@ -180,6 +184,7 @@ class Aggregation(Result):
             "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
             "difficulty": found.optional(tasks, "difficulty"),
             "clusters": found.optional(annotators, "cluster", whole=True),
+            "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
         }
 
     def _answer_columns(self) -> Columns:
@@ -208,6 +213,7 @@ class Aggregation(Result):
             "classes": self.classes.tolist(),
             "class_prior": None if self.class_prior is None else self.class_prior.tolist(),
             "log_likelihood": self.log_likelihood,
+            **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
         }
 
     def _summary(self) -> dict[str, Any]:

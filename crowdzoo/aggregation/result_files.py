@@ -22,7 +22,7 @@ __all__ = ["RESULT_FILES", "ReadResult", "table_of", "write_result", "write_tabl
 
 # of any kind of result: one may replace another
 RESULT_FILES = frozenset(
-    {f"{table}.{ending}" for table in ("tasks", "tokens", "annotators") for ending in TABLE_FORMATS}
+    {f"{table}.{ending}" for table in ("tasks", "pairs", "tokens", "annotators") for ending in TABLE_FORMATS}
     | {"summary.json", "tags.txt"}
 )
 

@@ -6,7 +6,7 @@ from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import AGGREGATED_KINDS, aggregated_kind_of
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
 
@@ -15,10 +15,13 @@ __all__ = ["describe", "run"]
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    command.add_argument("annotations", type=path,
+        help="columns task, annotator, label; of preferences left, right, annotator, label "
+        f"({options.LABEL_FORMATS})",
+    )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default dawid-skene; sentences: bsc-seq; ratings: rating-em); an unknown name prints "
-        "the list",
+        help="aggregation method (default dawid-skene; sentences: bsc-seq; ratings: rating-em; "
+        "preferences: annotator-bradley-terry); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="DIR",
         help="folder for the results (new or empty); or a file ending in .csv, .parquet or .jsonl, for the table of "
@@ -28,11 +31,16 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="format of the tables in a folder (default parquet)",
     )  # fmt: skip
     command.add_argument("--gold", type=path, metavar="FILE",
-        help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE); columns task, gold in "
-        ".parquet or .csv (sentences: token and tag)",
+        help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores of "
+        "preferences, to print their rank correlation; columns task, gold in .parquet or .csv (sentences: token "
+        "and tag)",
     )  # fmt: skip
     command.add_argument("--use-gold", action="store_true", default=None,
         help="use the classes of --gold as known classes; no accuracy is printed",
+    )  # fmt: skip
+    command.add_argument("--calibrate", action="store_true", default=None,
+        help="correct labels and probabilities by the classes of --gold, of 20 tasks or more chosen at random, and "
+        "print an interval of the accuracy on the other tasks (classification)",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as prior=0.1; may be given several times",
@@ -44,7 +52,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
     )
     options.add_seed(command, "random ties and starts")
-    options.add_kinds(command)
+    options.add_kinds(command, AGGREGATED_KINDS)
     options.add_reading(command, "gold")
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
@@ -53,16 +61,25 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
-    kind = kind_of(arguments.task)
+    kind = aggregated_kind_of(arguments.task)
     kind.check_arguments(arguments)
     if arguments.use_gold and arguments.gold is None:
         raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")
+    if arguments.calibrate and arguments.gold is None:
+        raise ConfigError("--calibrate takes the classes of --gold FILE: give that file.")
+    if arguments.calibrate and arguments.use_gold:
+        raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
     settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
     used_gold = bool(arguments.use_gold)
     result = aggregator.fit(crowd, **({"gold": gold} if used_gold else {}))
+    if arguments.calibrate:
+        from crowdzoo.aggregation import calibrate
+
+        result = calibrate(result, crowd, gold, seed=arguments.seed)
+    result = kind.noted(result, crowd)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
         *kind.size_rows(crowd),

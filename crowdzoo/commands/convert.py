@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--platform is missing: name the platform of the export, one of {', '.join(PLATFORMS)}.")
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
-    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    # --image names a column of the instances here; tasks keep the names of the platform
+    reading = {name: value for name, value in options.reading_options(arguments, kind).items() if name != "image"}
+    crowd = kind.read(arguments.annotations, **reading)
     export = Export(arguments.annotations, arguments.platform, kind.name, arguments.field)
     columns = options.given(arguments, ("text", "image"))
     keep = [name.strip() for name in (arguments.keep or "").split(",") if name.strip()]

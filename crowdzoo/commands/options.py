@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
-from crowdzoo.kinds import KINDS, Kind
+from crowdzoo.kinds import KINDS, AggregatedKind
 from crowdzoo.option_types import integer, path
 from crowdzoo.tables.layout import Layout
 
@@ -109,19 +109,20 @@ def add_text_options(command: argparse.ArgumentParser) -> None:
 def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
     """Adds the names of the columns of instances or gold; `second` is "instance" or "gold"."""
     names = "task, gold" if second == "gold" else "task, gold, split, text, image, features"
-    command.add_argument(f"--{second}-columns", metavar="NAME=COLUMN,…", dest="second_columns",
+    command.add_argument(f"--{second}-columns", metavar="NAME=COLUMN,…",
         help=f"columns of the {'gold' if second == 'gold' else 'instances'} under other names ({names}), such as "
         "task=image; numbers count the columns of a file without a header",
     )  # fmt: skip
 
 
-def add_kinds(command: argparse.ArgumentParser) -> None:
+def add_kinds(command: argparse.ArgumentParser, kinds: Mapping[str, AggregatedKind] = KINDS) -> None:
     """Adds --task, and the options of each kind of label."""
-    command.add_argument("--task", choices=tuple(KINDS), default=next(iter(KINDS)),
+    command.add_argument("--task", choices=tuple(kinds), default=next(iter(kinds)),
         help="kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
-        "columns under any other ending. regression: ratings, numbers as labels",
+        "columns under any other ending. regression: ratings, numbers as labels"
+        + (". preference: which of two tasks is better" if "preference" in kinds else ""),
     )  # fmt: skip
-    for kind in KINDS.values():
+    for kind in kinds.values():
         kind.add_arguments(command)
 
 
@@ -156,7 +157,7 @@ def column_types(text: str | None) -> dict[str, str]:
     return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
-def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:
+def reading_options(arguments: argparse.Namespace, kind: AggregatedKind) -> dict[str, Any]:
     """The options of `kind.read` that a command line has.
 
     Raises:
@@ -207,7 +208,8 @@ def settings_of(
 
 def second_layout(arguments: argparse.Namespace) -> Layout:
     """The layout of the file of instances or gold that a command line has beside annotations."""
-    return Layout.of_second(arguments.second_columns, vars(arguments), "second_columns")
+    option = next(name for name in ("instance_columns", "gold_columns") if hasattr(arguments, name))
+    return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 
 
 def named_values(words: Iterable[str], example: str) -> Iterator[tuple[str, str]]:
@@ -235,6 +237,8 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
         message: of an error or a warning.
         options: see `options_of`.
     """
+    if "types" in options:  # of a configuration and of Python
+        message = re.sub(r"inputs: \{(.+?): (\w+)\}", rf"{options['types']} \1=\2", message)
     for name, option in options.items():
         alone = r"(?<![\w/'\"=.,-])"  # not inside a path, a value or another name
         value = r"'[^'\n]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"

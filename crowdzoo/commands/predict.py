@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.commands.options import (
@@ -19,9 +20,13 @@ from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.files.writing import atomic_file
-from crowdzoo.instances import IMAGES, VECTORS, Instances, read_inputs, served_tables
+from crowdzoo.instances import IMAGES, TEXTS, VECTORS, InstanceKind, Instances, read_inputs, served_tables
+from crowdzoo.instances.images import holds_images
+from crowdzoo.instances.table import own_encoding
 from crowdzoo.kinds import KINDS
 from crowdzoo.option_types import path
+from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.suffixes import column_names
 
 __all__ = ["describe", "run"]
 
@@ -73,7 +78,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         with Client(arguments.model, model=arguments.name) as client:
             model = client.metadata()
             signature = _signature(model["signatures"])
-            instances = _read(arguments, model["signatures"].get(signature, {}))
+            instances = _read(arguments, model["signatures"].get(signature, {}), None)
             batches = FEW if instances.kind is IMAGES else {} if signature == DEFAULT else {"batch_size": 256}
             values = instances.in_order(model["features"], arguments.instances)
             return instances.tasks, client.predict(values, signature=signature, **batches)
@@ -83,22 +88,43 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     card = read_model_card(path) if path.is_file() else {}
     signatures = card.get("signatures") or {}
     signature = _signature(signatures)
-    instances = _read(arguments, signatures.get(signature, {}))
+    instances = _read(arguments, signatures.get(signature, {}), "images" in card)
     values = instances.in_order(card.get("features"), arguments.instances)
     batches = FEW if instances.kind is IMAGES else {}
     return instances.tasks, load_and_predict(arguments.model, values, signature=signature, **batches)
 
 
-def _read(arguments: argparse.Namespace, signature: Mapping[str, Any]) -> Instances:
-    """The instances, in columns where the signature takes columns."""
+def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images: bool | None) -> Instances:
+    """The instances as the signature takes them; `of_images` says whether its strings are images, None: not known."""
     path, layout = arguments.instances, second_layout(arguments)
     inputs = signature.get("inputs", {"instances": {}})
     if any(len(spec["shape"]) > 2 for name, spec in inputs.items() if name != "instances"):
         raise DataError(f"{path}: the model's inputs {', '.join(inputs)} are no columns of a table; use the client.")
-    if inputs.get("instances", {}).get("dtype") == "float32":
+    dtype = inputs.get("instances", {}).get("dtype")
+    if dtype in ("str", "string"):
+        return read_inputs(path, _kind_of_strings(path, layout, of_images), layout)
+    if dtype is not None:
         return read_inputs(path, VECTORS, layout)
     columns = {name: (spec.get("dtype"), len(spec.get("shape", ()))) for name, spec in inputs.items()}
     return read_inputs(path, served_tables(columns, column_types(arguments.types)), layout)
+
+
+def _kind_of_strings(path: Path, layout: Layout, of_images: bool | None) -> InstanceKind:
+    """Texts or images, for a model of strings; where the model does not say it, the file does."""
+    if of_images is None:
+        named = {"text", "image"} & {*layout.columns}
+        if path.is_dir() or named == {"image"}:
+            return IMAGES
+        if path.suffix == ".txt" or named == {"text"}:
+            return TEXTS
+        columns = {*column_names(path, own_encoding(path, layout))}
+        of_images = holds_images(path, layout)
+        if of_images and "text" in columns:
+            raise DataError(
+                f"{path}: has texts and images, and the server does not say which of them the model takes. Give "
+                "--instance-columns text=text or --instance-columns image=image."
+            )
+    return IMAGES if of_images else TEXTS
 
 
 def _signature(known: Collection[str]) -> str:

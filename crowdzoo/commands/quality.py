@@ -8,7 +8,7 @@ from crowdzoo.commands.progress import progress
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.option_types import integer, path
+from crowdzoo.option_types import integer, number, path
 
 __all__ = ["describe", "run"]
 
@@ -36,6 +36,14 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--top", type=integer(0, options.MOST), default=5, metavar="N", help="length of each list (default 5)"
     )
+    command.add_argument(
+        "--models", nargs="+", metavar="NAME",
+        help="annotators that are models: tests whether they may replace the others, who are people (needs SciPy)",
+    )  # fmt: skip
+    command.add_argument(
+        "--epsilon", type=number(0, 1), default=0.2,
+        help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
+    )  # fmt: skip
     options.add_seed(command, "the bootstrap")
     options.add_reading(command)
     outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
@@ -46,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
     from crowdzoo.quality import quality_report
     from crowdzoo.report.plots import plot_quality
-    from crowdzoo.report.quality_tables import print_quality
+    from crowdzoo.report.quality_tables import print_quality, print_replacements
 
     SEED.checked("", "seed", arguments.seed)
     kind, aggregator = kind_of("classification"), None
@@ -57,6 +65,11 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    tests = []
+    if arguments.models:
+        from crowdzoo.quality import alternative_annotator_test
+
+        tests = alternative_annotator_test(annotations, arguments.models, epsilon=arguments.epsilon)
     aggregation = None if aggregator is None else aggregator.fit(annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         report = quality_report(
@@ -64,6 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
             on_sample=step,
         )  # fmt: skip
     print_quality(report, arguments.top)
+    if tests:
+        print_replacements(tests)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:

@@ -10,6 +10,7 @@ from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
 from crowdzoo.commands.progress import progress
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.writing import atomic_file, atomic_path
+from crowdzoo.instances import InstanceKind
 from crowdzoo.kinds import TrainingSet, kind_of
 from crowdzoo.kinds.encoders import encoder_config
 from crowdzoo.models.bases import is_own
@@ -19,6 +20,7 @@ from crowdzoo.training.length import length_rows, num_labelled, with_length
 
 __all__ = ["describe", "run"]
 
+ENCODER = ("inputs", "form", "height", "width", "fit")  # those that the encoder of a base of one's own takes
 MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Of settings, as options
 FIELDS = (
@@ -51,6 +53,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--base-set", action="append", default=[], metavar="NAME=VALUE", dest="base_settings",
         help="argument of that function; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--encoder-set", action="append", default=[], metavar="NAME=VALUE", dest="encoder_settings",
+        help="with a base of your own: setting of what encodes texts, images or columns for it, such as "
+        "max_words=5000; may be given several times",
     )  # fmt: skip
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
@@ -88,6 +94,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="sentences: file of true tags, to print F1; otherwise gold is a column of the instances",
     )  # fmt: skip
     options.add_reading(command, "instance")
+    command.add_argument("--image", metavar="COLUMN",
+        help="with --platform and a folder of images: column of the export that names the image of a task, of several",
+    )  # fmt: skip
     model = Output("out", "--out", is_model)
     names = Output("out", "names of --out", is_names, place=names_path)
     options.add_outputs(command, ("annotations", "instances", "gold"), model, names, options.REJECTS)
@@ -108,14 +117,14 @@ def run(arguments: argparse.Namespace) -> None:
     hyperparameters = options.settings_of(arguments.settings)
     method, aggregation = kind.split_method(arguments.method)
     layout = options.second_layout(arguments)
-    base = kind.base_of(arguments.instances, inputs, layout)
-    if arguments.base is not None:
-        base = kind.named_base(arguments.base, arguments.instances, inputs, layout)
-        if is_own(base):
-            fields["instance_kind"] = kind.instances_of(arguments.instances, inputs, layout).name
-            fields["base_arguments"] = options.settings_of(arguments.base_settings, "--base-set", {})
-    if arguments.base_settings and not is_own(base):
-        raise ConfigError("--base-set: is for a base of your own, --base FILE.py:FUNCTION.")
+    of_kind = kind.instances_of(arguments.instances, inputs, layout, arguments.base)
+    base = arguments.base or of_kind.bases[kind.name]
+    if is_own(base):
+        fields = _own_fields(arguments, of_kind, fields)
+    else:
+        for flag, words in (("--base-set", arguments.base_settings), ("--encoder-set", arguments.encoder_settings)):
+            if words:
+                raise ConfigError(f"{flag}: is for a base of your own, --base FILE.py:FUNCTION.")
     settings = kind.settings(
         base, method=method, arguments=hyperparameters if aggregation is None else {},
         seed=arguments.seed, **scale, **fields,
@@ -124,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
     reading = options.reading_options(arguments, kind)
-    data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, **reading)
+    data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, arguments.base, **reading)
     targets = None if aggregator is None else kind.targets(aggregator.fit(data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
@@ -142,6 +151,18 @@ def run(arguments: argparse.Namespace) -> None:
         ("model", str(arguments.out)),
     ]
     print_table(arguments.method, ("", ""), rows)
+
+
+def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a base of the user's own: options of what encodes the instances are settings of its encoder."""
+    encoder = {name: fields.pop(name) for name in ENCODER if name in fields}
+    encoder |= options.settings_of(arguments.encoder_settings, "--encoder-set", {})
+    return {
+        **fields,
+        "instance_kind": instances.name,
+        "base_arguments": options.settings_of(arguments.base_settings, "--base-set", {}),
+        **({"encoder": encoder} if encoder else {}),
+    }
 
 
 def _save_model(model: Any, encoder: Any, data: TrainingSet, place: Path) -> None:

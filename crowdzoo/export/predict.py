@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import as_text, load_saved_model, stacked
 from crowdzoo.files.version_folders import newest_version
-from crowdzoo.instances import opened
+from crowdzoo.instances import check_no_paths, opened
 
-__all__ = ["load_and_predict"]
+__all__ = ["load_and_predict", "load_predictor"]
 
 
 def load_and_predict(
@@ -36,6 +36,22 @@ def load_and_predict(
     Raises:
         ServingError: there is no model at `path`, or it does not take these instances.
     """
+    return load_predictor(path, signature)(instances, batch_size)
+
+
+def load_predictor(path: str | Path, signature: str = "serving_default") -> Callable[[Any, int], dict[str, np.ndarray]]:
+    """Loads an exported model once, to ask it several times.
+
+    Args:
+        path: as for `load_and_predict`.
+        signature: as for `load_and_predict`.
+
+    Returns:
+        A function of instances and of the number of instances in a call, with the result of `load_and_predict`.
+
+    Raises:
+        ServingError: there is no model at `path`; the function raises it if the model does not take the instances.
+    """
     import tensorflow as tf
 
     folder = newest_version(path)
@@ -48,23 +64,25 @@ def load_and_predict(
         ) from error
     if signature not in loaded.signatures:
         raise ServingError(f"{folder}: this model has no signature {signature}, only {sorted(loaded.signatures)}")
-    function = loaded.signatures[signature]
-    specs = function.structured_input_signature[1]
-    arrays = _arrays(folder, instances, specs)
-    rows = {name: len(array) for name, array in arrays.items()}
-    if len({*rows.values()}) > 1:
-        raise ServingError(f"{folder}: the inputs have different numbers of rows: {rows}")
-    starts = range(0, max([1, *rows.values()]), batch_size)
-    parts = [
-        function(
-            **{
-                name: tf.constant(opened(array[i : i + batch_size]), specs[name].dtype)
-                for name, array in arrays.items()
-            }
-        )
-        for i in starts
-    ]
-    return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
+    specs = loaded.signatures[signature].structured_input_signature[1]
+
+    def predict(instances: Any, batch_size: int) -> dict[str, np.ndarray]:
+        arrays = _arrays(folder, instances, specs)
+        rows = {name: len(array) for name, array in arrays.items()}
+        if len({*rows.values()}) > 1:
+            raise ServingError(f"{folder}: the inputs have different numbers of rows: {rows}")
+        parts = [
+            loaded.signatures[signature](
+                **{
+                    name: tf.constant(opened(array[i : i + batch_size]), specs[name].dtype)
+                    for name, array in arrays.items()
+                }
+            )
+            for i in range(0, max([1, *rows.values()]), batch_size)
+        ]
+        return {name: as_text(stacked([part[name].numpy() for part in parts])) for name in parts[0]}
+
+    return predict
 
 
 def _arrays(folder: Path, instances: Any, specs: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -86,6 +104,7 @@ def _array(folder: Path, name: str, values: Any, spec: Any) -> np.ndarray:
     if spec.dtype.name == "string":
         array = np.asarray(values, dtype=object)
         fits = all(isinstance(text, str | bytes | os.PathLike) for text in array.flat)
+        check_no_paths(name, array)
     else:
         array = np.asarray(values)
         fits = array.dtype.kind in "biuf"

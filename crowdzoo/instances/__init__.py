@@ -1,14 +1,16 @@
 """Instances: what was labelled, as feature vectors, texts, images or sentences; one file for each kind."""
 
+from crowdzoo.instances.check_no_paths import check_no_paths
 from crowdzoo.instances.gold import read_gold, read_gold_ratings
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, recognised
-from crowdzoo.instances.instances import Instances, read_inputs, read_instances, take_rows
+from crowdzoo.instances.instances import Instances, check_annotated, read_inputs, read_instances, take_rows
+from crowdzoo.instances.named_by_image import named_by_image
 from crowdzoo.instances.opened import opened
 from crowdzoo.instances.sentences import SENTENCES
 from crowdzoo.instances.tables import TABLES, served_tables, tables
-from crowdzoo.instances.texts import TEXTS, read_text_columns, read_texts
+from crowdzoo.instances.texts import TEXTS, read_texts
 from crowdzoo.instances.vectors import VECTORS
 
 __all__ = [
@@ -20,13 +22,15 @@ __all__ = [
     "VECTORS",
     "InstanceKind",
     "Instances",
+    "check_annotated",
+    "check_no_paths",
     "instance_kind",
+    "named_by_image",
     "opened",
     "read_gold",
     "read_gold_ratings",
     "read_inputs",
     "read_instances",
-    "read_text_columns",
     "read_texts",
     "recognised",
     "served_tables",

@@ -8,18 +8,18 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from crowdzoo.errors import BadRow, ConfigError, DataError, did_you_mean
 from crowdzoo.files.text import is_text, shown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.platforms.export import Export
+from crowdzoo.platforms.pictures import is_picture
 from crowdzoo.platforms.record import Record
 
 __all__ = ["write_export_instances"]
 
 _OURS = ("task", "gold", "split")
-_PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
 def write_export_instances(
@@ -110,13 +110,9 @@ def _names(
     """The export's name of each column -> the file's; `named` are those that a user called text or image."""
     if len(found) == 1 and not named:
         values = [cell for cells in tasks.values() for cell in cells.values() if cell]
-        named = {found[0]: "image" if values and all(map(_is_picture, values)) else "text"}
+        named = {found[0]: "image" if values and all(map(is_picture, values)) else "text"}
     taken = {*_OURS, *named.values()}
     names = {name: named.get(name, f"data_{name}" if name in taken else name) for name in found}
     if not {"text", "image"} & set(names.values()):
         return dict(names)
     return {own: name if name in ("text", "image") or own in keep else None for own, name in names.items()}
-
-
-def _is_picture(cell: str) -> bool:
-    return PurePosixPath(cell.partition("?")[0]).suffix.lower() in _PICTURES

@@ -11,7 +11,7 @@ import pyarrow as pa
 from crowdzoo.errors import did_you_mean
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names, task_names
 from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.numbers import numbers_of
+from crowdzoo.tables.numbers import numbers_of, without_zeros
 
 __all__ = ["parse_classes", "parse_ratings", "read_gold", "read_gold_ratings"]
 
@@ -20,8 +20,8 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
     """Reads known classes; a file of instances with gold will do.
 
     Args:
-        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class, empty where
-            unknown).
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (name of the true class, or in all rows its
+            code; empty where unknown).
         tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
         classes: names of the classes, [K].
         layout: names of the columns; without it they are found by usual names as well.
@@ -71,9 +71,19 @@ def _gold_of(
 
 
 def parse_classes(table: Table, gold: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Gold as class codes, int64 [N], -1 where it is empty."""
+    """Gold as class codes, int64 [N], -1 where it is unknown.
+
+    The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
+    -1 or nan and that is no name.
+    """
     names = [str(name) for name in classes.tolist()]
-    code = {name: number for number, name in enumerate(names)} | {"": -1}
+    if classes.dtype.kind == "i":  # of which 1.0 is the class 1, as in annotations
+        gold = without_zeros(pa.array(gold.tolist(), pa.large_string())).to_numpy(zero_copy_only=False)
+    code = {name: number for number, name in enumerate(names)} | dict.fromkeys({"", "-1", "nan"} - {*names}, -1)
+    codes = {str(number): number for number in range(len(names))}
+    known = {*gold.tolist()} - {"", "-1", "nan"}
+    if not known <= {*names} and known <= {*codes} and not {*names} & {*codes}:
+        code |= codes
     unknown = [row for row, name in enumerate(gold.tolist()) if name not in code]
     listed = f"is not one of the classes {shown_names(names)}."
     table.complain(unknown, "gold", gold, lambda name: listed + did_you_mean(name, names))

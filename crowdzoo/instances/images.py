@@ -24,6 +24,10 @@ ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending 
 # Of images that TensorFlow does not decode: not passed over without a word, as other files in a folder are
 _OTHER_ENDINGS = (".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".svg", ".jp2", ".jxl")
 _NAMED = ("task", "gold", "split")
+_URL = (
+    "is a URL. Download the images, and give the paths of the files; beside an export of a labelling platform give "
+    "their folder, as in crowdzoo train EXPORT FOLDER --platform NAME."
+)
 MOST_PASSED = 50_000  # files that are looked through for an image in a hundred
 
 
@@ -49,7 +53,7 @@ def read_image_table(path: str | Path, layout: Layout | None = None) -> Table:
     names = table.names("image")
     table.complain(np.flatnonzero(names == ""), "image", names, "is empty. Give the path of an image.")
     urls = np.flatnonzero(["://" in name for name in names])
-    table.complain(urls, "image", names, "is a URL. Download the images, and give the paths of the files.")
+    table.complain(urls, "image", names, _URL)
     if "task" not in table.columns:
         tasks = [os.path.splitext(name)[0] for name in names]
         table.columns["task"] = pa.array(tasks, pa.large_string())
@@ -114,6 +118,7 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.n
 def _file_table(path: Path, layout: Layout | None) -> Table:
     table = read_table(path, (*_NAMED, *COLUMNS), _check_header, layout, usual=())
     column = next(name for name in COLUMNS if name in table.columns)
+    table.theirs = {**table.theirs, "image": table.theirs.get(column, column)}
     table.columns = {"image": table.columns[column]} | {
         name: values for name, values in table.columns.items() if name in _NAMED
     }

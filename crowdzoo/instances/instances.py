@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import DataError, DataWarning
+from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.instances.gold import parse_classes, parse_ratings
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import recognised
 from crowdzoo.instances.table import Table, read_table, shown_names, task_names
 from crowdzoo.instances.texts import TEXTS, read_texts
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import may_be_gold
+from crowdzoo.tables.vocabulary import is_among, name_texts
 
-__all__ = ["Instances", "read_inputs", "read_instances", "take_rows"]
+__all__ = ["Instances", "check_annotated", "read_inputs", "read_instances", "take_rows"]
 
 
 SPLITS = ("train", "eval")
@@ -32,9 +34,10 @@ class Instances:
     Attributes:
         tasks: names of the tasks, [N], int64 where every name is an integer, else objects (strings).
         kind: of instances.
-        values: what a model learns from, a row a task: feature vectors float32 [N, D], texts objects (strings) [N],
-            images objects (`Path`) [N], which are opened when they are needed (`opened`).
-            of a table a dictionary: column -> float64 [N] (NaN is missing) or objects (strings) [N] ("" is missing).
+        values: what a model learns from, a row a task. Feature vectors are float32 [N, D], texts objects (strings)
+            [N], images objects (`Path`) [N], which are opened when they are needed. A table is a dictionary by column:
+            numbers float64 [N] (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors
+            float32 [N, D], images as above.
         names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
         gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
             unknown; None without the column.
@@ -66,18 +69,23 @@ class Instances:
 
         Args:
             tasks: names of tasks in the annotations. Where some are names of image files with their endings, all images
-                are named so; otherwise nothing changes.
+                are named so. Where none is in a folder but all images are, images have the names of their files, if
+                these differ. Otherwise nothing changes.
         """
         if self.kind is not IMAGES:
             return self
+        written, names = {*map(str, tasks)}, [str(task) for task in self.tasks]
+        plain = [name.rpartition("/")[2] for name in names]
+        if written.isdisjoint(names) and not written.isdisjoint(plain) and len({*plain}) == len(plain):
+            return dataclasses.replace(self, tasks=np.array(plain, object))
         files = [f"{task}{path.suffix}" for task, path in zip(self.tasks, self.values, strict=True)]
         after_files = all(path.as_posix().endswith(name) for name, path in zip(files, self.values, strict=True))
-        if not after_files or {*files}.isdisjoint(map(str, tasks)):
+        if not after_files or written.isdisjoint(files):
             return self
         return dataclasses.replace(self, tasks=np.array(files, object))
 
     def gold_codes(self, classes: np.ndarray, file: str | Path = "gold") -> np.ndarray:
-        """Gold as codes of the classes.
+        """Gold as codes of the classes. The column holds names, or in all rows codes.
 
         Args:
             classes: class names, [K]; compared as strings.
@@ -141,10 +149,15 @@ class Instances:
 def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 
-    Columns: `task`; either one list column `features` or any number of numeric feature columns, taken in the file's
-    order, or for texts `text`; optional `gold` (name of the true class, or the true rating; empty where unknown) and
-    `split` ("train" or "eval"). In CSV white space around a value does not count, but for texts; true and false are
-    the features 1 and 0. Images: see `crowdzoo.instances.images.read_image_table`.
+    Columns: `task`; what a model learns from; optional `gold` (name of the true class, or the true rating; empty where
+    unknown) and `split` ("train" or "eval"). What a model learns from is one of
+
+    - feature vectors: one list column `features`, or any number of numeric columns, taken in the file's order;
+    - texts: the column `text`;
+    - images: the column `image` of paths, or a folder; see `crowdzoo.instances.images.read_image_table`;
+    - a table: columns of several types, or numbers with gaps; see `crowdzoo.instances.tables`.
+
+    In CSV white space around a value does not count, but for texts; true and false are the features 1 and 0.
 
     Args:
         path: file ending in .parquet, .csv or .csv.gz; or a folder of images.
@@ -209,3 +222,25 @@ def read_inputs(path: str | Path, kind: InstanceKind | None = None, layout: Layo
 def take_rows(values: Any, rows: np.ndarray | slice) -> Any:
     """Some rows of `Instances.values`, an array `[N, ...]` or a dictionary of them."""
     return {name: column[rows] for name, column in values.items()} if isinstance(values, dict) else values[rows]
+
+
+def check_annotated(instances: Instances, crowd: Annotations, path: str | Path, annotations: str | Path) -> None:
+    """Checks that every annotated task is among the instances.
+
+    Args:
+        instances: of the tasks.
+        crowd: labels of the tasks.
+        path: file of the instances, for messages.
+        annotations: file of the annotations, for messages.
+
+    Raises:
+        DataError: some are not; it names them.
+    """
+    names, tasks = name_texts(instances.tasks), name_texts(crowd.tasks[crowd.redundancy > 0])
+    unknown = tasks[~is_among(tasks, names)]
+    if len(unknown):
+        shown = ", ".join(map(repr, unknown[:SHOWN].tolist())) + (", ..." if len(unknown) > SHOWN else "")
+        raise DataError(
+            f"{annotations}: {len(unknown):,} of the {len(tasks):,} tasks have no row in {path}: {shown}. Tasks there "
+            f"look like {str(names[0])!r}."
+        )

@@ -51,6 +51,7 @@ class Table:
         rows: the number of each row for a reader of the file, int64 [N]; None where it has none, as a folder.
         trim: white space around a value does not count.
         decimal: decimal mark of numbers in text.
+        theirs: our name of a column -> the file's, where it differs.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Table:
     rows: np.ndarray | None
     trim: bool = False
     decimal: str = "."
+    theirs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
         """A column as strings, objects [N]; "" where there is nothing."""
@@ -74,6 +76,7 @@ class Table:
         """Refuses the file where there are rows to complain about."""
         if not len(places):
             return
+        column = self.theirs.get(column, column)
         rows = []
         for place in places[:SHOWN]:
             value = values[place].item() if isinstance(values[place], np.generic) else values[place]
@@ -149,7 +152,7 @@ def read_table(
         names = _wanted(name, header, matched, wanted, check)
         table = read_parquet(path, list(names.values()))
         columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
-        found = Table(name, columns, np.arange(table.num_rows))
+        found = Table(name, columns, np.arange(table.num_rows), theirs=names)
     else:
         source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
         found = _read_csv(source, None if most_rows is None else 1)
@@ -201,7 +204,7 @@ def _read_csv(source: _InstanceCsv, most_batches: int | None) -> Table:
         raise DataError("Some instances cannot be used.", bad, num_bad)
     columns = {column: pa.concat_arrays(arrays) for column, arrays in parts.items()}
     rows = np.concatenate(lines) if lines else np.empty(0, np.int64)
-    return Table(source.name, columns, rows, trim=True, decimal=source.layout.decimal)
+    return Table(source.name, columns, rows, trim=True, decimal=source.layout.decimal, theirs=source.found)
 
 
 def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:

@@ -255,8 +255,9 @@ def _found_type(table: Table, name: str) -> str:
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
     column = _decoded(table.columns[name])
     if kind == IMAGE:
-        paths = dataclasses.replace(table, columns={"image": pa.array(_categories(table, name), pa.large_string())})
-        paths.complain(np.flatnonzero(paths.names("image") == ""), name, paths.names("image"), _NO_PATH)
+        columns = {"image": pa.array(_categories(table, name), pa.large_string())}
+        paths = dataclasses.replace(table, columns=columns, theirs={"image": table.theirs.get(name, name)})
+        paths.complain(np.flatnonzero(paths.names("image") == ""), "image", paths.names("image"), _NO_PATH)
         return checked_images(paths)
     if kind == VECTOR:
         return _vectors(table, name)

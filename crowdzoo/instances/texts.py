@@ -1,35 +1,19 @@
 """Texts: a column of text, or a file with a text a line."""
 
 import functools
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import SHOWN, DataError, DataWarning
 from crowdzoo.files.regular import open_regular
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.table import NAMED, Table, check_has, read_table, task_names
 from crowdzoo.tables.layout import Layout
 
-__all__ = ["TEXTS", "read_text_columns", "read_texts"]
-
-
-def read_text_columns(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
-    """Reads texts.
-
-    Args:
-        path: .parquet, .csv or .csv.gz with the columns `task` and `text`.
-        layout: names of the columns.
-
-    Returns:
-        Names of the tasks, and their texts.
-
-    Raises:
-        DataError: no such file or columns, or a repeated or empty task.
-    """
-    table = read_table(path, ("task", "text"), _CHECK, layout)
-    return [str(task) for task in task_names(table)], table.names("text", trim=False).tolist()
+__all__ = ["TEXTS", "read_texts"]
 
 
 def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str], list[str]]:
@@ -43,11 +27,18 @@ def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str
         Names of the tasks (line numbers from 1 for .txt), and their texts.
 
     Raises:
-        DataError: no such file or column, or it is not UTF-8.
+        DataError: no such file or column, a repeated or empty task, or a .txt that is not UTF-8.
+
+    Warns:
+        DataWarning: texts are empty; it names their lines.
     """
     path = Path(path)
     if path.suffix != ".txt":
-        return read_text_columns(path, layout)
+        table = read_table(path, ("task", "text"), _CHECK, layout)
+        texts = table.names("text", trim=False).tolist()
+        assert table.rows is not None
+        _warn_of_empty(path, "row", table.rows.tolist(), texts)
+        return [str(task) for task in task_names(table)], texts
     with open_regular(path) as file:
         content = file.read()
     try:
@@ -55,7 +46,20 @@ def read_texts(path: str | Path, layout: Layout | None = None) -> tuple[list[str
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
     lines = lines if lines[-1] else lines[:-1]
-    return [str(number) for number in range(1, len(lines) + 1)], lines
+    numbers = range(1, len(lines) + 1)
+    _warn_of_empty(path, "line", numbers, lines)
+    return [str(number) for number in numbers], lines
+
+
+def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: Sequence[str]) -> None:
+    """Names the rows whose text is empty, for which a model answers as for any text."""
+    empty = [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]
+    if empty:
+        shown = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
+        text = (
+            f"{path}: {len(empty):,} text{'s are' if len(empty) > 1 else ' is'} empty, in {noun} {shown}. Predictions "
+        )
+        warnings.warn(text + "for them say nothing of a text.", DataWarning, stacklevel=4)
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:

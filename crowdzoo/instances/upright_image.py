@@ -19,7 +19,13 @@ FORMATS = {
     "GIF": (".gif",),
     "BMP": (".bmp", ".dib"),
 }
+_DECODERS = tuple(name for name in FORMATS if name != "MPO")  # which Pillow finds among JPEG; no other sees the bytes
 MAX_MEGAPIXELS = 50.0
+# Place and bytes by which files of other formats are known
+_OTHERS = (
+    (8, b"WEBP", "WEBP"), (0, b"II*\0", "TIFF"), (0, b"MM\0*", "TIFF"), (8, b"heic", "HEIC"), (8, b"heix", "HEIC"),
+    (8, b"mif1", "HEIC"), (8, b"avif", "AVIF"), (4, b"jP  ", "JPEG 2000"), (0, b"\xffO\xffQ", "JPEG 2000"),
+)  # fmt: skip
 
 _ORIENTATION = 0x0112
 _QUALITY = 95  # of JPEG files that have to be written again
@@ -82,16 +88,14 @@ def upright_image(
         # of a size that is judged below, and of damaged EXIF data
         warnings.simplefilter("ignore")
         try:
-            image = Image.open(io.BytesIO(content))
+            image = Image.open(io.BytesIO(content), formats=_DECODERS)
         except Image.DecompressionBombError:
             raise DataError(_too_large("far more", max_megapixels)) from None
         except UnidentifiedImageError:
-            raise DataError(f"is no image that can be read ({_beginning(content)}). {_WAY_OUT}") from None
+            raise DataError(f"is {_beginning(content)}. {_WAY_OUT}") from None
         except Exception as error:  # a damaged header ends in whatever a parser of it raises
             raise DataError(_damaged(error)) from None
         with image:
-            if image.format not in FORMATS:
-                raise DataError(f"is a {image.format} image. {_WAY_OUT}")
             width, height = image.size
             if width * height > max_megapixels * 1e6:
                 raise DataError(_too_large(f"{width:,} x {height:,}", max_megapixels))
@@ -119,7 +123,7 @@ def _upright(image: Any, content: bytes, name: str, whole: bool) -> UprightImage
             image.draft(image.mode, (1, 1))  # every byte is read, but pixels are computed at an eighth of the size
         image.load()
         if image.format == "PNG":
-            Image.open(io.BytesIO(content)).verify()  # checksums, which TensorFlow looks at
+            Image.open(io.BytesIO(content), formats=("PNG",)).verify()  # checksums, which TensorFlow looks at
     if name and not name.lower().endswith(FORMATS[image.format]):
         changes.append("had the ending of another format")
     return UprightImage(content, size, tuple(changes))
@@ -181,10 +185,7 @@ def _turned(image: Any, orientation: int) -> Any:
 
 
 def _too_large(size: str, most: float) -> str:
-    return (
-        f"has {size} pixels, more than {most:g} megapixels. Make it smaller, or raise max_megapixels if you trust the "
-        "file."
-    )
+    return f"has {size} pixels, more than {most:g} megapixels. Make it smaller, or leave the task out."
 
 
 def _damaged(error: Exception) -> str:
@@ -195,5 +196,8 @@ def _beginning(content: bytes) -> str:
     """What a file seems to be instead."""
     start = content[:64].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html")):
-        return "a web page"
-    return "SVG" if start.startswith((b"<svg", b"<?xml")) else f"it begins with {content[:8]!r}"
+        return "no image that can be read (a web page)"
+    if start.startswith((b"<svg", b"<?xml")):
+        return "no image that can be read (SVG)"
+    other = next((name for at, mark, name in _OTHERS if content[at:].startswith(mark)), None)
+    return f"a {other} image" if other else f"no image that can be read (it begins with {content[:8]!r})"

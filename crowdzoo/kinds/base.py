@@ -7,31 +7,43 @@ components and the pipeline are each written once and ask the kind:
 |------|---------|
 | name, shape of labels | `name`, `labels` |
 | input | `inputs`, `needed`, `reading`, `read`, `write_export`, `gold_of`, `size_rows` |
-| aggregation | `aggregation`, `aggregators`, `create_aggregator`, `result_rows`, `write_result`, `targets` |
-| training | `bases`, `base_of`, `methods`, `split_method`, `settings`, `training_set`, `gold_column`, `train` |
+| aggregation | `aggregation`, `aggregators`, `create_aggregator`, `noted`, `result_rows`, `write_result` |
+| base models | `bases`, `instances_of`, `taken_by`, `settings` |
+| training | `methods`, `split_method`, `training_set`, `gold_column`, `targets`, `train` |
 | evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
 | export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
 | command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
+
+The parts of `AggregatedKind` are enough for a kind that is aggregated only.
 
 Heavy imports stand inside the methods: `--help` asks every kind for its arguments and loads no Keras.
 """
 
 from __future__ import annotations
 
-import argparse
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.errors import ConfigError, unknown
-from crowdzoo.instances import IMAGES, INSTANCE_KINDS, InstanceKind, Instances, read_instances, recognised, take_rows
+from crowdzoo.instances import (
+    IMAGES,
+    INSTANCE_KINDS,
+    TABLES,
+    InstanceKind,
+    Instances,
+    named_by_image,
+    read_instances,
+    recognised,
+    tables,
+    take_rows,
+)
 from crowdzoo.instances.export_instances import write_export_instances
-from crowdzoo.label_kinds import LabelKind, label_kind
+from crowdzoo.kinds.aggregated_kind import AggregatedKind, Rows
 from crowdzoo.models.bases import BASES, is_own
 from crowdzoo.platforms import Export
 from crowdzoo.tables.annotation_files import write_annotations
@@ -40,9 +52,7 @@ from crowdzoo.tables.layout import Layout
 from crowdzoo.training.methods import AGGREGATED, methods_of
 from crowdzoo.training.settings import InstanceSettings, Settings
 
-__all__ = ["Kind", "TrainingSet", "csv_cell"]
-
-Rows = list[tuple[str, str]]
+__all__ = ["Kind", "Rows", "TrainingSet", "csv_cell"]
 
 # Of the reader: which platform's export the annotations are, and which of its questions
 EXPORT_OPTIONS = ("platform", "field")
@@ -91,91 +101,29 @@ class TrainingSet:
         return self.annotations.select_tasks(np.flatnonzero(self.training))
 
 
-class Kind(ABC):
-    """One kind of label; see the module for a list of the parts.
+class Kind(AggregatedKind):
+    """One kind of label that models are trained on; see the module for a list of the parts.
 
     Attributes:
-        name: "classification", "regression" or "sequence", as in files, in configurations and after `--task`.
-        title: what is labelled or given, in messages: "classes", "ratings", "sentences".
-        counted: what is given, as tables of sizes count it: "annotations", "ratings", "sentences".
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
         needed: those of the inputs that have to be there.
-        reading: names of the options of `read`.
-        aggregation: default method of aggregation.
         metric: what decides whether a model is pushed; `minimum_<metric>` is its key in a configuration.
         metric_title: the metric in messages.
         signature: of an exported model, asked for predictions.
         answer: output of that signature by which the kind of a model is known.
         header: columns of a file of predictions.
-        refused: options of other kinds, and why they are not for this one.
-        scale: those of its options that aggregators and settings of a training take as well.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    counted: ClassVar[str]
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
-    reading: ClassVar[tuple[str, ...]]
-    aggregation: ClassVar[str]
     metric: ClassVar[str]
     metric_title: ClassVar[str]
     signature: ClassVar[str] = "serving_default"
     answer: ClassVar[str]
     header: ClassVar[tuple[str, ...]]
-    refused: ClassVar[Mapping[str, str]] = {}
-    scale: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def labels(self) -> LabelKind:
-        """What arrays of these labels look like."""
-        return label_kind(self.name)
-
-    def __repr__(self) -> str:
-        return f"<kind {self.name}>"
-
-    # === Command line ===
-
-    def add_arguments(self, command: argparse.ArgumentParser) -> None:  # noqa: B027  no options is the rule
-        """Adds the options that belong to this kind, to a command that has `--task`."""
-
-    def check_arguments(self, arguments: argparse.Namespace) -> None:
-        """Refuses options of other kinds.
-
-        Raises:
-            ConfigError: names the option and why it is refused.
-        """
-        for name, why in self.refused.items():
-            value = getattr(arguments, name, None)
-            if value is not None:
-                # task=x would be read as an option of Python's
-                shown = (
-                    ""
-                    if isinstance(value, bool) or "=" in str(value)
-                    else f" {value:g}"
-                    if isinstance(value, float)
-                    else f" {value}"
-                )
-                raise ConfigError(f"--{name.replace('_', '-')}{shown}: {why}")
 
     # === Input ===
-
-    def read(self, annotations: str | Path, *, tasks: Any = None, **options: Any) -> Any:
-        """Reads annotators' labels.
-
-        Args:
-            annotations: file; see `crowdzoo.tables.annotations.Annotations.read`; of sentences spans or columns.
-            tasks: names of the tasks, in the order of their codes; None takes those that occur. Not for sentences.
-            **options: any of `reading`.
-
-        Returns:
-            What the kind's aggregators fit: `Annotations`; of sentences `CrowdSequences`.
-
-        Raises:
-            DataError: a file that cannot be used.
-        """
-        return Annotations.read(annotations, kind=self.name, tasks=tasks, **options)
 
     def write_export(
         self, crowd: Any, export: Export, folder: Path, columns: Mapping[str, str], keep: Collection[str] = ()
@@ -195,79 +143,11 @@ class Kind(ABC):
         write_annotations(crowd, folder / "annotations.csv")
         return write_export_instances(export, folder / "instances.csv", columns, keep)
 
-    @abstractmethod
-    def gold_of(self, crowd: Any, path: Path | None, layout: Layout | None = None) -> Any:
-        """What is known of the tasks; None where nothing is.
-
-        Args:
-            crowd: what `read` gave.
-            path: file of gold, or None.
-            layout: of that file.
-        """
-
-    def size_rows(self, crowd: Any, what: str = "") -> Rows:
-        """Rows of a table that say how much there is.
-
-        Args:
-            crowd: what `read` gave.
-            what: stands after the names of what is counted, such as " trained on".
-        """
-        rows = [(f"{self.counted}{what}", f"{len(crowd):,}")]
-        if crowd.num_rejected:  # nothing disappears quietly
-            rows.append(("rows left out", f"{crowd.num_rejected:,}"))
-        return [*rows, (f"tasks{what}", f"{crowd.num_tasks:,}"), ("annotators", f"{crowd.num_annotators:,}")]
-
-    # === Aggregation ===
-
-    def aggregators(self) -> Mapping[str, type]:
-        """Methods of aggregation: name -> class."""
-        from crowdzoo.aggregation.create import METHODS_OF
-
-        return METHODS_OF[self.name]
-
-    def aggregator_class(self, method: str) -> type | None:
-        """The class whose settings a method takes; None if the method is unknown."""
-        return self.aggregators().get(method)
-
-    def create_aggregator(self, method: str | None = None, *, seed: int | None = None, **settings: Any) -> Any:
-        """An aggregator.
-
-        Args:
-            method: name; None takes the default.
-            seed: passed on where the method takes one and `settings` do not have it.
-            **settings: settings of the method.
-
-        Raises:
-            ConfigError: an unknown method or setting, or a value out of range.
-        """
-        from crowdzoo.aggregation import create
-
-        method = method or self.aggregation
-        chosen = self.aggregator_class(method)
-        if seed is not None and chosen is not None and "seed" in signature(chosen).parameters:
-            settings = {"seed": seed, **settings}
-        return create(method, kind=self.name, **settings)
-
-    @abstractmethod
-    def result_rows(self, result: Any, crowd: Any, gold: Any, used_gold: bool) -> Rows:
-        """Rows of a table: what an aggregation found, and how it compares with gold.
-
-        Args:
-            result: result of the aggregator.
-            crowd: what it was fitted to.
-            gold: result of `gold_of`.
-            used_gold: whether the aggregator was told the gold.
-        """
-
-    def write_result(self, result: Any, crowd: Any, path: Path, file_format: str = "parquet") -> None:
-        """Writes what an aggregation found; see `crowdzoo.aggregation.base.Result.write`."""
-        result.write(path, file_format)
+    # === Training ===
 
     @abstractmethod
     def targets(self, result: Any, annotations: Annotations) -> Any:
         """What a base is trained on by method "aggregated", one row a task."""
-
-    # === Training ===
 
     @property
     def instance_kinds(self) -> tuple[InstanceKind, ...]:
@@ -279,57 +159,46 @@ class Kind(ABC):
         """Names of base models, the default first."""
         return tuple(instances.bases[self.name] for instances in self.instance_kinds)
 
-    def base_of(
-        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
-    ) -> str:
-        """The base model for a file of instances.
+    def instances_of(
+        self,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        base: str | None = None,
+    ) -> InstanceKind:
+        """The kind of instances that a file is read as.
 
         Args:
             instances: file; None where the kind needs no such file.
             inputs: types of some columns; see `crowdzoo.instances.recognised`.
             layout: of the file.
+            base: name of the base model, or `module:function` of the user's own. None, and one of the user's own: the
+                file decides.
 
         Raises:
-            ConfigError: the file is missing, or there is no base model for these labels of such instances.
+            ConfigError: the file is missing, the base is unknown, or there is no base model for these labels of such
+                instances.
             DataError: a file that cannot be used.
         """
-        return self.instances_of(instances, inputs, layout).bases[self.name]
-
-    def named_base(
-        self,
-        base: str,
-        instances: Path | None,
-        inputs: Mapping[str, str] | None = None,
-        layout: Layout | None = None,
-    ) -> str:
-        """A base model that was asked for by name, after it was checked that it is for these labels and instances.
-
-        Args:
-            base: name, or `module:function` of the user's own.
-            instances: file.
-            inputs: see `base_of`.
-            layout: of the file.
-
-        Raises:
-            ConfigError: it is not.
-            DataError: a file that cannot be used.
-        """
-        own = self.base_of(instances, inputs, layout)
-        if is_own(base) and self.labels.has_positions:
-            raise ConfigError(f"base {base}: sentences are tagged by {own}; a base of your own is for other labels.")
-        if not is_own(base) and base != own:
-            raise ConfigError(f"base {base}: these instances are for {own}, or for module:function of your own.")
-        return base
-
-    def instances_of(
-        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
-    ) -> InstanceKind:
-        """The kind of instances that a file holds; see `base_of`."""
         if instances is None:
             raise ConfigError("the file of instances is missing: crowdzoo train ANNOTATIONS INSTANCES --out FILE.keras")
+        if base is not None and not is_own(base):
+            found = self.taken_by(base)
+            return tables(inputs) if found == TABLES else found
         found = recognised(instances, inputs, layout)
         if self.name not in found.bases:
             raise ConfigError(f"{instances}: holds {found.name}, for which there is no model of {self.title}.")
+        return found
+
+    def taken_by(self, base: str) -> InstanceKind:
+        """The kind of instances that one of crowdzoo's own base models takes.
+
+        Raises:
+            ConfigError: no base of that name is for these labels.
+        """
+        found = next((kind for kind in self.instance_kinds if kind.bases[self.name] == base), None)
+        if found is None:
+            raise ConfigError(f"{unknown('base', base, self.bases)} Or name a function of your own, FILE.py:FUNCTION.")
         return found
 
     def methods(self) -> tuple[str, ...]:
@@ -369,7 +238,7 @@ class Kind(ABC):
         """
         known = {field.name for field in fields(self.settings_class(base))}
         for name in given:
-            if name not in known:
+            if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
                 raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
         return BASES[base].make_settings(task=self.name, **given)
@@ -384,6 +253,7 @@ class Kind(ABC):
         instances: Path | None,
         inputs: Mapping[str, str] | None = None,
         layout: Layout | None = None,
+        base: str | None = None,
         **options: Any,
     ) -> TrainingSet:
         """Reads what a model is trained on.
@@ -393,15 +263,17 @@ class Kind(ABC):
             instances: file; None for sentences, which are in the file of annotations.
             inputs: types of some columns; see `crowdzoo.instances.recognised`.
             layout: of the file of instances.
+            base: see `instances_of`.
             **options: any of `reading`.
 
         Raises:
             ConfigError: a file is missing that the kind needs, or is given in vain.
             DataError: a file that cannot be used.
         """
-        kind = self.instances_of(instances, inputs, layout)
+        kind = self.instances_of(instances, inputs, layout, base)
         assert instances is not None
         table = read_instances(instances, kind, layout)
+        options = named_by_image(options, instances)
         if table.kind is IMAGES:
             table = table.named_like(self.read(annotations, **options).tasks)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances

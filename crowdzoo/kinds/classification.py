@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class Classification(Kind):
     name = "classification"
     title = "classes"
     counted = "annotations"
-    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
+    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "dawid-skene"
     metric = "accuracy"
     metric_title = "accuracy"
@@ -39,6 +40,14 @@ class Classification(Kind):
 
     # === Aggregation ===
 
+    def noted(self, result: Any, crowd: Annotations) -> Any:
+        """Adds `crowdzoo.quality.data_notes`; none to a result that gold has corrected."""
+        from crowdzoo.quality import data_notes
+
+        if result.accuracy_interval is not None:
+            return result
+        return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))
+
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
         """How often each class is the label, and the accuracy."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
@@ -46,6 +55,16 @@ class Classification(Kind):
         if gold is None:
             return rows
         known = int((gold >= 0).sum())
+        if result.accuracy_interval is not None:
+            value, low, high = result.accuracy_interval
+            others = (gold < 0) & (result.annotations_per_task > 0)
+            probability = f"{result.posteriors[others].max(axis=1).mean():.3f}" if others.any() else "no other tasks"
+            return [
+                *rows,
+                ("gold tasks, for calibration", f"{known:,}"),
+                ("accuracy on other tasks", f"{value:.3f} ({low:.3f} to {high:.3f}, estimated)"),
+                ("mean probability there", probability),
+            ]
         if used_gold:
             return [*rows, ("tasks of known class", f"{known:,}")]
         accuracy = f"{result.expected_accuracy(gold):.4f}" if known else "unknown"

@@ -26,7 +26,7 @@ class Ratings(Kind):
 
     name = "regression"
     title = counted = "ratings"
-    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, *LAYOUT_OPTIONS)
+    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "rating-em"
     metric = "r2"
     metric_title = "R²"
@@ -35,6 +35,7 @@ class Ratings(Kind):
     scale = ("low", "high")
     refused: ClassVar = {
         "classes": "ratings have no classes; leave it out.",
+        "calibrate": "calibration is for classes; leave it out.",
         "use_gold": "no method for ratings takes known values; leave it out.",
     }
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
+from crowdzoo.instances import SENTENCES, InstanceKind
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.models.bases import is_own
 from crowdzoo.platforms import Export
 from crowdzoo.sequences import CrowdSequences, span_scores, write_spans
 from crowdzoo.sequences.retokenized import retokenized
@@ -40,11 +42,14 @@ class Sentences(Kind):
     header = ("task", "start", "end", "type", "text", "score")
     refused: ClassVar = {
         **RATINGS_ONLY,
-        **dict.fromkeys((*LAYOUT_OPTIONS, "second_columns"), "files of sentences are no tables; leave it out."),
+        **dict.fromkeys(
+            (*LAYOUT_OPTIONS, "instance_columns", "gold_columns"), "files of sentences are no tables; leave it out."
+        ),
         "form": "a form belongs to texts, with --task classification or --task regression.",
         "hidden": "a tagger has no such layers; leave it out.",
         "image": "sentences have no images; leave it out.",
         "keep": "spans are written with their text alone; leave it out.",
+        "calibrate": "calibration is for classes; leave it out.",
         "use_gold": "no method for sentences takes known tags; leave it out.",
     }
 
@@ -97,7 +102,9 @@ class Sentences(Kind):
         write_spans(crowd, folder / "spans.jsonl")
         return {}
 
-    def gold_of(self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None) -> list[list[str]] | None:
+    def gold_of(
+        self, crowd: CrowdSequences, path: Path | None, layout: Layout | None = None
+    ) -> list[list[str] | None] | None:
         """Tags of each sentence, which `read` has read."""
         return None if crowd.gold is None else crowd.gold_tags()
 
@@ -119,7 +126,9 @@ class Sentences(Kind):
 
         return METHODS.get(method) or super().aggregator_class(method)
 
-    def result_rows(self, result: Any, crowd: CrowdSequences, gold: list[list[str]] | None, used_gold: bool) -> Rows:
+    def result_rows(
+        self, result: Any, crowd: CrowdSequences, gold: list[list[str] | None] | None, used_gold: bool
+    ) -> Rows:
         """F1 of the spans."""
         return [] if gold is None else _span_rows("F1 of spans", gold, result.tags(), crowd.scheme)
 
@@ -136,11 +145,19 @@ class Sentences(Kind):
 
     # === Training ===
 
-    def base_of(
-        self, instances: Path | None, inputs: Mapping[str, str] | None = None, layout: Layout | None = None
-    ) -> str:
-        """See `Kind.base_of`; sentences are in the file of annotations."""
-        return self.bases[0]
+    def instances_of(
+        self,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        base: str | None = None,
+    ) -> InstanceKind:
+        """See `Kind.instances_of`; sentences are in the file of annotations."""
+        if base is not None and is_own(base):
+            raise ConfigError(
+                f"base {base}: sentences are tagged by {self.bases[0]}; a base of your own is for other labels."
+            )
+        return SENTENCES if base is None else self.taken_by(base)
 
     def settings(self, base: str, **given: Any) -> TaggerSettings:
         """See `Kind.settings`."""
@@ -160,6 +177,7 @@ class Sentences(Kind):
         instances: Path | None,
         inputs: Mapping[str, str] | None = None,
         layout: Layout | None = None,
+        base: str | None = None,
         **options: Any,
     ) -> TrainingSet:
         """See `Kind.training_set`; sentences are cut into the tokens that the served model will see."""
@@ -222,6 +240,8 @@ class Sentences(Kind):
         return lines
 
 
-def _span_rows(name: str, gold: list[list[str]], tags: list[list[str]], scheme: str) -> Rows:
+def _span_rows(name: str, gold: list[list[str] | None], tags: list[list[str]], scheme: str) -> Rows:
     scores = span_scores(gold, tags, scheme)
-    return [(name, f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f})")]
+    known = sum(one is not None for one in gold)
+    counted = "" if known == len(gold) else f", {known:,} sentences with gold"
+    return [(name, f"{scores.f1:.4f} (precision {scores.precision:.4f}, recall {scores.recall:.4f}{counted})")]

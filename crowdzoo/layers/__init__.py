@@ -17,6 +17,8 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.layers.label_unit": "LabelUnit",
         "crowdzoo.layers.lia": "LIA",
         "crowdzoo.layers.max_mig": "MaxMIG",
+        "crowdzoo.layers.pair_annotators": "PairAnnotators",
+        "crowdzoo.layers.pair_probabilities": "PairProbabilities",
         "crowdzoo.layers.pooled_confusions": "PooledConfusions",
         "crowdzoo.layers.rating_doctor_net": "RatingDoctorNet",
         "crowdzoo.layers.rating_em": "RatingEM",

@@ -7,9 +7,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import checked
+from crowdzoo.constraints import FLAG, checked
 from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import DIAGONAL
+from crowdzoo.losses import MaskedCrowdEvidence
 
 __all__ = ["ConfusionMatrices"]
 
@@ -31,6 +32,9 @@ class ConfusionMatrices(CrowdLayer):
         num_annotators: R, number of annotators.
         diagonal: P(right label) that all annotators start with, above 0 and below 1; or None.
         kind: "classification" or "sequence": then every token has its truth, and an annotator one matrix for all.
+        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
+            spread evenly over the other classes. The likelihood of an answer is then `sum_l s(l) P(r says l | x)`. For
+            classification, and with annotations in memory; evaluation counts labels whole all the same.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -42,7 +46,8 @@ class ConfusionMatrices(CrowdLayer):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
-        ValueError: impossible sizes, or an input of the wrong rank.
+        ValueError: impossible sizes, an input of the wrong rank, or `confidence` for sequences.
+        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
     Source:
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
@@ -50,10 +55,22 @@ class ConfusionMatrices(CrowdLayer):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    takes_confidence: ClassVar[bool] = True  # whether its training counts annotations by their confidence
 
-    @checked(diagonal=replace(DIAGONAL, optional=True))
-    def __init__(self, num_annotators: int, diagonal: float | None = None, kind: str = "classification", **kwargs: Any):
+    @checked(diagonal=replace(DIAGONAL, optional=True), confidence=FLAG)
+    def __init__(
+        self,
+        num_annotators: int,
+        diagonal: float | None = None,
+        kind: str = "classification",
+        confidence: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(num_annotators, kind, **kwargs)
+        if confidence and (kind != "classification" or not self.takes_confidence):
+            what = "this layer" if kind == "classification" else f"kind {kind!r}"
+            raise ValueError(f"{type(self).__name__}: confidence=True is not for {what}; set confidence=False")
+        self.confidence = confidence
         self.diagonal = diagonal
         self.kernel: Any = None
 
@@ -72,6 +89,15 @@ class ConfusionMatrices(CrowdLayer):
         return self._identities(
             shape, dtype, 1.0 if self.diagonal is None else self._advantage(self.diagonal, shape[-1])
         )
+
+    @property
+    def beyond_descent(self) -> str | None:  # type: ignore[override]
+        """See `CrowdLayer`."""
+        return "annotations count by their confidence (confidence=True)" if self.confidence else None
+
+    def default_loss(self) -> keras.losses.Loss:
+        """See `CrowdLayer.default_loss`."""
+        return MaskedCrowdEvidence() if self.confidence else super().default_loss()
 
     def log_confusions(self, annotators: Any, features: Any = None) -> Any:
         """See `CrowdLayer.log_confusions`."""

@@ -37,6 +37,7 @@ class CrossFittedEM(DeepEM):
         diagonal: as in `DeepEM`.
         epochs_per_round: as in `DeepEM`.
         folds: F, at least 2.
+        confidence: as in `DeepEM`; `task_posteriors` follow it.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
     Attributes:
@@ -54,7 +55,7 @@ class CrossFittedEM(DeepEM):
     Raises:
         ValueError: impossible values, an input of the wrong rank, or (`fit`) a base that cannot be made again from its
             configuration.
-        DataError: (`fit`) fewer tasks than folds.
+        DataError: (`fit`) fewer tasks than folds, or as in `DeepEM`.
 
     Source:
         Deep EM: see `DeepEM`. Estimates of nuisance parts on other rows than those they are used for: V. Chernozhukov
@@ -73,8 +74,9 @@ class CrossFittedEM(DeepEM):
         diagonal: float = 0.8,
         epochs_per_round: int = 1,
         folds: int = 5,
+        confidence: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, prior, diagonal, epochs_per_round, **kwargs)
+        super().__init__(num_annotators, prior, diagonal, epochs_per_round, confidence=confidence, **kwargs)
         self.folds = folds
         self.task_posteriors: np.ndarray | None = None

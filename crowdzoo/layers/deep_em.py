@@ -35,6 +35,10 @@ class DeepEM(ConfusionMatrices):
         epochs_per_round: epochs between two E-steps.
         kind: "classification" or "sequence": then the posterior is a product over the tokens, and what the neighbours
             are is left to the base.
+        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
+            spread evenly over the other classes. The E-step then has `sum_l s_ir(l) pi[r, k, l]` in place of
+            `pi[r, k, y_ir]`, and the M-step counts each label by its share of that sum. For classification, and with
+            annotations in memory. `CrowdModel.posteriors` counts labels without a confidence whole.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
     Call arguments:
@@ -45,7 +49,8 @@ class DeepEM(ConfusionMatrices):
         Log-probabilities of the labels, `[B, M, K]` (`[B, R, K]`); of sequences `[B, T, M, K]` (`[B, T, R, K]`).
 
     Raises:
-        ValueError: impossible values, or an input of the wrong rank.
+        ValueError: impossible values, an input of the wrong rank, or `confidence` for sequences.
+        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (equations, not the authors' code,
@@ -62,9 +67,10 @@ class DeepEM(ConfusionMatrices):
         diagonal: float = 0.8,
         epochs_per_round: int = 1,
         kind: str = "classification",
+        confidence: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, kind, **kwargs)
+        super().__init__(num_annotators, diagonal, kind, confidence, **kwargs)
         self.prior = prior
         self.epochs_per_round = epochs_per_round
 

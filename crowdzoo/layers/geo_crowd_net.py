@@ -44,6 +44,7 @@ class GeoCrowdNet(ConfusionMatrices):
             annotators) give. A class that a batch lacks costs -log e. A lower floor pulls harder where volume is small:
             in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
             "W" worse (docs/papers/ibrahim.md).
+        confidence: see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -71,9 +72,10 @@ class GeoCrowdNet(ConfusionMatrices):
         strength: float = 0.01,
         diagonal: float | None = None,
         floor: float = 0.1,
+        confidence: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, **kwargs)
+        super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
         self.floor = floor
         self.regularization = regularization
         self.strength = strength

@@ -96,6 +96,7 @@ class MaxMIG(ConfusionMatrices):
         P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
     """
 
+    takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     beyond_descent: ClassVar[str | None] = (

@@ -43,6 +43,7 @@ class TraceRegularization(ConfusionMatrices):
         strength: factor of the penalty beside the mean cross-entropy of a label, in nats; 0 or more. A trace is 0 to K.
         diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
         traces: `"mean"` or `"sum"`.
+        confidence: see `ConfusionMatrices`.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -70,9 +71,10 @@ class TraceRegularization(ConfusionMatrices):
         strength: float = 0.01,
         diagonal: float | None = None,
         traces: str = "mean",
+        confidence: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, **kwargs)
+        super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
         self.strength = strength
         self.traces = traces
 

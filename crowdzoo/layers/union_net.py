@@ -72,6 +72,7 @@ class UnionNet(ConfusionMatrices):
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
     """
 
+    takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:

@@ -86,6 +86,7 @@ class WAUM(ConfusionMatrices):
         Areas Under the Margin. TMLR 2024.
     """
 
+    takes_confidence: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
     beyond_descent: ClassVar[str | None] = "the base is trained twice, without ambiguous tasks the second time"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-__all__ = ["exif_upright"]
+__all__ = ["EXIF_WITHIN", "exif_upright"]
 
-_HEAD = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
+EXIF_WITHIN = 1 << 17  # EXIF data are at most 64 KiB, and come first or second
 _ORIENTATION = 0x0112
 _MOST_ENTRIES = 512
 
@@ -41,7 +41,7 @@ def _orientation(content: Any) -> Any:
     """1 (upright) to 8, scalar int32; 1 where nothing, or nothing readable, says so."""
     import tensorflow as tf
 
-    head = tf.io.decode_raw(tf.strings.substr(content, 0, _HEAD), tf.uint8)
+    head = tf.io.decode_raw(tf.strings.substr(content, 0, EXIF_WITHIN), tf.uint8)
     size = tf.size(head)
     head = tf.cast(tf.pad(head, [[0, 16]]), tf.int32)
 
@@ -68,7 +68,7 @@ def _orientation(content: Any) -> Any:
     # TIFF: byte order, 42, where the entries are: their number, and 12 bytes each: tag, type, count, value
     start = place + 10
     little = tf.equal(number(start, 2), 0x4949)
-    first = start + tf.clip_by_value(number(start + 4, 4, little), 0, _HEAD)
+    first = start + tf.clip_by_value(number(start + 4, 4, little), 0, EXIF_WITHIN)
     entries = first + 2 + 12 * tf.range(tf.minimum(number(first, 2, little), _MOST_ENTRIES))
     said = tf.equal(number(entries, 2, little), _ORIENTATION) & (entries < size)
     value = tf.reduce_max(tf.where(said, number(entries + 8, 2, little), 1))

@@ -1,13 +1,15 @@
 """From the bytes of image files to pixels: TensorFlow operations only, so that training and serving run one graph."""
 
 import base64
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.instances import IMAGES, opened
-from crowdzoo.models.exif_upright import exif_upright
+from crowdzoo.models.called_apart import called_apart
+from crowdzoo.models.exif_upright import EXIF_WITHIN, exif_upright
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.training.settings import FITS, SIDE
 
@@ -64,6 +66,14 @@ class ImagePixels(InstanceEncoder):
     def resources(self) -> dict[str, Any]:
         """What an exported model has to hold beside the graph: nothing."""
         return {}
+
+    @property
+    def each(self) -> Callable[[Any], Any]:
+        """Pixels of one file that was checked before, float32 `[H, W, 3]`: as a call, without the search for bad rows.
+
+        Data sets map it over their records, and make batches of the pixels.
+        """
+        return self._decoded
 
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
@@ -125,30 +135,46 @@ class ImagePixels(InstanceEncoder):
         """Pixels of one image, float32 `[H, W, 3]`."""
         import tensorflow as tf
 
-        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: _others(content))
+        image = tf.cond(_begins(content, _JPEG), lambda: self._jpeg(content), lambda: called_apart(_others)(content))
+        shape = tf.shape(image)
+        fits = tf.logical_and(tf.equal(shape[0], self.height), tf.equal(shape[1], self.width))
+        # scaling an image to its own size changes nothing, and takes as long as decoding a small one
+        pixels = tf.cond(fits, lambda: tf.cast(image, tf.float32), lambda: called_apart(self._scaled)(image))
+        return tf.ensure_shape(pixels, [self.height, self.width, 3])
+
+    def _scaled(self, image: Any) -> Any:
+        """An image of another size, cut and scaled, float32 `[H, W, 3]`."""
+        import tensorflow as tf
+
         shape = tf.shape(image)
         if self.fit == "crop":
             # the largest part of the wanted shape, from the middle
             height = tf.minimum(shape[0], _rounded(shape[1] * self.height, self.width))
             width = tf.minimum(shape[1], _rounded(shape[0] * self.width, self.height))
-            image = tf.image.crop_to_bounding_box(
-                image, (shape[0] - height) // 2, (shape[1] - width) // 2, height, width
-            )
+            top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
+            image = image[top : top + height, left : left + width]  # quicker than TensorFlow's crop with its checks
         small = tf.image.resize(image, [self.height, self.width], antialias=True)
-        return tf.ensure_shape(tf.clip_by_value(small, 0.0, 255.0), [self.height, self.width, 3])
+        return tf.clip_by_value(small, 0.0, 255.0)
 
     def _jpeg(self, content: Any) -> Any:
         """uint8 `[?, ?, 3]`; of large photographs not all pixels are computed."""
         import tensorflow as tf
 
         size = tf.image.extract_jpeg_shape(content)
-        least = tf.maximum(1, tf.minimum(size[0], size[1]) // max(self.height, self.width))
-        decode = {
-            ratio: lambda ratio=ratio: tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
-            for ratio in (1, 2, 4, _MOST_FASTER)
-        }
-        image = tf.case([(least >= ratio, decode[ratio]) for ratio in (8, 4, 2)], default=decode[1])
-        return exif_upright(image, content)
+        least = tf.minimum(size[0], size[1]) // max(self.height, self.width)
+
+        def decoded(content: Any, ratio: int) -> Any:
+            return tf.io.decode_jpeg(content, 3, ratio=ratio, dct_method="INTEGER_ACCURATE")
+
+        def turned(content: Any, least: Any) -> Any:
+            cases = [(least >= ratio, lambda ratio=ratio: decoded(content, ratio)) for ratio in (_MOST_FASTER, 4, 2)]
+            return exif_upright(tf.case(cases, default=lambda: decoded(content, 1)), content)
+
+        # looking for what EXIF data say takes longer than decoding a small image, and most files have none
+        exif = tf.strings.regex_full_match(tf.strings.substr(content, 0, EXIF_WITHIN), r"\C*Exif\C*")
+        return tf.cond(
+            tf.logical_or(least >= 2, exif), lambda: called_apart(turned)(content, least), lambda: decoded(content, 1)
+        )
 
 
 _JPEG, _PNG, _BMP = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"BM"

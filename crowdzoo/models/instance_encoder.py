@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from crowdzoo.instances import InstanceKind
@@ -29,6 +29,11 @@ class InstanceEncoder(ABC):
     instances: ClassVar[InstanceKind]
     example: ClassVar[Mapping[str, Any]]
     per_batch: ClassVar[bool] = True
+
+    @property
+    def each(self) -> Callable[[Any], Any] | None:
+        """Encodes one instance, a scalar tensor, that was checked before; None where a batch is quicker."""
+        return None
 
     @property
     @abstractmethod

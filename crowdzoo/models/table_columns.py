@@ -1,5 +1,6 @@
 """Columns of numbers and categories to one vector: TensorFlow operations only, for training and serving alike."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,6 +16,8 @@ from crowdzoo.models.instance_encoder import InstanceEncoder
 
 __all__ = ["TableColumns"]
 
+_WHOLE = r"^(-?[0-9]+)\.0+$"  # an integer that is written as a float
+
 
 class TableColumns(InstanceEncoder):
     """Rows of a table as vectors; callable inside a TensorFlow graph, such as a serving signature.
@@ -28,6 +31,7 @@ class TableColumns(InstanceEncoder):
 
     A missing category is a category of its own if it was missing in training, too. A category that training has not
     seen is all zeros, so that no weight counts that was never trained; so is a missing one that training has not seen.
+    `1.0` is the category `1`, because a column of integers with gaps is often written so.
 
     `keras.utils.FeatureSpace` does not take NaN for missing, has a weight for unknown categories that training never
     touches, and reads the data once for each column.
@@ -49,13 +53,16 @@ class TableColumns(InstanceEncoder):
         import tensorflow as tf
 
         self.columns = {name: dict(settings) for name, settings in columns.items()}
+        for settings in self.columns.values():
+            if "categories" in settings:
+                settings["categories"] = list(dict.fromkeys(map(_plain, settings["categories"])))
         if not self.columns or len({served_name(name) for name in self.columns}) < len(self.columns):
             raise ConfigError("TableColumns: give at least one column, and no two that are served under one name")
         self._categories: dict[str, Any] = {}
         self.num_features = 0
         for name, settings in self.columns.items():
             if set(settings) == {"categories"} and settings["categories"]:
-                names = tf.constant([str(category) for category in settings["categories"]])
+                names = tf.constant(settings["categories"])
                 codes = tf.range(len(settings["categories"]), dtype=tf.int64)
                 self._categories[name] = tf.lookup.StaticHashTable(
                     tf.lookup.KeyValueTensorInitializer(names, codes), -1
@@ -90,9 +97,7 @@ class TableColumns(InstanceEncoder):
                     numbers.setdefault(name, _Moments()).add(values)
                 else:
                     counts = categories.setdefault(name, Counter())
-                    counts.update(
-                        value.decode() if isinstance(value, bytes) else str(value) for value in values.tolist()
-                    )
+                    counts.update(map(_plain, values.tolist()))
         settings: dict[str, dict[str, Any]] = {}
         for name in order:
             if name in numbers:
@@ -163,7 +168,8 @@ class TableColumns(InstanceEncoder):
         for name, settings in self.columns.items():
             column = values[name] if name in values else values[served_name(name)]
             if name in self._categories:
-                codes = self._categories[name].lookup(tf.convert_to_tensor(column, tf.string))
+                plain = tf.strings.regex_replace(tf.convert_to_tensor(column, tf.string), _WHOLE, r"\1")
+                codes = self._categories[name].lookup(plain)
                 parts.append(tf.one_hot(codes, len(settings["categories"])))  # of -1 all are 0
                 continue
             column = tf.cast(column, tf.float32)
@@ -178,6 +184,11 @@ class TableColumns(InstanceEncoder):
     def to_numpy(self, values: Mapping[str, Any]) -> np.ndarray:
         """Vectors of rows in memory, float32 `[N, D]`."""
         return np.asarray(self(values))
+
+
+def _plain(category: Any) -> str:
+    """A category as it is looked up."""
+    return re.sub(_WHOLE, r"\1", category.decode() if isinstance(category, bytes) else str(category))
 
 
 class _Moments:

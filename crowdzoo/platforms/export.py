@@ -20,6 +20,7 @@ from crowdzoo.platforms.doccano import DOCCANO
 from crowdzoo.platforms.export_file import ExportFile, export_files
 from crowdzoo.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.platforms.mturk import MTURK
+from crowdzoo.platforms.pictures import is_picture, task_of_picture
 from crowdzoo.platforms.platform import Platform
 from crowdzoo.platforms.prodigy import PRODIGY
 from crowdzoo.platforms.record import Record
@@ -41,6 +42,8 @@ class Export:
         platform: a name in `PLATFORMS`.
         kind: of the labels: "classification", "regression" or "sequence".
         field: name of the question that is meant; None where the export has only one of this kind.
+        image: name a task after the file of its image, without its ending: the column of the image, or True to find
+            it. None keeps the platform's own names.
 
     Attributes:
         name: the path, for messages.
@@ -52,7 +55,12 @@ class Export:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], platform: str, kind: str = "classification", field: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        platform: str,
+        kind: str = "classification",
+        field: str | None = None,
+        image: str | bool | None = None,
     ):
         if platform not in PLATFORMS:
             raise ConfigError(unknown("platform", platform, PLATFORMS))
@@ -61,7 +69,7 @@ class Export:
         self.name = os.fspath(path)
         self.spans = kind == "sequence"
         self.left_out: Counter[str] = Counter()
-        self._sorts, self._field = _SORTS[kind], field
+        self._sorts, self._field, self._image = _SORTS[kind], field, image
         self._files = export_files(path, self.platform.suffixes)
         if not self._files:
             endings = " or ".join(self.platform.suffixes)
@@ -126,8 +134,44 @@ class Export:
         wanted = "spans of a text" if self.spans else "classes or numbers"
         raise DataError(f"{self.name}: has no question that is answered with {wanted}; the questions are: {listed}.")
 
+    @cached_property
+    def image(self) -> str | None:
+        """The column of the images that tasks are named after; None where they have the platform's own names.
+
+        Raises:
+            ConfigError: the export has no such column, or none or several that may be it.
+            DataError: as `question`.
+        """
+        if not self._image:
+            return None
+        values: dict[str, list[str]] = {}  # of each column, those that are no image
+        for record in self._records():
+            if not isinstance(record, BadRow):
+                for name, value in record.data.items():
+                    others = values.setdefault(name, [])
+                    if value and not is_picture(str(value)) and not others:
+                        others.append(str(value))
+        listed = ", ".join(f"'{name}'" for name in values) or "none"
+        if isinstance(self._image, str):
+            found = [name for name in values if name == self._image or self._image.endswith((f".{name}", f":{name}"))]
+            if not found:
+                raise ConfigError(
+                    f"{self.name}: image={self._image!r} is no column of what annotators saw; there are: {listed}."
+                    f"{did_you_mean(self._image, values)}"
+                )
+            return found[0]
+        pictures = [name for name, others in values.items() if not others]
+        for names in (pictures, list(values)):
+            if len(names) == 1:
+                return names[0]
+        example = (pictures or [*values, "image"])[0]
+        raise ConfigError(
+            f"{self.name}: which column names the image of a task? What annotators saw has the columns {listed}. Give "
+            f"it, such as image={example!r}."
+        )
+
     def records(self) -> Iterator[Record | BadRow]:
-        """Walks through the entries.
+        """Walks through the entries; see `image` for the names of tasks.
 
         Yields:
             What an entry says, or what is wrong with it. Rows of `Record` count over all files.
@@ -135,6 +179,18 @@ class Export:
         Raises:
             ConfigError, DataError: as `question`.
         """
+        column = self.image
+        for record in self._records():
+            if column is not None and not isinstance(record, BadRow):
+                value = str(record.data.get(column) or "")
+                if not (task := task_of_picture(value)):
+                    yield BadRow(self.name, record.row, column, shown(value), "names no image. Fill it in.")
+                    continue
+                record.task = task
+            yield record
+
+    def _records(self) -> Iterator[Record | BadRow]:
+        """The entries with the platform's own names of tasks."""
         question, start = self.question, 0
         self.left_out.clear()
         for file in self._files:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
-from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
+from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["effective_votes"]
@@ -26,11 +26,11 @@ def effective_votes(annotations: Annotations) -> float | None:
         annotations: kind classification.
 
     Returns:
-        At most the mean number of annotations of a task; None where there are fewer than two classes, or no task has
-        two annotations.
+        At most the mean number of annotations of a task; None where there are fewer than two classes, where no task
+        has two annotations, and where annotators gave a task several labels (`on_duplicate="all"`).
     """
     sizes = annotations.redundancy[annotations.redundancy > 0]
-    if annotations.num_classes < 2 or sizes.max(initial=0) < 2:
+    if annotations.num_classes < 2 or sizes.max(initial=0) < 2 or annotations.repeats:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VotesWarning)
@@ -44,4 +44,4 @@ def effective_votes(annotations: Annotations) -> float | None:
         annotations.num_classes,
     )
     concentration = correlated_votes(votes, coin.posteriors, np.zeros(len(votes), bool)).concentration
-    return float((sizes * (1 + concentration) / (sizes + concentration)).mean())
+    return float(effective_number(sizes, concentration).mean())

@@ -24,6 +24,7 @@ from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.dependence import effective_votes
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
+from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.spread import Redundancy, redundancy
 from crowdzoo.quality.tasks import task_table
@@ -55,7 +56,7 @@ class QualityReport:
         classes: one row a class: `class`, `annotations`, `share`, `agreement` (how often another annotation of the same
             task says the class too, given that one does; null where there is no other).
         coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
-        notes: sentences on names of classes that may be a mistake.
+        notes: sentences on names of classes that may be a mistake, and those of `data_notes`.
     """
 
     overall: dict[str, Any]
@@ -178,10 +179,11 @@ def quality_report(
         annotators=annotator_table(annotations, aggregation),
         classes=_class_table(annotations, ratings),
         coincidences=coincidence_matrix(annotations) if annotations.num_classes <= MAX_CLASSES else None,
-        notes=tuple(
-            suspicious_classes(
+        notes=(
+            *suspicious_classes(
                 np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
-            )
+            ),
+            *data_notes(annotations, None if aggregation is None else aggregation.method),
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import pyarrow.compute as pc
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
-    from crowdzoo.quality import QualityReport
+    from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["print_quality"]
+__all__ = ["print_quality", "print_replacements"]
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
@@ -56,6 +57,21 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     table = table.filter(pc.greater(table["entropy"], 0))
     table = _ordered(table.select([name for name in names if name in table.column_names]), keys, top)
     _print_list("tasks to look at: most divided votes", table)
+
+
+def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
+    """Prints what the alternative annotator test says of each model.
+
+    Args:
+        tests: result of `crowdzoo.quality.alternative_annotator_test`.
+    """
+    rows = [
+        (test.model, f"{test.people.num_rows:,}", f"{test.winning_rate:.2f}", f"{test.advantage:.2f}",
+            "yes" if test.passes else "no")
+        for test in tests
+    ]  # fmt: skip
+    header = ("model", "people", "winning rate", "advantage", "may replace")
+    print_table("models in the place of people (alternative annotator test)", header, rows)
 
 
 def _below_chance(report: QualityReport) -> pa.Table:

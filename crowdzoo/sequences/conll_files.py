@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.constraints import Choice, checked
-from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
+from crowdzoo.errors import BadRow, DataError, did_you_mean, short_repr, shorten
 from crowdzoo.files.text import is_text
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.sentence_annotations import sentence_annotations
@@ -165,9 +165,14 @@ def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
         The path.
 
     Raises:
-        DataError: as `write_conll`.
+        DataError: as `write_conll`, or a sentence has no gold.
     """
-    return write_tags(sequences, sequences.gold_tags(), path)
+    tags = sequences.gold_tags()
+    known = [each for each in tags if each is not None]
+    if len(known) < len(tags):
+        task = sequences.annotations.tasks[tags.index(None)]
+        raise DataError(f"sentence {short_repr(task)} has no gold, and a file of columns has it of all. Select others.")
+    return write_tags(sequences, known, path)
 
 
 def write_tags(sequences: CrowdSequences, tags: Sequence[Sequence[str]], path: str | os.PathLike[str]) -> Path:

@@ -27,7 +27,8 @@ class CrowdSequences:
         tokens: tokens of each sentence, N lists of one or more strings.
         annotations: kind "sequence", one row a token of a (task, annotator); its K classes are tags of the scheme,
             each type with all its tags.
-        gold: codes of the true tags, N arrays int64 [T_i]; None where no truth is known.
+        gold: codes of the true tags, N arrays int64 [T_i], None for each sentence whose truth is unknown; None where
+            that is so of all.
         texts: the sentences as they were written, N strings, or None.
         offsets: where the tokens stand in `texts`, N arrays int64 [T_i, 2] of first character and the one after the
             last, in Unicode code points; None without texts.
@@ -37,7 +38,7 @@ class CrowdSequences:
 
     tokens: Sequence[Sequence[str]]
     annotations: Annotations
-    gold: Sequence[NDArray[np.int64]] | None = None
+    gold: Sequence[NDArray[np.int64] | None] | None = None
     texts: Sequence[str] | None = None
     offsets: Sequence[NDArray[np.int64]] | None = None
     scheme: str = "BIO"
@@ -59,15 +60,19 @@ class CrowdSequences:
         if not lengths.all():
             raise DataError(f"sentence {int(lengths.argmin())} has no tokens. Leave it out.")
         if self.gold is not None:
-            object.__setattr__(self, "gold", tuple(self._checked_gold(lengths)))
+            gold = tuple(self._checked_gold(lengths))
+            object.__setattr__(self, "gold", gold if not gold or any(each is not None for each in gold) else None)
         if self.texts is not None and self.offsets is not None:
             object.__setattr__(self, "texts", tuple(self.texts))
             object.__setattr__(self, "offsets", tuple(self._checked_offsets(self.texts, self.offsets)))
         self._check_whole_sentences()
 
-    def _checked_gold(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        arrays = []
+    def _checked_gold(self, lengths: NDArray[np.int64]) -> list[NDArray[np.int64] | None]:
+        arrays: list[NDArray[np.int64] | None] = []
         for task, codes in enumerate(self.gold or ()):
+            if codes is None:
+                arrays.append(None)
+                continue
             array = np.asarray(codes)
             if array.shape != (lengths[task],) or array.dtype.kind not in "iu":
                 raise DataError(
@@ -119,7 +124,8 @@ class CrowdSequences:
         return len(self.tokens)
 
     def __repr__(self) -> str:
-        gold = "with gold" if self.gold is not None else "no gold"
+        known = sum(each is not None for each in self.gold or ())
+        gold = "with gold" if known == len(self) else f"gold of {known:,}" if known else "no gold"
         return (
             f"<CrowdSequences: {len(self):,} sentences, {int(self.starts[-1]):,} tokens, "
             f"{self.annotations.num_annotators:,} annotators, {self.scheme} of {len(self.types)} types, {gold}>"
@@ -164,19 +170,19 @@ class CrowdSequences:
 
     # === Looking in ===
 
-    def gold_tags(self) -> list[list[str]]:
-        """The true tags of all sentences, N lists of strings.
+    def gold_tags(self) -> list[list[str] | None]:
+        """The true tags of all sentences, N lists of strings; None for a sentence whose truth is unknown.
 
         Raises:
             DataError: no truth is known.
         """
         if self.gold is None:
             raise DataError("These sentences have no gold.")
-        return [self.tag_set.tags(codes) for codes in self.gold]
+        return [None if codes is None else self.tag_set.tags(codes) for codes in self.gold]
 
-    def gold_spans(self) -> list[list[Span]]:
-        """The true spans of all sentences; raises as `gold_tags`."""
-        return [spans_of(tags, self.scheme) for tags in self.gold_tags()]
+    def gold_spans(self) -> list[list[Span] | None]:
+        """The true spans of all sentences, None where they are unknown; raises as `gold_tags`."""
+        return [None if tags is None else spans_of(tags, self.scheme) for tags in self.gold_tags()]
 
     def answers(self, task: int) -> dict[Any, list[str]]:
         """What each annotator of a sentence said: name -> tags [T_i], in the order of the annotators.
@@ -246,7 +252,9 @@ def _read_only(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
     return view
 
 
-def _all_equal(left: Sequence[NDArray[Any]] | None, right: Sequence[NDArray[Any]] | None) -> bool:
+def _all_equal(left: Sequence[NDArray[Any] | None] | None, right: Sequence[NDArray[Any] | None] | None) -> bool:
     if left is None or right is None:
         return left is right
-    return len(left) == len(right) and all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+    return len(left) == len(right) and all(
+        a is b if a is None or b is None else np.array_equal(a, b) for a, b in zip(left, right, strict=True)
+    )

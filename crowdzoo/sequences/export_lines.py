@@ -34,8 +34,7 @@ class ExportLines(TextFile):
         self.text = text
 
     def lines(self) -> Iterator[tuple[int, str | None]]:
-        """Lines with the numbers of their entries; gold comes last, and only where each sentence has it."""
-        tasks: set[str] = set()
+        """Lines with the numbers of their entries; gold comes last."""
         gold: dict[str, tuple[int, str]] = {}
         for record in self.export.records():
             if isinstance(record, BadRow):
@@ -44,7 +43,6 @@ class ExportLines(TextFile):
             text = self._text(record)
             if text is None:
                 continue
-            tasks.add(record.task)
             if not any(who is not None for who, _ in record.answers):
                 yield record.row, _line(record, text, {})
             for who, spans in record.answers:
@@ -52,10 +50,7 @@ class ExportLines(TextFile):
                     gold[record.task] = record.row, _line(record, text, {"gold": True, "spans": _tidy(text, spans)})
                 else:
                     yield record.row, _line(record, text, {"annotator": who, "spans": _tidy(text, spans)})
-        if len(gold) == len(tasks):
-            yield from gold.values()
-        elif gold:
-            self.export.left_out[f"gold, which {len(tasks) - len(gold):,} of {len(tasks):,} sentences lack"] = len(gold)
+        yield from gold.values()
 
     def _text(self, record: Record) -> str | None:
         """The text that annotators saw; None where it is noted as missing."""

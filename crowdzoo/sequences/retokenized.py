@@ -58,7 +58,10 @@ def retokenized(sequences: CrowdSequences) -> CrowdSequences:
     gold = None
     if sequences.gold is not None:
         each = np.split(counts, starts[1:-1])
-        gold = [_parts(codes, count, pieces)[2] for codes, count in zip(sequences.gold, each, strict=True)]
+        gold = [
+            None if codes is None else _parts(codes, count, pieces)[2]
+            for codes, count in zip(sequences.gold, each, strict=True)
+        ]
     return replace(
         sequences,
         tokens=[tokens for tokens, _ in cut],

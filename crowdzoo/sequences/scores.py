@@ -98,7 +98,7 @@ def _percentages(scores: TypeScores) -> str:
 
 
 def span_scores(
-    gold: Sequence[Sequence[Any]],
+    gold: Sequence[Sequence[Any] | None],
     predicted: Sequence[Sequence[Any]],
     scheme: str = "BIO",
     *,
@@ -110,7 +110,8 @@ def span_scores(
     `spans_of`; this is also what seqeval does unless it is told to be strict.
 
     Args:
-        gold: N sentences of tags; or of class codes, with `classes`.
+        gold: N sentences of tags; or of class codes, with `classes`. None is a sentence whose truth is unknown, which
+            is left out.
         predicted: the same, with as many tokens in each sentence.
         scheme: "BIO" or "IOBES".
         classes: names of the codes, [K]; codes are 0 to K-1.
@@ -124,32 +125,33 @@ def span_scores(
     check_scheme(scheme)
     if len(gold) != len(predicted):
         raise DataError(f"span_scores: gold has {len(gold):,} sentences, predicted {len(predicted):,}.")
-    lengths = np.array([len(each) for each in gold], np.int64)
-    others = np.array([len(each) for each in predicted], np.int64)
-    if (lengths != others).any():
-        place = int((lengths != others).argmax())
-        raise DataError(
-            f"span_scores: sentence {place} has {lengths[place]} tokens in gold and {others[place]} in predicted."
-        )
-    tag_set, sides = _codes(gold, predicted, scheme, classes)
+    pairs = [(place, true, found) for place, (true, found) in enumerate(zip(gold, predicted, strict=True))
+             if true is not None]  # fmt: skip
+    for place, true, found in pairs:
+        if len(true) != len(found):
+            raise DataError(
+                f"span_scores: sentence {place} has {len(true)} tokens in gold and {len(found)} in predicted."
+            )
+    lengths = np.array([len(true) for _, true, _ in pairs], np.int64)
+    tag_set, sides = _codes([true for _, true, _ in pairs], [found for _, _, found in pairs], scheme, classes)
     firsts = np.zeros(int(lengths.sum()), bool)
     firsts[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
-    true, found = (tag_set.span_table(side, firsts) for side in sides)
+    known, named = (tag_set.span_table(side, firsts) for side in sides)
     # a token begins at most one span, so a table by first token compares all spans at once
     ends = np.full(len(firsts), -1, np.int64)
     types = np.full(len(firsts), -1, np.int64)
-    ends[true.starts], types[true.starts] = true.ends, true.types
-    right = (ends[found.starts] == found.ends) & (types[found.starts] == found.types)
+    ends[known.starts], types[known.starts] = known.ends, known.types
+    right = (ends[named.starts] == named.ends) & (types[named.starts] == named.types)
     count = len(tag_set.types)
-    counts = [np.bincount(each, minlength=count) for each in (true.types, found.types, found.types[right])]
+    counts = [np.bincount(each, minlength=count) for each in (known.types, named.types, named.types[right])]
     of_type = {
         name: TypeScores(*(int(each[code]) for each in counts))
         for code, name in enumerate(tag_set.types)
         if counts[0][code] or counts[1][code]
     }
     return SpanScores(
-        num_gold=len(true.starts),
-        num_predicted=len(found.starts),
+        num_gold=len(known.starts),
+        num_predicted=len(named.starts),
         num_correct=int(right.sum()),
         num_tokens=len(firsts),
         num_correct_tokens=int((sides[0] == sides[1]).sum()),

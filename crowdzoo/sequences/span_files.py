@@ -76,14 +76,14 @@ def read_spans(
         text: column of the export that is the text; None: `text`, or the only one that holds strings.
 
     Returns:
-        Sentences in the order in which they first appear, with gold where each has its own; classes are "O", then the
+        Sentences in the order in which they first appear, with gold where they have it; classes are "O", then the
         tags of the types, sorted.
 
     Raises:
         DataError: with file, line, key, value and a way out (ten shown, the rest counted): no JSON, an unknown key, a
             value of another kind, text or tokens that differ from the task's first line, a repeated (task, annotator)
-            or second gold, a span outside the text, inside a token, empty or overlapping; gold of some sentences
-            only; or for the whole file: missing, empty, cut off.
+            or second gold, a span outside the text, inside a token, empty or overlapping; or for the whole file:
+            missing, empty, cut off.
     """
     check_scheme(scheme)
     Choice(("error", "mend")).checked("", "on_bad_tags", on_bad_tags)
@@ -131,8 +131,8 @@ def write_spans(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path
         for task, name in enumerate(sequences.annotations.tasks.tolist()):
             head, edges = _sentence_line(sequences, task, name)
             said = [({"annotator": who}, tags) for who, tags in sequences.answers(task).items()]
-            if gold is not None:
-                said.append(({"gold": True}, gold[task]))
+            if gold is not None and (truth := gold[task]) is not None:
+                said.append(({"gold": True}, truth))
             for who, tags in said:
                 spans = [
                     {"start": edges[start][0], "end": edges[end - 1][1], "label": label}
@@ -164,12 +164,12 @@ def _sentence_line(sequences: CrowdSequences, task: int, name: Any) -> tuple[dic
     return head, edges.tolist()
 
 
-def _head(sequences: CrowdSequences, gold: list[list[str]] | None) -> dict[str, list[Any]]:
+def _head(sequences: CrowdSequences, gold: list[list[str] | None] | None) -> dict[str, list[Any]]:
     """The first line: those names that reading would not find, or find in another order."""
     crowd = sequences.annotations
     used = {str(name) for name in crowd.annotators[np.unique(crowd.annotator_ids)].tolist()}
     said = {sequences.classes[code] for code in np.unique(crowd.labels).tolist()}
-    said |= {tag for tags in gold or () for tag in tags}
+    said |= {tag for tags in gold or () for tag in tags or ()}
     found = {
         "tasks": names_array(integers_if_all([str(name) for name in crowd.tasks.tolist()]), "tasks").tolist(),
         "annotators": _sorted_names(used).tolist(),
@@ -206,7 +206,7 @@ class _Spans:
     scheme: str
     annotators: NDArray[Any] | None
     types: list[str] | None
-    mend: bool
+    widens: bool
     num_mended: int = 0
     sentences: dict[str, _Sentence] = field(default_factory=dict)
     answers: list[tuple[int, str, list[str]]] = field(default_factory=list)
@@ -227,11 +227,6 @@ class _Spans:
             raise DataError(f"{name} has no sentences.")
         if self.tasks is not None and [str(name) for name in self.tasks] != list(self.sentences):
             raise DataError(f"{name}: the tasks are not those that the first line names, in their order.")
-        without_gold = [(task, sentence) for task, sentence in self.sentences.items() if sentence.gold is None]
-        for task, sentence in without_gold if len(without_gold) < len(self.sentences) else ():
-            reason = 'has no line with "gold": true, but other tasks have. Add it, or leave all gold out.'
-            self.file.note(sentence.line, "task", task, reason)
-        self.file.stop_if_bad()
 
     def _line(self, number: int, line: str, is_first: bool) -> None:
         try:
@@ -386,7 +381,7 @@ class _Spans:
             name, value = ("end", end) if 0 <= start < size else ("start", start)
             what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
             raise _LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0.")
-        if self.mend and (start not in sentence.first or end not in sentence.last):
+        if self.widens and (start not in sentence.first or end not in sentence.last):
             assert sentence.offsets is not None  # spans that count tokens have no other edges
             touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))
             if len(touched):
@@ -413,12 +408,11 @@ class _Spans:
             names,
             tag_set.classes,
         )
-        with_gold = sentences[0].gold is not None
         with_text = sentences[0].text is not None
         return CrowdSequences(
             [sentence.tokens for sentence in sentences],
             crowd,
-            [tag_set.codes(sentence.gold or ()) for sentence in sentences] if with_gold else None,
+            [None if sentence.gold is None else tag_set.codes(sentence.gold) for sentence in sentences],
             [sentence.text or "" for sentence in sentences] if with_text else None,
             [sentence.offsets for sentence in sentences if sentence.offsets is not None] if with_text else None,
             self.scheme,

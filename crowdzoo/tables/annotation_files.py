@@ -15,23 +15,27 @@ __all__ = ["write_annotations"]
 def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     """Writes the columns task, annotator, label (names; ratings as numbers), one row an annotation.
 
+    Preferences have left and right instead of task.
+
     Args:
-        annotations: of kind "classification" or "regression".
+        annotations: of kind "classification", "regression" or "preference".
         path: path of the file, which appears when it is complete.
 
     Returns:
         The path.
     """
     classes = annotations.classes
-    columns = (
-        annotations.tasks[annotations.task_ids],
-        annotations.annotators[annotations.annotator_ids],
-        annotations.labels if classes is None else classes[annotations.labels],
-    )
+    columns = {
+        "task": annotations.tasks[annotations.task_ids],
+        "annotator": annotations.annotators[annotations.annotator_ids],
+        "label": annotations.labels if classes is None else classes[annotations.labels],
+    }
+    if annotations.right_ids is not None:
+        columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("task", "annotator", "label"))
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
     with atomic_file(path) as file:
         file.write(text.getvalue().encode())
     return Path(path)

@@ -41,10 +41,12 @@ class Annotations:
     which they came. With A annotations, N tasks, R annotators and K classes:
 
     Attributes:
-        kind: "classification", "regression" or "sequence".
-        task_ids: int64 [A], codes into `tasks`.
+        kind: "classification", "regression", "sequence" or "preference".
+        task_ids: int64 [A], codes into `tasks`; for preferences those of the task on the left.
+        right_ids: int64 [A], for preferences the codes of the task on the right, else None.
         annotator_ids: int64 [A], codes into `annotators`.
-        labels: int64 [A], codes into `classes`; float64 [A] for regression, finite.
+        labels: int64 [A], codes into `classes`; float64 [A] for regression, finite; for preferences 0 (left is
+            better), 1 (right) or 2 (equal).
         tasks: [N], code -> name. Tasks without annotations are legal and count.
         annotators: [R], code -> name.
         classes: [K], code -> name; None for regression.
@@ -70,6 +72,7 @@ class Annotations:
     timestamp: np.ndarray | None = None
     num_rejected: int = 0
     repeats: bool = False
+    right_ids: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -79,6 +82,8 @@ class Annotations:
             self._freeze(name, None)
         if (self.positions is not None) != facts.has_positions:
             raise ValueError("positions belong to kind='sequence', and only there")
+        if (self.right_ids is not None) != facts.has_pairs:
+            raise ValueError("right_ids belong to kind='preference', and only there")
         if (self.classes is not None) != facts.has_classes:
             raise ValueError("classes belong to every kind but regression")
         lengths = {name: len(array) for name in _ROW_TYPES if (array := getattr(self, name)) is not None}
@@ -122,7 +127,9 @@ class Annotations:
 
     @property
     def redundancy(self) -> np.ndarray:
-        """Annotations per task, int64 [N]; for sequences annotators per task."""
+        """Annotations per task, int64 [N]; for sequences annotators per task, for preferences comparisons."""
+        if self.right_ids is not None:
+            return np.bincount(np.concatenate([self.task_ids, self.right_ids]), minlength=self.num_tasks)
         if self.label_kind.has_positions:
             tasks, _ = self._pairs
             return np.bincount(tasks, minlength=self.num_tasks)
@@ -154,6 +161,7 @@ class Annotations:
         label: Any,
         *,
         kind: str = "classification",
+        right: Any = None,
         position: Any = None,
         confidence: Any = None,
         timestamp: Any = None,
@@ -162,10 +170,12 @@ class Annotations:
         """Makes annotations from columns of equal length A.
 
         Args:
-            task: [A], any hashable ids.
+            task: [A], any hashable ids; for preferences those of the tasks on the left.
             annotator: [A], any hashable ids.
-            label: [A], class names of any hashable type; finite numbers for regression.
-            kind: "classification", "regression" or "sequence".
+            label: [A], class names of any hashable type; finite numbers for regression; for preferences "left",
+                "right" or "equal".
+            kind: "classification", "regression", "sequence" or "preference".
+            right: [A], ids of the tasks on the right; required for preferences.
             position: [A], integers from 0; required for sequences.
             confidence: [A] numbers or None.
             timestamp: [A] numbers (seconds) or None.
@@ -177,7 +187,8 @@ class Annotations:
         Raises:
             DataError: for bad rows, with the row (from 0), the column and the value.
         """
-        columns = dict(zip(_COLUMNS, (task, annotator, label, position, confidence, timestamp), strict=True))
+        values = (task, right, annotator, label, position, confidence, timestamp)
+        columns = dict(zip(_columns_of(label_kind(kind)), values, strict=True))
         return cls._read(array_source(columns, kind, _given(options)), options)
 
     @classmethod
@@ -196,7 +207,7 @@ class Annotations:
         Args:
             matrix: [N, R] class codes (ints from 0), or numbers for regression; [N, T, R] class codes for
                 sequences, where task i's tokens are the first positions and the rest is missing.
-            kind: "classification", "regression" or "sequence".
+            kind: "classification", "regression", "sequence" or "preference".
             missing: the value of a cell without annotation; None means -1, and NaN for regression.
             tasks: [N] names, or None for 0 ... N-1.
             annotators: [R] names, or None for 0 ... R-1.
@@ -209,6 +220,8 @@ class Annotations:
             DataError: for a code outside the classes or a number that is not finite.
         """
         facts = label_kind(kind)
+        if facts.has_pairs:
+            raise DataError(f"a dense matrix has no place for annotations of kind '{kind}'; use from_arrays.")
         names = Rules.of(facts, {}, tasks=tasks, annotators=annotators, classes=classes).names
         matrix = np.asarray(matrix)
         axes = facts.axes + 1
@@ -261,7 +274,7 @@ class Annotations:
 
         Args:
             frame: one row an annotation (for sequences: one row a token).
-            kind: "classification", "regression" or "sequence".
+            kind: "classification", "regression", "sequence" or "preference".
             **options: see `FrameOptions`.
 
         Returns:
@@ -282,17 +295,21 @@ class Annotations:
         kind: str | None = None,
         platform: str | None = None,
         field: str | None = None,
+        image: str | bool | None = None,
         **options: Unpack[FileOptions],
     ) -> Annotations:
         """Reads a file by its suffix: .csv, .tsv, .jsonl (each also with .gz) or .parquet; or a platform's export.
 
         Args:
             path: path of the file; of an export a file, a zip archive or a folder.
-            kind: "classification", "regression" or "sequence"; None is what a Parquet file of `to_parquet` says, and
-                otherwise "classification".
+            kind: "classification", "regression", "sequence" or "preference"; None is what a Parquet file of
+                `to_parquet` says, and otherwise "classification".
             platform: name of the labelling platform whose export this is, such as "label-studio" (see
                 `crowdzoo.platforms.PLATFORMS`), for kinds "classification" and "regression"; None: none.
             field: question of the export that is meant; None where it has only one.
+            image: name each task of the export after the file of its image, without the ending, as
+                `crowdzoo.instances.read_instances` names the images of a folder: the export's column of the image, or
+                True to find it. None keeps the platform's own names.
             **options: see `FileOptions`.
 
         Returns:
@@ -303,13 +320,16 @@ class Annotations:
             ConfigError: an unknown platform, or several questions and no field.
         """
         if platform is None:
-            if field is not None:
-                raise ConfigError("field belongs to an export of a labelling platform: name the platform as well.")
+            for name, value in (("field", field), ("image", image)):
+                if value:
+                    raise ConfigError(
+                        f"{name} belongs to an export of a labelling platform: name the platform as well."
+                    )
             return cls._read(source_of(path, kind, Layout.of(options)), options)
         layout, usual = Layout.of(options), Layout()
         if laid_out := [name for name in LAYOUT_OPTIONS if getattr(layout, name) != getattr(usual, name)]:
             raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
-        source = PlatformSource(path, kind or "classification", platform, field)
+        source = PlatformSource(path, kind or "classification", platform, field, image)
         annotations = cls._read(source, options)
         source.export.warn_of(source.export.left_out)
         return annotations
@@ -320,17 +340,18 @@ class Annotations:
     ) -> Annotations:
         """Reads comma-separated values with a header; gzip where the name ends in .gz.
 
-        Columns: task, annotator (or worker), label; for sequences position; optional confidence and timestamp
-        (seconds, or ISO 8601 dates, UTC where they name no zone). Others are passed over. UTF-8, with or without
-        byte order mark. Values may be quoted with `"`, also around line breaks; white space around a value does
-        not count, and blank lines do not either. Ids are text; where every id of a column is an integer as Python
-        writes it (7, not 07), they become integers.
+        Columns: task, annotator (or worker), label; for sequences position; for preferences left and right instead
+        of task, and left, right or equal as label; optional confidence and timestamp (seconds, or ISO 8601 dates,
+        UTC where they name no zone). Others are passed over. UTF-8, with or without byte order mark. Values may be
+        quoted with `"`, also around line breaks; white space around a value does not count, and blank lines do not
+        either. Ids are text; where every id of a column is an integer as Python writes it (7, not 07), they become
+        integers.
 
         The file is streamed: memory follows the table that comes out, not the file.
 
         Args:
             path: path of the file.
-            kind: "classification", "regression" or "sequence".
+            kind: "classification", "regression", "sequence" or "preference".
             **options: see `FileOptions`.
 
         Returns:
@@ -395,6 +416,7 @@ class Annotations:
         Raises:
             DataError: an annotator has several labels of one task.
         """
+        self._check_one_task("A dense table")
         self.check_no_repeats("A dense table")
         tokens: tuple[int, ...] = ()
         token: tuple[np.ndarray, ...] = ()
@@ -408,6 +430,8 @@ class Annotations:
 
     def to_frame(self) -> pd.DataFrame:
         """A pandas frame of names: task, annotator, label, and position, confidence, timestamp where there are any.
+
+        Preferences have left and right instead of task.
 
         Raises:
             ImportError: where pandas is not installed.
@@ -433,13 +457,17 @@ class Annotations:
         Raises:
             DataError: for names that are neither strings nor integers.
         """
-        return write_parquet(path, self.kind, self._columns())
+        return write_parquet(path, self.kind, self._columns(), self.repeats)
 
     def _columns(self) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         """Each column that there is: its values or codes, and the names behind codes."""
-        names = {"task": self.tasks, "annotator": self.annotators, "label": self.classes}
-        arrays = {column: getattr(self, name) for column, name in zip(_COLUMNS, _ROW_TYPES, strict=True)}
-        return {column: (values, names.get(column)) for column, values in arrays.items() if values is not None}
+        columns = _columns_of(self.label_kind)
+        arrays = {column: getattr(self, name) for column, name in zip(columns, _ROW_TYPES, strict=True)}
+        return {
+            column: (values, getattr(self, VOCABULARIES[column]) if column in VOCABULARIES else None)
+            for column, values in arrays.items()
+            if values is not None
+        }
 
     def padded(self, tasks: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Each task's annotations side by side, for batches.
@@ -452,6 +480,7 @@ class Annotations:
             labels: int64 [N', M], -1 as padding (float64 with NaN for regression); for sequences
                 int64 [N', T, M], T the longest of these tasks, -1 beyond a task's end as well.
         """
+        self._check_one_task("A padded table")
         codes = np.arange(self.num_tasks) if tasks is None else np.asarray(tasks, dtype=np.int64)
         order, starts = self._by_task
         counts = starts[codes + 1] - starts[codes]
@@ -493,6 +522,7 @@ class Annotations:
             (task_ids, annotator_ids, labels, positions), sorted by task, annotator, position.
         """
         Number(1, whole=True).checked("blocks", "max_annotations", max_annotations)
+        self._check_one_task("A block")
         order, starts = self._by_task
         columns = [self.task_ids, self.annotator_ids, self.labels]
         if self.positions is not None:
@@ -506,6 +536,29 @@ class Annotations:
             rows: Any = slice(begin, end) if order is None else order[begin:end]
             yield tuple(column[rows] for column in columns)
             begin = end
+
+    # === Preferences ===
+
+    def pairs(self) -> tuple[np.ndarray, Annotations]:
+        """Preferences as classes of pairs: what methods for classes, and deep ones, can take.
+
+        Returns:
+            The pairs that occur, int64 [P, 2], task codes on the left and on the right, in ascending order; and the
+            annotations as kind "classification", whose task i is the i-th pair.
+
+        Raises:
+            DataError: annotations of another kind.
+        """
+        if self.right_ids is None:
+            raise DataError(f"pairs belong to annotations of kind 'preference', got kind {self.kind!r}")
+        keys, pair_of_row = np.unique(self.task_ids * self.num_tasks + self.right_ids, return_inverse=True)
+        pairs = np.stack([keys // max(self.num_tasks, 1), keys % max(self.num_tasks, 1)], axis=1)
+        table = replace(self, kind="classification", task_ids=pair_of_row, right_ids=None, tasks=np.arange(len(pairs)))
+        return pairs, table
+
+    def _check_one_task(self, what: str) -> None:
+        if self.right_ids is not None:
+            raise DataError(f"{what} has no place for annotations of kind {self.kind!r}; use pairs().")
 
     # === Checks ===
 
@@ -560,7 +613,8 @@ class Annotations:
             tasks: int codes, a boolean mask [N], or names (any type but int; integers are always codes).
 
         Returns:
-            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order.
+            Annotations with `tasks[i]` named as the i-th task given; rows stay in their order. Of preferences those
+            stay whose tasks are both given.
 
         Raises:
             DataError: for unknown or repeated tasks.
@@ -568,8 +622,12 @@ class Annotations:
         codes = self._task_codes(tasks)
         place = np.full(self.num_tasks, -1, dtype=np.int64)
         place[codes] = np.arange(len(codes))
-        renumbered = place[self.task_ids]
-        return replace(self.select_rows(renumbered >= 0), task_ids=renumbered[renumbered >= 0], tasks=self.tasks[codes])
+        renumbered = {"task_ids": place[self.task_ids]}
+        if self.right_ids is not None:
+            renumbered["right_ids"] = place[self.right_ids]
+        rows = np.logical_and.reduce([column >= 0 for column in renumbered.values()])
+        found = {name: column[rows] for name, column in renumbered.items()}
+        return replace(self.select_rows(rows), **found, tasks=self.tasks[codes])
 
     def _task_codes(self, tasks: Any) -> np.ndarray:
         given = np.asarray(tasks)
@@ -610,7 +668,8 @@ class Annotations:
         """Keeps at most `redundancy` annotations of each task, drawn at random without replacement.
 
         Args:
-            redundancy: the most annotations a task keeps (for sequences: annotators), 0 or more.
+            redundancy: the most annotations a task keeps (for sequences: annotators; for preferences: the most of a
+                pair), 0 or more.
             seed: seed of the draw.
 
         Returns:
@@ -621,10 +680,11 @@ class Annotations:
         if self.label_kind.has_positions:
             tasks, pair_of_row = self._pairs
         else:
-            tasks, pair_of_row = self.task_ids, np.arange(len(self))
+            table = self if self.right_ids is None else self.pairs()[1]
+            tasks, pair_of_row = table.task_ids, np.arange(len(self))
         # one sort instead of two: the task above 24 random bits; a draw that ties goes to the earlier row
         order = np.argsort((tasks << 24) | generator.integers(0, 1 << 24, len(tasks)), kind="stable")
-        counts = np.bincount(tasks, minlength=self.num_tasks)
+        counts = np.bincount(tasks)
         rank = np.empty(len(tasks), dtype=np.int64)
         rank[order] = np.arange(len(tasks)) - np.repeat(np.cumsum(counts) - counts, counts)
         return self.select_rows((rank < redundancy)[pair_of_row])
@@ -632,19 +692,27 @@ class Annotations:
     def split(self, fractions: Iterable[float] = (0.75, 0.25), *, seed: int = 0) -> tuple[Annotations, ...]:
         """Splits by tasks: each task and all its annotations go to one part.
 
+        Preferences are split by pairs: both orders of a pair go to one part, and each part keeps all the tasks.
+
         Args:
-            fractions: share of the tasks in each part, adding up to 1.
+            fractions: share of the tasks (or pairs) in each part, adding up to 1.
             seed: seed of the draw.
 
         Returns:
-            One Annotations a fraction, with tasks renumbered in their old order, and with all the
-            annotators and classes.
+            One Annotations a fraction, with tasks renumbered in their old order (those of preferences as they are),
+            and with all the annotators and classes.
         """
         shares = np.asarray(list(fractions), dtype=np.float64)
         if shares.size == 0 or (shares < 0).any() or not np.isclose(shares.sum(), 1):
             raise ValueError(f"fractions must be positive and add up to 1, got {shares.tolist()}")
-        ends = np.rint(np.cumsum(shares)[:-1] * self.num_tasks).astype(np.int64)
-        shuffled = np.random.default_rng(seed).permutation(self.num_tasks)
+        if self.right_ids is not None:
+            low, high = np.minimum(self.task_ids, self.right_ids), np.maximum(self.task_ids, self.right_ids)
+            keys, pair_of_row = np.unique(low * self.num_tasks + high, return_inverse=True)
+        number = self.num_tasks if self.right_ids is None else len(keys)
+        ends = np.rint(np.cumsum(shares)[:-1] * number).astype(np.int64)
+        shuffled = np.random.default_rng(seed).permutation(number)
+        if self.right_ids is not None:
+            return tuple(self.select_rows(np.isin(pair_of_row, part)) for part in np.split(shuffled, ends))
         return tuple(self.select_tasks(np.sort(part)) for part in np.split(shuffled, ends))
 
     # === Orders, computed once ===
@@ -664,15 +732,21 @@ class Annotations:
         return keys // max(self.num_annotators, 1), pair_of_row
 
 
-_COLUMNS = ("task", "annotator", "label", "position", "confidence", "timestamp")
+_COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp")
 _ROW_TYPES = {  # what holds each of these
     "task_ids": np.int64,
+    "right_ids": np.int64,
     "annotator_ids": np.int64,
     "labels": None,
     "positions": np.int64,
     "confidence": np.float64,
     "timestamp": np.float64,
 }
+
+
+def _columns_of(kind: LabelKind) -> tuple[str, ...]:
+    """Names of the columns behind `_ROW_TYPES`."""
+    return ("left", *_COLUMNS[1:]) if kind.has_pairs else _COLUMNS
 
 
 def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.tables.numbers import parse_numbers, without_zeros
 from crowdzoo.tables.sources import LABEL_OF, Batch, Source
 
 __all__ = ["CellSource", "made_of_others"]
@@ -51,7 +52,7 @@ class CellSource(Source):
             yield self._split(batch) if self.layout.label_separator else batch
 
     def _present(self, values: pa.Array) -> np.ndarray:
-        """Where a cell holds no mark of a missing label, bool [n]."""
+        """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""
         if pa.types.is_floating(values.type):
             whole = pc.equal(values, pc.floor(values)).fill_null(False).to_numpy(zero_copy_only=False)
             texts = [
@@ -60,8 +61,17 @@ class CellSource(Source):
             values = pa.array(texts, pa.large_string())
         else:
             values = pc.utf8_trim_whitespace(values.cast(pa.large_string()))
-        marks = pa.array(self.layout.missing, pa.large_string())
-        return ~pc.is_in(values, value_set=marks).to_numpy(zero_copy_only=False)
+        marks = without_zeros(pa.array(self.layout.missing, pa.large_string()))
+        if not self.label_kind.has_classes:  # of ratings the number counts, however it is written
+            numbers, words = self._ratings(marks)
+            found, no_number = self._ratings(values)
+            return ~((np.isin(found, numbers[~words]) & ~no_number) | _is_in(values, marks))
+        return ~_is_in(without_zeros(values), marks)
+
+    def _ratings(self, texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
+        numbers, unreadable = parse_numbers("label", texts, empty, self.layout.decimal)
+        return numbers, unreadable | empty
 
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""
@@ -102,6 +112,10 @@ class CellSource(Source):
         kept = _taken(batch, row[keep])
         kept.columns["label"] = texts.filter(pa.array(keep))
         return kept
+
+
+def _is_in(values: pa.Array, others: pa.Array) -> np.ndarray:
+    return pc.is_in(values, value_set=others).to_numpy(zero_copy_only=False)
 
 
 def _taken(batch: Batch, row: np.ndarray) -> Batch:

@@ -26,7 +26,14 @@ from crowdzoo.tables.vocabulary import Vocabulary, is_among, text_as_integers
 
 __all__ = ["collect"]
 
-_ATTRIBUTES = {"task": "task_ids", "annotator": "annotator_ids", "label": "labels", "position": "positions"}
+_ATTRIBUTES = {
+    "task": "task_ids",
+    "left": "task_ids",
+    "right": "right_ids",
+    "annotator": "annotator_ids",
+    "label": "labels",
+    "position": "positions",
+}
 
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
@@ -72,7 +79,9 @@ class _Collector:
         self.source = source
         self.rules = rules
         self.reject = reject
-        named = [column for column in VOCABULARIES if column != "label" or source.label_kind.has_classes]
+        named = [column for column in VOCABULARIES if column in source.required]
+        if not source.label_kind.has_classes:
+            named.remove("label")
         self.vocabularies = {column: Vocabulary(rules.names[column]) for column in named}
         self.numbers: dict[str, list[np.ndarray]] = {}  # parts of the columns that hold numbers
         self.lines: list[int | np.ndarray] = []
@@ -97,12 +106,14 @@ class _Collector:
             for name in OPTIONAL:
                 if name in self.rows and np.isnan(self.rows[name]).all():
                     del self.rows[name]
-        given = self.rules.names["task"] is not None and self.rules.names["annotator"] is not None
+        self._join_sides()
+        given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or given):
             raise DataError(f"{self.source.name} has no rows.")
         self.keep = np.ones(sum(self.counts), dtype=bool)
-        self._check_given("task")
-        self._check_given("annotator")
+        for column in (*self.sides, "annotator"):
+            self._check_given(column)
+        self._check_different()
         self._check_repeats()
         if self.source.label_kind.has_positions:
             self._check_lengths()
@@ -111,7 +122,7 @@ class _Collector:
         if not self.keep.all():
             self.rows = {name: values[self.keep] for name, values in self.rows.items()}
         num_left_out = self.num_bad + sum(len(problem.lines) for problem in self.late)
-        if num_left_out and not len(self.rows["task"]):
+        if num_left_out and not len(self.rows["annotator"]):
             raise DataError(f"{self.source.name}: all {num_left_out:,} rows are bad.", self.shown, num_left_out)
         if num_left_out and self.rules.rejects is None:
             example = self.shown[0] if self.shown else self.repeat
@@ -119,10 +130,12 @@ class _Collector:
             warnings.warn(text, UserWarning, stacklevel=5)
         kind = self.source.label_kind.name
         result: dict[str, Any] = {"kind": kind, "num_rejected": num_left_out, "repeats": self.repeats}
+        if self.source.label_kind.has_pairs:
+            result |= self._finished_sides()
         for column in list(self.rows):
             values = self.rows.pop(column)
             if column in self.vocabularies:
-                values, names = self.vocabularies[column].finish(values, self.source.text)
+                values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
                 objects = self.source.objects.get(column)
@@ -135,6 +148,39 @@ class _Collector:
             for sentence in suspicious_classes(result["classes"].tolist(), counts):
                 warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=5)
         return result
+
+    # === Preferences: left and right share their names ===
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The columns of tasks."""
+        return ("left", "right") if self.source.label_kind.has_pairs else ("task",)
+
+    def _join_sides(self) -> None:
+        if self.source.label_kind.has_pairs:
+            left, right = self.vocabularies["left"], self.vocabularies["right"]
+            self.rows["left"], self.rows["right"] = left.join(right, self.rows["left"], self.rows["right"])
+            self.vocabularies["right"] = left
+
+    def _check_different(self) -> None:
+        """Drops comparisons of a task with itself."""
+        if not self.source.label_kind.has_pairs:
+            return
+        rows = np.flatnonzero(self.keep & (self.rows["left"] == self.rows["right"]))
+        reason = f"stands in column '{self._column('left')}', too. Remove the row."
+        if len(rows):
+            self._leave_out(rows, lambda number: ("right", self._name("right", rows[number]), reason))
+
+    def _finished_sides(self) -> dict[str, np.ndarray]:
+        sides = self.rows.pop("left"), self.rows.pop("right")
+        codes, names = self.vocabularies["left"].finish(np.concatenate(sides), self.source.text)
+        objects = self.source.objects.get("left")
+        half = len(sides[0])
+        return {
+            "task_ids": codes[:half],
+            "right_ids": codes[half:],
+            "tasks": names if objects is None else objects[names],
+        }
 
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
@@ -304,7 +350,7 @@ class _Collector:
         if not _any_repeat(key):
             return
         policy = self.rules.on_duplicate
-        if policy == "all":
+        if policy == "all" or (policy == "error" and self.source.repeats):
             self.repeats = True
             return
         order = np.argsort(key, kind="stable")
@@ -318,14 +364,16 @@ class _Collector:
         rows, other = kept[leaves], self._line_numbers(kept[stays[leaves]])
 
         def describe(number: int) -> tuple[str, Any, str]:
-            what = f"task {self._name('task', rows[number])!r}"
+            tasks = [repr(self._name(column, rows[number])) for column in self.sides]
+            what = f"task {tasks[0]}" if len(tasks) == 1 else f"{tasks[0]} (left) with {tasks[1]} (right)"
+            did = "labelled" if len(tasks) == 1 else "compared"
             if "position" in self.rows:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
                 way_out = "Remove one, or pass on_duplicate='first' or 'last'."
-                reason = f"has labelled {what} before, in row {other[number]}. {way_out}"
+                reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
             else:
-                reason = f"has labelled {what} more than once; row {other[number]}, the {policy}, is kept."
+                reason = f"has {did} {what} more than once; row {other[number]}, the {policy}, is kept."
             return "annotator", self._name("annotator", rows[number]), reason
 
         self._leave_out(rows, describe, np.arange(len(rows) if policy == "error" else 0))
@@ -370,12 +418,14 @@ class _Collector:
         self._leave_out(wrong, describe, np.sort(firsts))
 
     def _pair_keys(self) -> np.ndarray:
-        """One number per (task, annotator[, position]) of the rows that stay."""
-        names = ("task", "annotator", "position")
+        """One number per (task, annotator[, position]) or (left, right, annotator) of the rows that stay."""
+        names = (*self.sides, "annotator", "position")
         columns = {name: self.rows[name] for name in names if name in self.rows}
         if not self.keep.all():
             columns = {name: values[self.keep] for name, values in columns.items()}
-        key = columns["task"].astype(np.int64)
+        key = columns[self.sides[0]].astype(np.int64)
+        if "right" in columns:
+            key = np.unique(key * len(self.vocabularies["right"]) + columns["right"], return_inverse=True)[1]
         key *= max(len(self.vocabularies["annotator"]), 1)
         key += columns["annotator"]
         position = columns.get("position")

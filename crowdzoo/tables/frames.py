@@ -17,7 +17,8 @@ from crowdzoo.tables.sources import BATCH_ROWS, Batch, Source, json_originals, p
 
 __all__ = ["array_source", "frame_source"]
 
-NAMES = ("task", "annotator", "label")
+SIDES = ("left", "right")
+NAMES = ("task", *SIDES, "annotator", "label")
 
 
 class TableSource(Source):
@@ -59,6 +60,9 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     """
     arrays: dict[str, pa.Array] = {}
     objects: dict[str, np.ndarray] = {}
+    if label_kind(kind).has_pairs:
+        columns, names = _with_shared_ids(columns, "left" in given)
+        objects |= {} if names is None else dict.fromkeys(SIDES, names)
     for column, values in columns.items():
         if values is None:
             continue
@@ -106,6 +110,20 @@ def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | 
     source = array_source({ours: column(theirs) for ours, theirs in found.items()}, kind, given, "frame")
     source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
     return source
+
+
+def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str, Any], np.ndarray | None]:
+    """The columns with left and right as one column of ids would be, and what `_ids` gives as its second."""
+    sides: list[Any] = [columns.get(side) for side in SIDES]
+    if any(side is None or isinstance(side, (pa.Array, pa.ChunkedArray)) for side in sides):
+        return dict(columns), None
+    left, right = (side.to_numpy() if hasattr(side, "to_numpy") else side for side in sides)
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and left.dtype.kind == right.dtype.kind:
+        ids, names = _ids(np.concatenate([left, right]), "left", given)
+    else:
+        ids, names = _ids([*left, *right], "left", given)
+    # strings stay arrays of objects, which are checked one column at a time
+    return {**columns, "left": ids[: len(left)], "right": ids[len(left) :]}, names
 
 
 def _table(frame: Any) -> pa.Table:

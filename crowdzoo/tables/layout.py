@@ -12,7 +12,7 @@ from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 
 __all__ = ["LAYOUT_OPTIONS", "Layout"]
 
-_FIRST = ("task", "annotator", "label", "position", "confidence", "timestamp")  # columns of annotations
+_FIRST = ("task", "left", "right", "annotator", "label", "position", "confidence", "timestamp")  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
 # codecs of Python that are no encodings of files
 _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from crowdzoo.errors import DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.tables.layout import Layout
 
-__all__ = ["find_columns", "may_be_gold", "usual_columns", "warn_of_guess"]
+__all__ = ["find_columns", "is_no_annotator", "may_be_gold", "usual_columns", "warn_of_guess"]
 
 # Usual names, in lower case without "_", "-" and blanks
 _ALIASES = {
@@ -22,6 +22,8 @@ _ALIASES = {
     "reviewerid turker turkerid crowdworker crowdworkerid annotatedby labeledby labelledby",
     "label": "label labels answer answers response category rating class classlabel annotation judgment judgement vote "
     "choice annotatorlabel workerlabel workeranswer givenlabel observedlabel crowdlabel",
+    "left": "left leftid lefttask leftitem leftitemid itemleft taska itema modela optiona responsea texta",
+    "right": "right rightid righttask rightitem rightitemid itemright taskb itemb modelb optionb responseb textb",
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
@@ -94,6 +96,11 @@ def usual_columns(
 def may_be_gold(name: str) -> bool:
     """Whether a column of instances has a usual name of the truth."""
     return _squeezed(name) in ALIASES["gold"] | {"label", "labels", "class", "category"}
+
+
+def is_no_annotator(name: str) -> bool:
+    """Whether a column of a wide table has a usual name of something else than an annotator."""
+    return _squeezed(name) in ALIASES["gold"] | {"split", "text", "image"}
 
 
 def _squeezed(name: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Problem", "no_number", "numbers_of", "parse_numbers"]
+__all__ = ["Problem", "no_number", "numbers_of", "parse_numbers", "without_zeros"]
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
@@ -113,3 +113,8 @@ def _number(column: str, text: str) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def without_zeros(texts: pa.Array) -> pa.Array:
+    """Texts with an integer for each that is written as a float: `1.0` becomes `1`."""
+    return pc.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")

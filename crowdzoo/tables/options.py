@@ -11,14 +11,15 @@ from typing import Any, TypedDict
 import numpy as np
 
 from crowdzoo.constraints import Choice
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.label_kinds import LabelKind
 from crowdzoo.tables.scale import check_ends
 from crowdzoo.tables.vocabulary import names_array
 
 __all__ = ["VOCABULARIES", "FileOptions", "FrameOptions", "ReadingOptions", "Rules"]
 
-VOCABULARIES = {"task": "tasks", "annotator": "annotators", "label": "classes"}  # column -> where its names are kept
+# column -> where its names are kept; preferences have left and right instead of task
+VOCABULARIES = {"task": "tasks", "left": "tasks", "right": "tasks", "annotator": "annotators", "label": "classes"}
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -28,7 +29,8 @@ class ReadingOptions(TypedDict, total=False):
         tasks: names in code order, or None (default) for the sorted names that occur. Given names are matched by
             their text, and rows with another name are bad.
         annotators: the same for annotators.
-        classes: the same for classes; not for regression.
+        classes: the same for classes; not for regression. Of preferences the names of the answers left, right and
+            equal in this order, such as ("A", "B", "tie"); without the last where nobody may say so.
         low: lowest rating that annotators may give, in the labels' unit; a lower one is a bad row. None (default): any.
         high: the highest one.
         on_duplicate: what a second label of one annotator for one task (for sequences: and position) does: "error"
@@ -144,12 +146,28 @@ class Rules:
         if label_kind.has_classes and (low, high) != (None, None):
             raise ConfigError(f"low and high belong to kind 'regression', got kind '{label_kind.name}'")
         if on_duplicate == "all" and not (label_kind.has_classes and not label_kind.has_positions):
-            raise ConfigError(f"on_duplicate='all' belongs to kind 'classification', got kind '{label_kind.name}'")
+            raise ConfigError(
+                f"on_duplicate='all' belongs to kinds 'classification' and 'preference', got kind '{label_kind.name}'"
+            )
         if not label_kind.has_classes and classes is not None:
             raise ConfigError(f"classes do not belong to kind '{label_kind.name}'")
-        given = {"task": tasks, "annotator": annotators, "label": classes}
+        if label_kind.has_pairs:
+            classes = own_names.get("label", label_kind.answers) if classes is None else classes
+            _check_answers(classes, label_kind)
+            given = {"left": tasks, "right": tasks, "annotator": annotators, "label": classes}
+        else:
+            given = {"task": tasks, "annotator": annotators, "label": classes}
         names = {
             column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
             for column, values in given.items()
         }
         return cls(names, on_duplicate, on_bad_rows, None if rejects is None else Path(rejects), (low, high))
+
+
+def _check_answers(classes: Any, label_kind: LabelKind) -> None:
+    number, answers = len(classes), label_kind.answers
+    if isinstance(classes, str) or number not in (len(answers) - 1, len(answers)):
+        raise ConfigError(
+            f"classes of kind '{label_kind.name}' are the names of {', '.join(answers)} in this order (the last may be "
+            f"missing), such as ['A', 'B', 'tie'], got {short_repr(classes)}."
+        )

@@ -44,11 +44,14 @@ class ParquetSource(Source):
     def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
         self.path = Path(path)
         self.name = os.fspath(path)
-        own_kind, names = read_metadata(path)
+        own_kind, names, repeats = read_metadata(path)
         if None not in (kind, own_kind) and kind != own_kind:
             raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
         super().__init__(kind or own_kind or "classification", layout)
-        self.names = names
+        # left and right share their names, which are listed where one of the two columns does not have all of them
+        sides = [names[side] for side in ("left", "right") if side in names]
+        self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
+        self.repeats = repeats
         self.own = own_kind is not None
 
     def read_header(self) -> list[str]:
@@ -93,7 +96,10 @@ class ParquetSource(Source):
 
 
 def write_parquet(
-    path: str | os.PathLike[str], kind: str, columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]]
+    path: str | os.PathLike[str],
+    kind: str,
+    columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
+    repeats: bool = False,
 ) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 
@@ -103,6 +109,7 @@ def write_parquet(
         path: path of the file; it appears only when it is complete.
         kind: of the labels.
         columns: name -> values [A] and None, or codes [A] and the names behind them; in the order of the file.
+        repeats: an annotator may have several rows of one task.
 
     Returns:
         The path.
@@ -114,13 +121,13 @@ def write_parquet(
         column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
     }
     listed = {column: _listed(columns[column][0], names) for column, names in named.items()}
-    about = {"version": 1, "kind": kind, "names": listed}
+    about = {"version": 1, "kind": kind, "names": listed, "repeats": repeats}
     fields = [
         (column, named[column].type if column in named else pa.from_numpy_dtype(values.dtype))
         for column, (values, _) in columns.items()
     ]
     schema = pa.schema(fields, metadata={KEY: json.dumps(about).encode()})
-    total = len(columns["task"][0])
+    total = len(columns["annotator"][0])
     with atomic_file(path) as file, pq.ParquetWriter(file, schema) as writer:
         for start in range(0, max(total, 1), ROWS):
             parts = {column: pa.array(values[start : start + ROWS]) for column, (values, _) in columns.items()}
@@ -129,23 +136,23 @@ def write_parquet(
     return Path(path)
 
 
-def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray]]:
+def read_metadata(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, np.ndarray], bool]:
     """What `write_parquet` wrote beside the rows.
 
     Returns:
-        The kind, or None for a file that something else wrote; and column -> names in code order, for the
-        columns whose names are not simply sorted.
+        The kind, or None for a file that something else wrote; column -> names in code order, for the columns whose
+        names are not simply sorted; and whether an annotator may have several rows of one task.
     """
     name = os.fspath(path)
     with open_parquet(path) as file:
         metadata = file.schema_arrow.metadata or {}
     if KEY not in metadata:
-        return None, {}
+        return None, {}, False
     try:
         about = parse_json(metadata[KEY])
         if isinstance(about, dict) and isinstance(about.get("version"), int) and about["version"] > 1:
             raise DataError(f"{name}: written by a later crowdzoo (format {about['version']}). Update crowdzoo.")
-        return _checked_kind(about), _checked_names(about)
+        return _checked_kind(about), _checked_names(about), about.get("repeats") is True
     except DataError:
         raise
     except (JsonError, ValueError, OverflowError) as error:

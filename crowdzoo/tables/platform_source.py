@@ -26,6 +26,7 @@ class PlatformSource(Source):
         kind: "classification" or "regression".
         platform: see `Export`.
         field: see `Export`.
+        image: see `Export`.
 
     Raises:
         ConfigError: kind "sequence", whose readers are others; or as `Export`.
@@ -34,11 +35,18 @@ class PlatformSource(Source):
 
     text = True
 
-    def __init__(self, path: str | os.PathLike[str], kind: str, platform: str, field: str | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        kind: str,
+        platform: str,
+        field: str | None = None,
+        image: str | bool | None = None,
+    ):
         super().__init__(kind)
         if self.label_kind.has_positions:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_sentences(path, platform=...).")
-        self.export = Export(path, platform, kind, field)
+        self.export = Export(path, platform, kind, field, image)
         self.path = self.export.path
         self.name = self.export.name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,8 +25,9 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.label_kinds import label_kind
+from crowdzoo.platforms import PLATFORMS
 from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.naming import find_columns
+from crowdzoo.tables.naming import find_columns, is_no_annotator
 
 __all__ = ["LABEL_OF", "NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
@@ -35,6 +36,7 @@ CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
+PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
 LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
@@ -82,6 +84,7 @@ class Source:
         text: ids are text, so that ids that are all integers become integers.
         trim: white space around a value does not count.
         own: crowdzoo wrote it.
+        repeats: it was written with several rows by one annotator for one task.
         most_batches: `some_batches` stops after so many; None: after the last.
         complete: whether `some_batches` gave all.
         sparse: a column may be absent from some rows; a column that no row has does not exist.
@@ -99,15 +102,18 @@ class Source:
     trim = False
     sparse = False
     own = False
+    repeats = False
     most_batches: int | None = None
     complete = True
 
     def __init__(self, kind: str, layout: Layout | None = None):
         self.label_kind = label_kind(kind)
         self.layout = layout or Layout()
-        if self.layout.wide and self.label_kind.has_positions:
+        if self.layout.wide and (self.label_kind.has_positions or self.label_kind.has_pairs):
             raise ConfigError(f"wide belongs to kinds classification and regression, got kind '{kind}'")
         self.required: tuple[str, ...] = (*REQUIRED, "position") if self.label_kind.has_positions else REQUIRED
+        if self.label_kind.has_pairs:
+            self.required = ("left", "right", "annotator", "label")
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
@@ -141,12 +147,13 @@ class Source:
             DataError: for a missing column, one that is there twice, or two that may be meant.
         """
         wanted = ("task",) if self.layout.wide else (*self.required, *OPTIONAL)
-        found, self.guessed = find_columns(self.name, header, wanted, self.layout)
+        more = PREFERRED if self.label_kind.has_pairs else None
+        found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
         if self.layout.wide and "task" in found:
             return found | self._annotators(header, found["task"])
         missing = [column for column in self.required if column not in found]
         if missing:
-            raise DataError(self._missing(missing[0], header, set(found.values())))
+            raise DataError(self._missing(missing, header, found))
         return found
 
     def _annotators(self, header: Sequence[str], task: str) -> dict[str, str]:
@@ -155,6 +162,12 @@ class Source:
         names = [name for name in header if name != task and any(fnmatchcase(name, each) for each in patterns)]
         if not names:
             raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
+        if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
+            rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
+            raise DataError(
+                f"{self.name}: column '{others[0]}' does not look like an annotator. Name the columns that are: "
+                f"{self.layout.option}='annotator={rest}'; a * stands for any letters."
+            )
         if "" in names:
             way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
@@ -163,11 +176,15 @@ class Source:
                 raise DataError(f"{self.name}: column '{name}' is there {names.count(name)} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
 
-    def _missing(self, column: str, header: Sequence[str], taken: set[str]) -> str:
+    def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
+        column, taken = missing[0], set(found.values())
         message = f"{self.name}: column '{column}' is missing."
         if column == "annotator":
             message = f"{self.name}: column 'annotator' (or 'worker') is missing."
         free = [name for name in header if name not in taken]
+        for platform in PLATFORMS.values():
+            if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
+                return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
         if hint := did_you_mean(column, free):
             return f"{message}{hint} Rename that column to '{column}'."
         if len(header) == 1:
@@ -179,9 +196,14 @@ class Source:
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         no_header = " If the file has no header, say so: header=False." if numbers else ""
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
+        if {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+            return (
+                f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
+                f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
+            )
         if column == "position":
             message += " A sequence needs one row a token, with the token's position from 0."
-        return f"{message} The columns are {shown}. Say which it is: columns='{column}=NAME'.{no_header}"
+        return f"{message} The columns are {shown}. Say which it is: {self.layout.option}='{column}=NAME'.{no_header}"
 
 
 class TextSource(Source):

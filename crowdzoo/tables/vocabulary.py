@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.text import is_utf8
+from crowdzoo.tables.numbers import without_zeros
 
 __all__ = ["Vocabulary", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
 
@@ -109,6 +110,27 @@ class Vocabulary:
         self._codes = []
         return codes
 
+    def join(self, other: Vocabulary, codes: np.ndarray, other_codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Takes in the names of another vocabulary, for two columns that hold the same things.
+
+        Args:
+            other: has the same given names.
+            codes: what `codes` gave.
+            other_codes: what `other.codes` gave.
+
+        Returns:
+            Both in codes of this vocabulary, int64.
+        """
+        sizes = len(self), len(other)
+        parts = [each._names for each in (self, other) if each._names is not None]
+        if len({part.type for part in parts}) > 1:
+            parts = [part.cast(pa.large_string()) for part in parts]
+        if parts:
+            joint = pa.concat_arrays(parts).dictionary_encode()
+            self._names, places = joint.dictionary, joint.indices.to_numpy().astype(np.int64)
+            codes, other_codes = places[: sizes[0]][codes], places[sizes[0] :][other_codes]
+        return codes.astype(np.int64), other_codes.astype(np.int64)
+
     def __len__(self) -> int:
         return 0 if self._names is None else len(self._names)
 
@@ -117,12 +139,14 @@ class Vocabulary:
         assert self._names is not None
         return self._names[int(code)].as_py()
 
-    def finish(self, codes: np.ndarray, text: bool) -> tuple[np.ndarray, np.ndarray]:
+    def finish(self, codes: np.ndarray, text: bool, numbers: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Settles the final codes and names.
 
         Args:
             codes: rows that stay [A]; only their names stay, unless names were given.
             text: the names come from a text file, so names that are all integers become integers.
+            numbers: with `text`: also where some are written as floats; `1.0` is then the name 1, as in a file that
+                has types.
 
         Returns:
             Codes int64 [A] and names [n]: given names in their order, else sorted.
@@ -133,9 +157,17 @@ class Vocabulary:
             return codes.astype(np.int64), np.empty(0, dtype=np.int64)
         used = np.flatnonzero(np.bincount(codes, minlength=len(self._names)))
         names = self._names.take(pa.array(used))
+        merged = np.arange(len(used))
+        if text and numbers and pa.types.is_large_string(names.type):
+            plain = without_zeros(names)
+            if text_as_integers(plain) is not None:
+                encoded = plain.dictionary_encode()
+                merged, names = encoded.indices.to_numpy(), encoded.dictionary
         order, sorted_names = sort_names(names, text)
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[order] = np.arange(len(names))
         place = np.full(len(self._names), -1, dtype=np.int64)
-        place[used[order]] = np.arange(len(used))
+        place[used] = rank[merged]
         return place[codes], sorted_names
 
 

@@ -50,7 +50,7 @@ def annotations(
 
     Args:
         draw: Hypothesis passes it.
-        kind: "classification", "regression" or "sequence".
+        kind: "classification", "regression", "sequence" or "preference".
         max_tasks: the most tasks, N.
         max_annotators: the most annotators, R.
         max_classes: the most classes, K.
@@ -61,15 +61,22 @@ def annotations(
         A strategy for `Annotations`.
     """
     shape = label_kind(kind)
-    num_tasks, num_annotators = draw(st.integers(1, max_tasks)), draw(st.integers(1, max_annotators))
+    num_tasks = draw(st.integers(1 + shape.has_pairs, max_tasks))
+    num_annotators = draw(st.integers(1, max_annotators))
     num_classes = draw(st.integers(1, max_classes))
-    cells = st.tuples(st.integers(0, num_tasks - 1), st.integers(0, num_annotators - 1))
+    cells: Any = st.tuples(st.integers(0, num_tasks - 1), st.integers(0, num_annotators - 1))
+    if shape.has_pairs:
+        num_classes = len(shape.answers)
+        steps = st.integers(1, num_tasks - 1)
+        cells = st.tuples(cells, steps).map(lambda cell: (*cell[0], (cell[0][0] + cell[1]) % num_tasks))
     pairs = draw(st.lists(cells, min_size=1, max_size=num_tasks * num_annotators, unique=True))
-    position = None
+    position = right = None
     if shape.has_positions:
         tokens = draw(st.lists(st.integers(1, 3), min_size=num_tasks, max_size=num_tasks))
         rows = draw(st.permutations([(*pair, place) for pair in pairs for place in range(tokens[pair[0]])]))
         task, annotator, position = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    elif shape.has_pairs:
+        task, annotator, right = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     else:
         task, annotator = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
     size = len(task)
@@ -85,6 +92,8 @@ def annotations(
     }
     counts = {"tasks": num_tasks, "annotators": num_annotators, "classes": num_classes}
     vocabulary = {what: _array(draw(names(count)) if named else list(range(count))) for what, count in counts.items()}
+    if shape.has_pairs:
+        vocabulary["classes"] = np.array(shape.answers, object)
     return Annotations(
         kind,
         task,
@@ -96,6 +105,7 @@ def annotations(
         positions=position,
         confidence=extra["confidence"],
         timestamp=extra["timestamp"],
+        right_ids=right,
     )
 
 

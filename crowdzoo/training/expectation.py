@@ -2,19 +2,25 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import numpy as np
 
+from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
+from crowdzoo.errors import DataError
+from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.training.phases import answers_of_batch
 
 __all__ = [
+    "Answers",
     "ExpectationStep",
     "annotation_columns",
+    "answers_of",
     "e_step",
     "expected_counts",
-    "posteriors_given_labels",
+    "posteriors_given_answers",
+    "soft_answers_of",
     "vote_shares",
 ]
 
@@ -73,6 +79,8 @@ class ExpectationStep(keras.callbacks.Callback):
 
 def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
+    if getattr(model.crowd, "confidence", False) and has_confidence(getattr(data, "annotations", None)):
+        return _e_step_of_soft_answers(model, data, batch_size)
     rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
     posteriors, likelihood = np.zeros((*rows, model.crowd.num_classes or 1), "float32"), 0.0
     for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
@@ -82,6 +90,16 @@ def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, fl
         posteriors[place], of_batch = _normalised(joint, (np.asarray(x["labels"]) >= 0).any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
+
+
+def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.ndarray, float]:
+    """`e_step` where annotations count by their confidence."""
+    log_prior = np.zeros((data.num_tasks, model.crowd.num_classes))
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("tasks",), targets=log_prior):
+        tasks = np.asarray(x["tasks"])
+        log_prior[tasks] = np.log(np.maximum(answers_of_batch(model, x["instances"], len(tasks)), SMALLEST))
+    answers = soft_answers_of(data, type(model.crowd).__name__)
+    return posteriors_given_answers(log_prior, answers, model.annotator_confusions())
 
 
 def _normalised(joint: np.ndarray, labelled: np.ndarray) -> tuple[np.ndarray, float]:
@@ -152,23 +170,96 @@ def expected_counts(
     return np.stack([count.reshape(num_annotators, num_classes) for count in counts], axis=1)
 
 
-def posteriors_given_labels(
-    log_prior: np.ndarray, tasks: np.ndarray, annotators: np.ndarray, labels: np.ndarray, confusions: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """An E-step outside of a model: `q_i(k) ~ prior_i(k) prod_r confusion[r, k, y_ir]`, in log-space.
+class Answers(Protocol):
+    """All annotations of a training, as EM between the epochs needs them."""
+
+    def mean(self, num_tasks: int) -> np.ndarray:
+        """Mean answer of each task, `[N, K]`, zeros where there is none."""
+
+    def expected_counts(
+        self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Expected labels by annotator and true class, `[annotator, true, said]`, `[R, K, K]`."""
+
+    def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
+        """Log-likelihood of each task's answers by true class, nats, `[N, K]`."""
+
+
+class _Labels:
+    """Answers that are labels.
 
     Args:
-        log_prior: `[N, K]`, what is known of the tasks without their labels.
-        tasks: int `[A]`.
-        annotators: int `[A]`.
-        labels: int `[A]`.
+        columns: of `annotation_columns`.
+        num_classes: K.
+    """
+
+    def __init__(self, columns: tuple[np.ndarray, np.ndarray, np.ndarray], num_classes: int):
+        self.tasks, self.annotators, self.labels = columns
+        self.num_classes = num_classes
+
+    def mean(self, num_tasks: int) -> np.ndarray:
+        return vote_shares(self.tasks, self.labels, num_tasks, self.num_classes)
+
+    def expected_counts(
+        self, posteriors: np.ndarray, num_annotators: int, confusions: np.ndarray | None = None
+    ) -> np.ndarray:
+        return expected_counts(posteriors, self.tasks, self.annotators, self.labels, num_annotators)
+
+    def log_evidence(self, confusions: np.ndarray, num_tasks: int) -> np.ndarray:
+        logs = np.log(confusions[self.annotators, :, self.labels])
+        return np.stack([np.bincount(self.tasks, column, num_tasks) for column in logs.T], axis=1)
+
+
+def answers_of(data: Any, num_classes: int, confidence_for: str | None = None) -> Answers:
+    """The annotations of a training.
+
+    Args:
+        data: `crowdzoo.models.TrainingData`.
+        num_classes: K.
+        confidence_for: name of the layer that counts annotations by their confidence; None counts labels.
+
+    Raises:
+        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+    """
+    if confidence_for is None:
+        return _Labels(annotation_columns(data), num_classes)
+    return soft_answers_of(data, confidence_for)
+
+
+def soft_answers_of(data: Any, layer: str) -> SoftAnswers:
+    """The annotations of a training with their confidence.
+
+    Args:
+        data: `crowdzoo.models.TrainingData`.
+        layer: name of the layer, for messages.
+
+    Raises:
+        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+    """
+    annotations = getattr(data, "annotations", None)
+    if annotations is None:
+        raise DataError(
+            f"{layer}: confidence=True needs annotations in memory, and these batches carry none. "
+            "Pass annotations to CrowdModel.fit, or set confidence=False."
+        )
+    return SoftAnswers(annotations, layer)
+
+
+def posteriors_given_answers(
+    log_prior: np.ndarray, answers: Answers, confusions: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """An E-step outside of a model, in log-space.
+
+    Args:
+        log_prior: `[N, K]`, what is known of the tasks without their answers.
+        answers: of annotators.
         confusions: `[R, K, K]`, `[annotator, true, said]`, all above 0.
 
     Returns:
-        q float32 `[N, K]`, rows sum to one; zeros where nobody labelled. And the log-likelihood of all labels, in nats.
+        q float32 `[N, K]`, rows sum to one; zeros where nobody labelled. And the log-likelihood of all
+        answers, in nats.
     """
-    joint = np.array(log_prior, dtype="float64")
-    for k in range(joint.shape[1]):
-        joint[:, k] += np.bincount(tasks, np.log(confusions[annotators, k, labels]), minlength=len(joint))
-    posteriors, likelihood = _normalised(joint, np.bincount(tasks, minlength=len(joint)) > 0)
+    evidence = answers.log_evidence(confusions, len(log_prior))
+    labelled = answers.mean(len(log_prior)).sum(axis=1) > 0
+    posteriors, likelihood = _normalised(np.float64(log_prior) + evidence, labelled)
     return posteriors.astype("float32"), likelihood

@@ -99,6 +99,7 @@ class InstanceSettings(Settings):
         task: kind of label, "classification" or "regression" (ratings).
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
         high: highest rating of the scale; None is any.
+        encoder_fields: those that what encodes the instances takes; a base of the user's own has no others.
 
     Other attributes: see `Settings`.
 
@@ -109,6 +110,8 @@ class InstanceSettings(Settings):
     task: str = "classification"
     low: float | None = None
     high: float | None = None
+
+    encoder_fields: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         self._check(self.task, self.low, self.high)
@@ -175,6 +178,7 @@ class TextSettings(InstanceSettings):
 
     usual_epochs: ClassVar[int] = 15
     instances: ClassVar[InstanceKind] = TEXTS
+    encoder_fields = ("form", "max_words", "min_texts", "max_length")
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,7 @@ class ImageSettings(InstanceSettings):
 
     usual_epochs: ClassVar[int] = 60
     instances: ClassVar[InstanceKind] = IMAGES
+    encoder_fields = ("height", "width", "fit")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -250,6 +255,7 @@ class TableSettings(TrainingSettings):
     images: Mapping[str, Any] = field(default_factory=dict)
 
     instances: ClassVar[InstanceKind] = TABLES
+    encoder_fields = ("inputs", "max_categories", "texts", "images")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from crowdzoo import datasets
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
+from crowdzoo.files.paths import local_path
 from crowdzoo.files.regular import check_regular
 from crowdzoo.instances import IMAGES, TEXTS
 from crowdzoo.instances.images import image_paths, read_image_table
@@ -40,7 +41,9 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_method_problems(config), *_data_problems(config)]
+    return [
+        *_aggregation_problems(config), *_method_problems(config), *_file_problems(config), *_data_problems(config)
+    ]  # fmt: skip
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:
@@ -65,6 +68,16 @@ def _method_problems(config: PipelineConfig) -> list[str]:
     except ConfigError as error:
         return [_sentence(section, error)]
     return []
+
+
+def _file_problems(config: PipelineConfig) -> list[str]:
+    problems = []
+    for key, path in config.model_files.items():
+        try:
+            check_regular(local_path(path))
+        except (ConfigError, DataError) as error:
+            problems.append(f"{key}: {error}")
+    return problems
 
 
 def _sentence(section: str, error: ConfigError) -> str:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.pipelines.config.checks import outside_problems
-from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig, backbone_files
 from crowdzoo.pipelines.config.problems import config_error, sentences
 from crowdzoo.pipelines.yaml_files import read_yaml
 
@@ -42,12 +42,12 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         what = "is empty" if values is None else f"holds a {type(values).__name__}"
         raise ConfigError(f"{path}: {what}; a configuration is a mapping that begins like 'name: labelme'.")
     _resolve_paths(values, path.parent)
-    _resolve_base(values, path.parent)
+    _resolve_model(values, path.parent)
     for key, value in (overrides or {}).items():
         _override(values, key, value)
     _fill_output(values)
     _resolve_paths(values, Path.cwd())
-    _resolve_base(values, Path.cwd())
+    _resolve_model(values, Path.cwd())
     try:
         # a section without lines is None to YAML
         config = PipelineConfig.model_validate({key: value for key, value in values.items() if value is not None})
@@ -68,12 +68,17 @@ def _resolve_paths(values: dict[str, Any], base: Path) -> None:
                 inside[key] = _resolved(text, base)
 
 
-def _resolve_base(values: dict[str, Any], folder: Path) -> None:
-    """The file of a base of the user's own; a name of a module stays."""
+def _resolve_model(values: dict[str, Any], folder: Path) -> None:
+    """The files of a base of the user's own and of backbones; names of modules and of networks stay."""
     model = values.get("model")
-    if isinstance(model, dict) and isinstance(base := model.get("base"), str) and ".py:" in base:
+    if not isinstance(model, dict):
+        return
+    if isinstance(base := model.get("base"), str) and ".py:" in base:
         path, _, name = base.rpartition(":")
         model["base"] = f"{_resolved(path, folder)}:{name}"
+    for section in (model, model.get("images") or {}):
+        for key, path in backbone_files(section).items():
+            section[key] = _resolved(path, folder)
 
 
 def _resolved(path: str, base: Path) -> str:

@@ -25,7 +25,7 @@ from crowdzoo.pipelines.config.sections import (
 )
 from crowdzoo.pipelines.config.values import Seed
 
-__all__ = ["PipelineConfig"]
+__all__ = ["PipelineConfig", "backbone_files"]
 
 
 class PipelineConfig(Section):
@@ -112,7 +112,7 @@ class PipelineConfig(Section):
         """The kind of instance that the base takes; where none is named, that of the file as its columns show it."""
         kinds = self.label_kind.instance_kinds
         if self.model.base is not None and not is_own(self.model.base):
-            return next(one for one in kinds if one.bases[self.kind] == self.model.base)
+            return self.label_kind.taken_by(self.model.base)
         if self.data.dataset in datasets.names(self.kind):
             return datasets.instances_of(self.data.dataset)
         if self.data.instances is None:
@@ -127,7 +127,7 @@ class PipelineConfig(Section):
     def _base_keys(self) -> list[str]:
         """Settings of the model that the base has."""
         if is_own(self.base):
-            return ["arguments", "encoder"]
+            return ["arguments", "encoder", "inputs"]
         known = {field.name for field in fields(self.label_kind.settings_class(self.base))}
         known -= {"arguments"}  # of the method
         return [name for name in ModelConfig.model_fields if name in known]
@@ -156,12 +156,18 @@ class PipelineConfig(Section):
     def base_arguments(self) -> dict[str, Any]:
         """The base and those of the model's settings that it has."""
         if is_own(self.base):
-            given = self.model.model_dump(mode="json", include={"arguments", "encoder"}, exclude_none=True)
+            given = self.model.model_dump(mode="json", include={*self._base_keys}, exclude_none=True)
             return {"base": self.base, **_own_settings(self.instances, given)}
         values = {name: getattr(self.settings, name) for name in self._base_keys}
         return {"base": self.base} | {
             name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
         }
+
+    @property
+    def model_files(self) -> dict[str, str]:
+        """Files of networks that the model is made of -> their paths, by the key that names them."""
+        files = {f"model.{key}": path for key, path in backbone_files(self.model.model_dump()).items()}
+        return files | {f"model.images.{key}": path for key, path in backbone_files(self.model.images).items()}
 
     @property
     def minimum(self) -> float:
@@ -172,4 +178,14 @@ class PipelineConfig(Section):
 def _own_settings(instances: InstanceKind, model: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a base of the user's own, out of those of the section model."""
     found = {"instance_kind": instances.name, "base_arguments": model.get("arguments", {})}
-    return found | {key: model[key] for key in ("encoder",) if key in model}
+    encoder = {**({"inputs": model["inputs"]} if "inputs" in model else {}), **model.get("encoder", {})}
+    return found | ({"encoder": encoder} if encoder else {})
+
+
+def backbone_files(section: Any) -> dict[str, str]:
+    """The files that settings of images name, by key; the name of a network of `keras.applications` is none."""
+    if not isinstance(section, Mapping):
+        return {}
+    named = {key: section.get(key) for key in ("backbone", "backbone_weights")}
+    paths = {key: path.strip() for key, path in named.items() if isinstance(path, str) and path.strip()}
+    return {key: path for key, path in paths.items() if key != "backbone" or path.endswith(".keras")}

@@ -62,11 +62,13 @@ class DataConfig(Section):
         on_bad_tags: for task `sequence`, whether tags that break the scheme stop the run or are fixed (I- without B-).
         low: for task `regression`, the lowest rating that annotators may give; a rating below is a bad row.
         high: for task `regression`, the highest one.
-        instances: table with the columns task, features (list) or one numeric column per feature, and
-            optionally gold (a class, of ratings a number) and split (.parquet or .csv, .csv.gz).
+        instances: table with the column task, what a model learns from (features, a column text or image, or
+            columns of several types), and optionally gold (a class, of ratings a number) and split (.parquet or .csv,
+            .csv.gz); or a folder of images. See `crowdzoo.instances.read_instances`.
         classes: names of the classes in the order of their codes; None takes those that occur, sorted.
         platform: name of the labelling platform whose export `annotations` is; None: it is a table, or sentences.
         field: question of that export that is meant; None where it has only one.
+        image: column of that export that names the image of a task, where several may and the instances are a folder.
         on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
         on_duplicate: what to do with a second label by one annotator for one task.
         columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
@@ -78,7 +80,7 @@ class DataConfig(Section):
         wide: whether a row of annotations is a task, and a column an annotator.
         missing: labels that mean that there is none.
         label_separator: what separates several labels in a cell.
-        instance_columns: the same for instances: task, gold, split, text, features.
+        instance_columns: the same for instances: task, gold, split, text, image, features.
         eval_fraction: share of the tasks held out for evaluation where `instances` has no column split.
     """
 
@@ -93,6 +95,7 @@ class DataConfig(Section):
     classes: tuple[ClassName, ...] | None = Field(default=None, min_length=2)
     platform: str | None = None
     field: str | None = None
+    image: str | None = None
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
     columns: dict[str, str | int] | None = None
@@ -112,8 +115,9 @@ class DataConfig(Section):
             raise ValueError("'dataset' takes the place of 'annotations' and 'instances': give the one or the others")
         if self.dataset is not None and self.gold is not None:
             raise ValueError("'dataset' brings its own gold: leave 'gold' out")
-        if self.field is not None and self.platform is None:
-            raise ValueError("'field' belongs to an export: give its 'platform' as well")
+        for name in ("field", "image"):
+            if getattr(self, name) is not None and self.platform is None:
+                raise ValueError(f"'{name}' belongs to an export: give its 'platform' as well")
         if self.classes is not None and len(set(self.classes)) < len(self.classes):
             raise ValueError("'classes' names a class twice")
         if self.low is not None and self.high is not None and not self.low < self.high:

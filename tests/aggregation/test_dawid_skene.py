@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import math
 import warnings
@@ -363,3 +364,129 @@ def test_counts_of_a_block_are_added_by_hand():
     np.testing.assert_allclose(counts.confusions, [[[0, 0.25], [0, 0.75]], [[0.25, 1], [0.75, 0]]])
     np.testing.assert_allclose(counts.classes, [1.25, 0.75])
     assert counts.num_annotations == 3
+
+
+# === Answers with a confidence ===
+
+CONFIDENCE = [0.9, 1.0, 0.6, 0.5, float("nan"), 0.8, 0.7, 0.3, 0.0, 0.95, 0.4]  # of `FOUR_TASKS`
+
+
+def soft_reference(table, confidence, num_tasks, num_annotators, num_classes, rounds, prior, gold):
+    """EM in loops whose annotations are distributions over the classes."""
+    rows = []
+    for (task, annotator, label), sure in zip(table, confidence, strict=True):
+        own = 1.0 if math.isnan(sure) else sure
+        rows.append(
+            (task, annotator, [own if k == label else (1 - own) / (num_classes - 1) for k in range(num_classes)])
+        )
+    q = []
+    for task in range(num_tasks):
+        answers = [said for other, _, said in rows if other == task]
+        mean = [sum(said[k] for said in answers) / len(answers) for k in range(num_classes)]
+        q.append([float(k == gold[task]) for k in range(num_classes)] if task in gold else mean)
+    old = [[[1.0] * num_classes for _ in range(num_classes)] for _ in range(num_annotators)]
+    for _ in range(rounds):
+        rho = [sum(row[k] for row in q) + prior for k in range(num_classes)]
+        rho = [value / sum(rho) for value in rho]
+        pi = [[[prior] * num_classes for _ in range(num_classes)] for _ in range(num_annotators)]
+        for task, annotator, said in rows:
+            for k in range(num_classes):
+                inner = [said[label] * old[annotator][k][label] for label in range(num_classes)]
+                for label in range(num_classes):
+                    pi[annotator][k][label] += q[task][k] * inner[label] / sum(inner)
+        old = pi = [[[cell / sum(row) for cell in row] for row in matrix] for matrix in pi]
+        likelihood = 0.0
+        for task in range(num_tasks):
+            joint = []
+            for k in range(num_classes):
+                product = rho[k] if gold.get(task, k) == k else 0.0
+                for other, annotator, said in rows:
+                    if other == task:
+                        product *= sum(said[label] * pi[annotator][k][label] for label in range(num_classes))
+                joint.append(product)
+            likelihood += math.log(sum(joint))
+            q[task] = [product / sum(joint) for product in joint]
+    return q, pi, rho, likelihood
+
+
+@pytest.mark.parametrize("rounds", [2, 3, 6])
+@pytest.mark.parametrize("gold", [{}, {1: 0, 3: 1}])
+def test_em_on_answers_with_a_confidence_equals_loops(rounds, gold):
+    q, pi, rho, likelihood = soft_reference(FOUR_TASKS, CONFIDENCE, 4, 3, 3, rounds, 0.1, gold)
+    known = np.array([gold.get(task, -1) for task in range(4)])
+    annotations = Annotations.from_arrays(*zip(*FOUR_TASKS, strict=True), confidence=CONFIDENCE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        method = DawidSkene(max_iter=rounds - 1, tol=0, prior=0.1, diagonal=0.0, confidence=True)
+        result = method.fit(annotations, gold=known)
+    np.testing.assert_allclose(result.posteriors, q, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result.confusions, pi, rtol=1e-9)
+    np.testing.assert_allclose(result.class_prior, rho, rtol=1e-9)
+    assert result.log_likelihood == pytest.approx(likelihood, rel=1e-9)
+
+
+@pytest.mark.parametrize("num_starts", [1, 3])
+def test_certain_answers_are_those_without_a_confidence(num_starts):
+    annotations, _ = simulated_crowd(num_tasks=80, redundancy=3, seed=6)
+    certain = dataclasses.replace(annotations, confidence=np.where(np.arange(len(annotations)) % 2, 1.0, np.nan))
+    hard, soft = (DawidSkene(num_starts=num_starts, confidence=confidence).fit(certain) for confidence in (False, True))
+    np.testing.assert_allclose(soft.posteriors, hard.posteriors, atol=1e-9)
+    np.testing.assert_allclose(soft.confusions, hard.confusions, atol=1e-9)
+    np.testing.assert_allclose(soft.history, hard.history)
+    np.testing.assert_array_equal(soft.labels, hard.labels)
+
+
+def test_answers_with_a_confidence_find_more_labels_than_those_without():
+    """Annotators who know when they guess: .55 or .95 right, and say so."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(rng.integers(2, size=300), 3)
+    sure = rng.choice([0.55, 0.95], size=900)
+    labels = np.where(rng.random(900) < sure, truth, 1 - truth)
+    annotators = rng.permuted(np.tile(np.arange(10), (300, 1)), axis=1)[:, :3].ravel()
+    annotations = Annotations.from_arrays(np.repeat(np.arange(300), 3), annotators, labels, confidence=sure)
+    hard, soft = (DawidSkene(confidence=each).fit(annotations).expected_accuracy(truth[::3]) for each in (False, True))
+    assert soft > hard + 0.03
+
+
+@pytest.mark.parametrize(
+    ("confidence", "message"),
+    [
+        (None, "Dawid-Skene: confidence=True needs annotations with a column `confidence`"),
+        ([float("nan")] * 3, "needs annotations with a column `confidence`"),
+        ([0.5, 70, 1], "column 'confidence': 70 by annotator 1 for task 0 is not a probability"),
+        ([-0.1, 0.5, 1], "column 'confidence': -0.1 by annotator 0 for task 0 .*1 such rows"),
+    ],
+)
+def test_annotations_without_usable_confidence_are_refused(confidence, message):
+    annotations = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, 1], confidence=confidence)
+    with pytest.raises(DataError, match=message):
+        DawidSkene(confidence=True).fit(annotations)
+
+
+def test_confidence_does_not_run_on_beam():
+    from crowdzoo.beam.methods.forms import method_of, runs_on_beam
+
+    assert runs_on_beam(DawidSkene())
+    assert not runs_on_beam(DawidSkene(confidence=True))
+    with pytest.raises(ConfigError, match="DawidSkene does not run on Beam with confidence=True"):
+        method_of(DawidSkene(confidence=True), 2, 2)
+
+
+def test_em_on_answers_with_a_confidence_never_lets_the_objective_fall():
+    annotations, _ = simulated_crowd(num_tasks=50, redundancy=3, seed=7)
+    confidence = np.random.default_rng(0).uniform(0.3, 1.0, len(annotations))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        method = DawidSkene(max_iter=30, tol=0, confidence=True)
+        result = method.fit(dataclasses.replace(annotations, confidence=confidence))
+    assert (np.diff(result.history) > -1e-9).all()
+
+
+def test_an_answer_that_holds_all_classes_equally_likely_says_nothing():
+    annotations, _ = simulated_crowd(num_tasks=40, redundancy=3, seed=8)
+    unsure = annotations.annotator_ids == 0
+    alone = dataclasses.replace(annotations, confidence=np.where(unsure, 1 / 3, 1.0))
+    labels = np.where(unsure, (annotations.labels + 1) % 3, annotations.labels)
+    method = DawidSkene(confidence=True)
+    found, other = method.fit(alone), method.fit(dataclasses.replace(alone, labels=labels))
+    np.testing.assert_allclose(found.posteriors, other.posteriors, atol=1e-9)

@@ -28,7 +28,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
 
 def test_the_commands_parse():
     commands = re.findall(r"^crowdzoo ([^#\n]*)", GUIDE, flags=re.M)
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         cli._parser().parse_args(command.split())
 
@@ -66,3 +66,12 @@ def test_the_advice_on_robust_is_that_of_the_results():
         advice = " ".join(GUIDE.split("| your case")[0].split())
         assert f"{np.mean(points):.1f} points above" in advice
         assert f"{-min(points):.1f} points below" in advice
+
+
+def test_the_table_of_calibration_is_that_of_the_results():
+    saved = json.loads((ROOT / "benchmarks" / "results" / "calibration.json").read_text(encoding="utf-8"))["llm-judges"]
+    for row, found in saved.items():
+        method, number = row.split(", ")
+        names = ("accuracy", "raw", "judge", "trees", "gap", "ece", "covered")
+        figures = [f"{np.mean([run[name] for run in found['runs']]):.3f}".lstrip("0") for name in names]
+        assert f"| {number} | `{method}` | {' | '.join(figures)} |" in GUIDE

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,43 @@ def test_gold_that_does_not_fit_is_refused(gold, message):
 def test_numbers_are_no_classes():
     with pytest.raises(DataError, match="kind 'regression'"):
         MajorityVote().fit(Annotations.from_arrays([0], [0], [0.5], kind="regression"))
+
+
+# === Votes with a confidence ===
+
+
+def test_votes_with_a_confidence_are_mean_probabilities():
+    annotations = Annotations.from_arrays(
+        ["a", "a", "b", "c"], [0, 1, 0, 0], [1, 0, 0, 1], classes=[0, 1], confidence=[0.9, 0.6, 1.0, float("nan")]
+    )
+    result = MajorityVote(confidence=True).fit(annotations)
+    np.testing.assert_allclose(result.posteriors, [[0.35, 0.65], [1, 0], [0, 1]])  # (.9 + .4) / 2 for 1
+    assert result.labels.tolist() == [1, 0, 1]
+    np.testing.assert_array_equal(MajorityVote(voting="hard", confidence=True).fit(annotations).posteriors[0], [0, 1])
+    known = MajorityVote(confidence=True).fit(annotations, gold=[0, -1, -1])
+    np.testing.assert_allclose(known.posteriors[0], [1, 0])
+
+
+def test_certain_votes_are_votes():
+    votes = crowd()
+    certain = dataclasses.replace(votes, confidence=np.ones(len(votes)))
+    plain, sure = MajorityVote().fit(votes), MajorityVote(confidence=True).fit(certain)
+    np.testing.assert_allclose(sure.posteriors, plain.posteriors)
+    np.testing.assert_allclose(sure.confusions, plain.confusions)
+    np.testing.assert_array_equal(sure.labels, plain.labels)
+
+
+def test_the_rest_of_a_confidence_goes_evenly_to_the_other_classes():
+    annotations = Annotations.from_arrays([0], [0], [2], classes=[0, 1, 2], confidence=[0.4])
+    np.testing.assert_allclose(MajorityVote(confidence=True).fit(annotations).posteriors, [[0.3, 0.3, 0.4]])
+
+
+def test_tasks_without_votes_get_the_mean_share_of_those_with_a_confidence():
+    annotations = Annotations.from_arrays([0, 1], [0, 0], [0, 1], tasks=[0, 1, 2], confidence=[0.8, 0.6])
+    found = MajorityVote(confidence=True).fit(annotations).posteriors[2]
+    np.testing.assert_allclose(found, [(0.8 + 0.4 + 0.01) / 2.02, (0.2 + 0.6 + 0.01) / 2.02])
+
+
+def test_votes_without_a_confidence_are_refused():
+    with pytest.raises(DataError, match="Majority vote: confidence=True needs annotations with a column `confidence`"):
+        MajorityVote(confidence=True).fit(crowd())

@@ -3,7 +3,14 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, HierarchicalDawidSkene, MajorityVote, OneCoinDawidSkene, Robust
+from crowdzoo.aggregation import (
+    DawidSkene,
+    HierarchicalDawidSkene,
+    MajorityVote,
+    OneCoinDawidSkene,
+    Robust,
+    VotesWarning,
+)
 from crowdzoo.aggregation.classes.robust import vote_weights
 from crowdzoo.aggregation.engine import correlated_votes as correlated
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
@@ -92,3 +99,46 @@ def test_it_is_less_certain_than_dawid_skene_where_annotators_copy_each_other():
     assert ours.expected_accuracy(truth) >= theirs.expected_accuracy(truth)
     assert their_gap > 0.3
     assert abs(our_gap) < 0.8 * their_gap
+
+
+def misled(num_tasks=800, seed=0):
+    """Graders of an ordered scale who read the same tasks wrongly, and their true grades."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, num_tasks, p=[0.5, 0.25, 0.15, 0.1])
+    shared = rng.normal(0.6, 0.9, num_tasks)[:, None] + rng.normal(0, 0.6, (num_tasks, 4))[:, np.arange(16) % 4]
+    seen = truth[:, None] * rng.uniform(0.4, 1.1, 16) + shared + rng.normal(0, 0.5, 16)
+    said = np.clip(np.rint(seen + rng.normal(0, 0.5, (num_tasks, 16))), 0, 3).astype(int)
+    return Annotations.from_dense(said, classes=range(4)), truth
+
+
+def test_where_matrices_contradict_the_votes_it_is_weighted_votes():
+    crowd, truth = misled(seed=2)
+    with pytest.warns(VotesWarning, match="contradict the votes on .* probably make the same errors"):
+        found = Robust().fit(crowd)
+    with pytest.warns(VotesWarning, match="differ from the plurality"):
+        matrices = HierarchicalDawidSkene().fit(crowd)
+    assert found.notes[0].startswith("Confusion matrices contradict the votes")
+    assert found.expected_accuracy(truth) >= MajorityVote().fit(crowd).expected_accuracy(truth) - 0.01
+    assert found.expected_accuracy(truth) > matrices.expected_accuracy(truth) + 0.05
+    coin = OneCoinDawidSkene().fit(crowd)
+    weights = vote_weights(coin.reliability, 4)[crowd.annotator_ids]
+    votes = weighted_votes(crowd.task_ids, crowd.labels, weights / weights.mean(), crowd.num_tasks, 4)
+    concentration = correlated_votes(votes, coin.posteriors, np.zeros(len(votes), bool)).concentration
+    worth = 16 * (1 + concentration) / (16 + concentration)
+    expected = (worth * votes / votes.sum(axis=1, keepdims=True) + 0.25) / (worth + 1)
+    np.testing.assert_allclose(found.posteriors, expected, atol=1e-12)
+
+
+def test_with_few_annotations_an_annotator_one_coin_is_a_fourth_part():
+    rng = np.random.default_rng(0)
+    truth = rng.choice(6, 150, p=[0.5, 0.25, 0.12, 0.07, 0.04, 0.02])
+    tasks = np.repeat(np.arange(150), 2)
+    said = np.where(rng.random(300) < 0.7, truth[tasks], rng.integers(0, 6, 300))
+    annotators = (tasks + np.tile([0, 31], 150)) % 60  # 300 annotations, 60 annotators of 6 classes
+    crowd = Annotations.from_arrays(tasks, annotators, said, classes=range(6))
+    coin = OneCoinDawidSkene().fit(crowd)
+    weights = vote_weights(coin.reliability, 6)[crowd.annotator_ids]
+    votes = weighted_votes(crowd.task_ids, crowd.labels, weights / weights.mean(), crowd.num_tasks, 6)
+    second = correlated_votes(votes, coin.posteriors, np.zeros(crowd.num_tasks, bool)).posteriors
+    parts = [HierarchicalDawidSkene().fit(crowd).posteriors, second, MajorityVote().fit(crowd).posteriors]
+    np.testing.assert_allclose(Robust().fit(crowd).posteriors, np.mean([*parts, coin.posteriors], axis=0), atol=1e-12)

@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 
 from crowdzoo import ConfigError
-from crowdzoo.aggregation import METHODS, RATING_METHODS, SEQUENCE_METHODS, OneCoinDawidSkene, create
+from crowdzoo.aggregation import (
+    METHODS,
+    PREFERENCE_METHODS,
+    RATING_METHODS,
+    SEQUENCE_METHODS,
+    OneCoinDawidSkene,
+    create,
+)
 from crowdzoo.constraints import Flag, Number
 from crowdzoo.testing.aggregators import simulated_crowd
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 
-CLASSES = {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values()}
+CLASSES = {*METHODS.values(), *RATING_METHODS.values(), *SEQUENCE_METHODS.values(), *PREFERENCE_METHODS.values()}
 SETTINGS = sorted(((cls, name) for cls in CLASSES for name in inspect.signature(cls).parameters), key=str)
 IDS = [f"{cls.__name__}-{name}" for cls, name in SETTINGS]
 

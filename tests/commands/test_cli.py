@@ -134,6 +134,8 @@ def test_aggregate_refuses_settings_that_the_method_lacks_and_filled_folders(fil
         (("--set", "self=1"), "--set self: unknown setting."),
         (("--set", "prior=many"), "DawidSkene: prior must be a number from 0 to 1e+09, got 'many'"),
         (("--use-gold",), "--use-gold takes the classes of --gold FILE"),
+        (("--calibrate",), "--calibrate takes the classes of --gold FILE"),
+        (("--calibrate", "--use-gold", "--gold", files / "instances.parquet"), "leave out --use-gold"),
     ]
     for words, message in cases:
         assert run("aggregate", files / "annotations.csv", "--out", tmp_path / "new", *words) == 4
@@ -154,6 +156,23 @@ def test_aggregate_compares_with_gold_or_uses_it(files, tmp_path, capsys):
     tasks = pq.read_table(tmp_path / "used" / "tasks.parquet").to_pandas().set_index("task")
     truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
     assert (tasks["label"] == truth.reindex(tasks.index)).all()
+
+
+def test_aggregate_calibrates_by_some_gold(files, tmp_path, capsys):
+    truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
+    truth.iloc[:40].rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
+    words = ("aggregate", files / "annotations.csv", "--gold", tmp_path / "gold.csv", "--calibrate")
+    assert run(*words, "--out", tmp_path / "out") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"gold tasks, for calibration +40", out)
+    value, low, high = map(
+        float, re.search(r"accuracy on other tasks +(\S+) \((\S+) to (\S+), estimated\)", out).groups()
+    )
+    tasks = pq.read_table(tmp_path / "out" / "tasks.parquet").to_pandas().set_index("task")
+    right = tasks["label"] == truth.reindex(tasks.index)
+    assert low <= right.drop(truth.index[:40]).mean() <= high
+    assert low < value <= high
+    assert right.loc[truth.index[:40]].all()
 
 
 def test_every_method_aggregates(files, tmp_path):

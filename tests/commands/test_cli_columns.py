@@ -80,3 +80,17 @@ def test_a_server_tells_the_names_of_columns_and_takes_them_in_any_order(folder,
             assert predictions(folder, url, capsys, "other.csv") == expected
             assert run("predict", url, folder / "fewer.csv") != 0
             assert "fewer.csv: lacks ['weight'] and has ['height']" in capsys.readouterr().err
+
+
+def test_predict_and_export_read_decimal_commas_and_old_encodings(folder, capsys):
+    expected = predictions(folder, folder / "served", capsys, "instances.csv")
+    lines = (folder / "instances.csv").read_text().splitlines()
+    table = "\n".join([lines[0], *(line.replace(",", ";").replace(".", ",") for line in lines[1:])])
+    (folder / "comma.csv").write_bytes(table.replace("task,size,age,weight", "task;size;age;weight").encode("utf-16"))
+    how = ("--encoding", "utf-16", "--decimal", ",")
+    capsys.readouterr()
+    assert run("predict", folder / "served", folder / "comma.csv", *how) == 0
+    assert capsys.readouterr().out == expected
+    assert run("export", folder / "m.keras", folder / "again", "--warmup", folder / "comma.csv", *how) == 0
+    warm = [folder / name / "1" / "assets.extra" / "request.json" for name in ("served", "again")]
+    assert json.loads(warm[0].read_text()) == json.loads(warm[1].read_text())

@@ -149,13 +149,13 @@ def test_a_file_that_was_replaced_after_it_was_hashed_is_refused_and_nothing_is_
 def test_files_that_are_replaced_between_two_reads_do_not_mix(folder, monkeypatch):
     folder.write(ROWS, COLUMNS)
     expected, _ = folder.generate()
-    check = instance_examples._check_tasks
+    check = instance_examples.check_annotated
 
     def replaced_meanwhile(*arguments):
         folder.write([], {key: values[::-1] for key, values in COLUMNS.items()} | {"features": [[0.0, 0.0]] * 6})
         check(*arguments)
 
-    monkeypatch.setattr(instance_examples, "_check_tasks", replaced_meanwhile)
+    monkeypatch.setattr(instance_examples, "check_annotated", replaced_meanwhile)
     examples, annotations = folder.generate()
     assert content(examples) == content(expected)
     assert sorted(path.name for path in pathlib.Path(annotations.uri).iterdir()) == [

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from crowdzoo.components.example_dataset import ExampleDataset
+from crowdzoo.models.image_pixels import ImagePixels
 
 INFO = {"num_features": 3, "classes": ["a", "b", "c"]}
 
@@ -76,3 +78,26 @@ def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
 def test_a_pattern_without_files_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
         ExampleDataset([f"{tmp_path}/Split-train/*"], 30, INFO)
+
+
+@pytest.mark.parametrize("inputs", [(), ("annotators", "tasks")])
+def test_images_are_encoded_one_by_one_and_stay_with_their_annotations(tmp_path, inputs):
+    rng, path = np.random.default_rng(0), str(tmp_path / "examples.gz")
+    pixels = rng.integers(0, 256, (5, 8, 9, 3), dtype="uint8")
+    with tf.io.TFRecordWriter(path, "GZIP") as file:
+        for task, image in enumerate(pixels):
+            feature = {
+                "instances": tf.train.Feature(bytes_list={"value": [tf.io.encode_png(image).numpy()]}),
+                "annotator_ids": tf.train.Feature(int64_list={"value": range(task)}),
+                "annotator_labels": tf.train.Feature(int64_list={"value": [task % 3] * task}),
+                "posterior": tf.train.Feature(float_list={"value": np.eye(3)[task % 3]}),
+            }
+            file.write(tf.train.Example(features={"feature": feature}).SerializeToString())
+    info = {"num_features": None, "classes": ["a", "b", "c"]}
+    dataset = ExampleDataset([path], 5, info, encode=ImagePixels(8, 9))
+    x, labels = next(dataset.batches(5, 0, shuffle=False, inputs=inputs).as_numpy_iterator())
+    np.testing.assert_array_equal(x["instances"] if inputs else x, pixels)
+    assert [row[row >= 0].tolist() for row in labels] == [[task % 3] * task for task in range(5)]
+    for images, posteriors in dataset.aggregated(2, seed=0).as_numpy_iterator():
+        rows = [int(np.flatnonzero((pixels == image).all(axis=(1, 2, 3)))[0]) for image in images]
+        np.testing.assert_array_equal(posteriors, np.eye(3)[np.array(rows) % 3])

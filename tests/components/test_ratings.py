@@ -295,6 +295,25 @@ def test_errors_are_those_of_the_tasks_whose_rating_is_known(ratings_folder, tmp
         rating_scores({"candidate": broken}, files, info, "", None)
 
 
+def test_the_evaluation_holds_a_batch_of_instances_at_a_time(ratings_folder, tmp_path, monkeypatch):
+    examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+    info = json.loads(tf.io.gfile.GFile(f"{examples.uri}/dataset.json").read())
+    asked = []
+
+    def load(folder):
+        def predict(instances, batch_size):
+            asked.append(len(instances))
+            return {"value": 2 * instances[:, 0]}
+
+        return predict
+
+    monkeypatch.setattr("crowdzoo.components.rating_scores.load_predictor", load)
+    monkeypatch.setattr("crowdzoo.components.rating_scores.BATCH", 1)
+    (scores,) = rating_scores({"candidate": "model"}, f"{examples.uri}/Split-eval/*", info, "", None).values()
+    assert sorted(asked) == [0, 1, 1], "of three tasks of eval one has no rating that is known"
+    assert scores["mae"] == pytest.approx((0.5 + 10.25) / 2)
+
+
 def test_a_regressor_is_blessed_by_its_r2(ratings_folder, tmp_path):
     examples, _ = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
 

@@ -43,8 +43,8 @@ def span_line(text, **more):
     return json.dumps({"task": text, "text": text, **more}, ensure_ascii=False) + "\n"
 
 
-def spans_file(path, gold=True):
-    """Twenty sentences of three words; the text is the task's name."""
+def spans_file(path, gold=True, without=0):
+    """Twenty sentences of three words; the text is the task's name. The first ones may be without gold."""
     with open(path, "w", encoding="utf-8") as file:
         for number in range(len(NAMES)):
             tokens, answers = sentence(number)
@@ -59,7 +59,7 @@ def spans_file(path, gold=True):
             )
             for who, tags in answers.items():
                 file.write(span_line(text, annotator=who, spans=spans[: 2 if tags == BOTH else 1]))
-            if gold:
+            if gold and number >= without:
                 file.write(span_line(text, gold=True, spans=spans))
             elif not answers:
                 file.write(span_line(text))
@@ -289,6 +289,19 @@ def test_without_gold_evaluation_falls_back_to_the_aggregation(folder):
     for record in records:
         assert record["evaluation_label"] == record["aggregated_label"]
         assert record["evaluation_weight"] == [float(len(record["annotator_ids"]) > 0)]
+
+
+def test_gold_of_some_sentences_evaluates_on_those(folder):
+    examples, annotations = folder.generate(**options(spans_file(folder.path / "spans.jsonl", without=10)))
+    aggregated, _ = folder.aggregate(examples, annotations, "majority-vote")
+    info = read_dataset_info(aggregated.uri)
+    assert info["truth"] == "gold"
+    records = folder.records(aggregated, "eval")
+    known = ["gold" in record for record in records]
+    assert {*known} == {True, False}
+    assert sum(known) == info["num_gold"]["eval"]
+    assert [record["evaluation_weight"] for record in records] == [[float(each)] for each in known]
+    assert {len(record["evaluation_label"]) for record in records} == {3}
 
 
 def test_the_report_is_of_the_train_splits_annotators(spans):

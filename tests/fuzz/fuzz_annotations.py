@@ -132,7 +132,7 @@ def parquet(draw, names=COLUMNS):
     if draw(st.booleans()):
         kinds = st.sampled_from(["string", "integer", 3])
         listed = st.none() | VALUES | st.fixed_dictionaries({"type": kinds, "names": VALUES})
-        known = st.dictionaries(st.sampled_from(["task", "annotator", "label", "x"]), listed)
+        known = st.dictionaries(st.sampled_from(["task", "left", "right", "annotator", "label", "x"]), listed)
         about = {"version": 1, "kind": draw(st.sampled_from([*LABEL_KINDS, "x", 1])), "names": draw(known | VALUES)}
         text = json.dumps(draw(st.just(about) | VALUES))
         metadata = {b"crowdzoo.annotations": draw(st.just(encoded(text)) | st.binary(max_size=5))}
@@ -153,7 +153,7 @@ OPTIONS = st.fixed_dictionaries(
     optional={
         "on_bad_rows": st.just("reject"),
         "on_duplicate": st.sampled_from(["first", "last", "all"]),
-        "classes": st.just(["a", "b"]),
+        "classes": st.sampled_from([["a", "b"], ["a", "b", "7"]]),
         "rejects": st.just(True),
         "columns": st.dictionaries(st.sampled_from(COLUMNS), st.sampled_from([*COLUMNS, "1", "2", "3"]), max_size=3),
         "encoding": st.sampled_from(["utf-8", "latin-1", "utf-16", "utf-16-le", "cp1252", "shift_jis", "gb18030"]),
@@ -176,6 +176,8 @@ def read(name, content, options):
     options = dict(options)
     if options["kind"] == "regression":
         options.pop("classes", None)
+    if options["kind"] == "preference":
+        options.setdefault("columns", {"left": "task", "right": "other"})
     with tempfile.TemporaryDirectory() as folder, inside(folder):
         Path(name).write_bytes(content)
         if options.pop("rejects", False):

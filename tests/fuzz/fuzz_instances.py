@@ -11,7 +11,7 @@ from target import Target
 
 from crowdzoo import instances
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.instances import read_gold, read_gold_ratings, read_instances, read_text_columns, recognised
+from crowdzoo.instances import read_gold, read_gold_ratings, read_instances, read_texts, recognised
 from crowdzoo.instances.table import check_has, read_table
 from crowdzoo.instances.tables import table_columns, typed_columns
 from crowdzoo.tables import csv as csv_files
@@ -55,7 +55,7 @@ def everything(name, content):
         lambda path: read_instances(path, instances.TEXTS),
         lambda path: read_instances(path, instances.VECTORS),
         lambda path: recognised(path).name,
-        read_text_columns,
+        read_texts,
         columns_of,
         lambda path: columns_of(path, types={"f0": "category", "text": "category"}),
         lambda path: columns_of(path, typed_columns, {"f0": "number", "text": "text", "f1": "category"}),

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from target import Target
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import Aggregation, DawidSkene, RatingAggregation, RatingMean, SequenceAggregation, create
+from crowdzoo.aggregation import (
+    Aggregation,
+    DawidSkene,
+    NoisyBradleyTerry,
+    PreferenceAggregation,
+    RatingAggregation,
+    RatingMean,
+    SequenceAggregation,
+    create,
+)
 from crowdzoo.errors import CrowdzooError
 
 CROWD = Annotations.from_arrays([1, 1, 2, 3], ["a", "b", "a", "b"], ["x", "y", "y", "x"])
@@ -24,7 +33,15 @@ TAGS = Annotations.from_arrays(
     [0, 0, 0, 0], ["a", "a", "b", "b"], ["O", "B-X", "O", "O"], kind="sequence", position=[0, 1, 0, 1],
     classes=["O", "B-X", "I-X"],
 )  # fmt: skip
-KINDS = {"classes": Aggregation, "ratings": RatingAggregation, "tags": SequenceAggregation}
+PREFERENCES = Annotations.from_arrays(
+    [1, 1, 2], ["a", "b", "a"], ["left", "right", "equal"], right=[2, 3, 3], kind="preference"
+)
+KINDS = {
+    "classes": Aggregation,
+    "preferences": PreferenceAggregation,
+    "ratings": RatingAggregation,
+    "tags": SequenceAggregation,
+}
 
 
 def results():
@@ -32,6 +49,7 @@ def results():
         warnings.simplefilter("ignore")
         fitted = {
             "classes": DawidSkene().fit(CROWD),
+            "preferences": NoisyBradleyTerry().fit(PREFERENCES),
             "ratings": RatingMean().fit(RATINGS),
             "tags": create("bsc-seq", kind="sequence").fit(TAGS),
         }

@@ -133,9 +133,11 @@ VECTORS = st.lists(st.lists(TOKENS | TEXTS | st.sampled_from(["1", "2.5"]), min_
 )
 TARGETS = {
     "conll": Target(damaged(columns()), reads("c.txt", read_conll, read_gold), 40),
-    "conll-mended": Target(damaged(columns()), reads("c.txt", lambda path: read_conll(path, on_bad_tags="mend")), 20),
+    "conll-fixed-tags": Target(
+        damaged(columns()), reads("c.txt", lambda path: read_conll(path, on_bad_tags="mend")), 20
+    ),
     "spans": Target(damaged(span_lines()), reads("s.jsonl", read_spans), 40),
-    "spans-mended": Target(
+    "spans-widened": Target(
         damaged(span_lines()), reads("s.jsonl", functools.partial(read_spans, on_bad_tags="mend")), 40
     ),
     "sentences-come-back": Target(sequences(), comes_back, 30),

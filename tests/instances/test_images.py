@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crowdzoo.errors import DataError
-from crowdzoo.instances import IMAGES, images, opened, read_instances, recognised
+from crowdzoo.errors import DataError, ServingError
+from crowdzoo.instances import IMAGES, check_no_paths, images, opened, read_instances, recognised, tables
 from crowdzoo.instances.image_file import read_image
 from crowdzoo.instances.images import read_image_table
 from crowdzoo.instances.upright_image import upright_image
+from crowdzoo.tables.layout import Layout
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 10, 3), dtype="uint8")
 PICTURE = Image.fromarray(PIXELS)
@@ -290,3 +291,37 @@ def test_a_folder_of_many_other_files_is_not_searched_to_its_end(tmp_path, monke
         (tmp_path / f"{number}.txt").write_text("")
     with pytest.raises(DataError, match=r"few of its first 9 files are images. Give the folder of the images"):
         read_image_table(tmp_path)
+
+
+def test_only_the_decoders_of_known_formats_see_a_file(monkeypatch):
+    asked = []
+    opened_by = Image.open
+    monkeypatch.setattr(Image, "open", lambda file, **given: asked.append(given) or opened_by(file, **given))
+    upright_image(PNG)
+    upright_image(JPEG)
+    assert asked
+    for given in asked:
+        assert {*given["formats"]} <= {"JPEG", "MPO", "PNG", "GIF", "BMP"}
+    with pytest.raises(DataError, match=r"is a HEIC image\. Give a JPEG"):
+        upright_image(b"\0\0\0\x18ftypheic" + bytes(20))
+
+
+@pytest.mark.parametrize("inputs", [None, {"photo": "image"}], ids=["images", "table"])
+def test_a_bad_image_is_named_by_the_column_of_the_file(tmp_path, inputs):
+    (tmp_path / "a.jpg").write_bytes(JPEG[:-60])
+    (tmp_path / "a.csv").write_text("task,photo,age\nx,a.jpg,3\n")
+    layout = Layout.of_second("image=photo", {}) if inputs is None else None
+    kind = IMAGES if inputs is None else tables(inputs)
+    with pytest.raises(DataError, match=r"row 2, column 'photo': 'a\.jpg' is cut off or damaged"):
+        read_instances(tmp_path / "a.csv", kind, layout)
+    (tmp_path / "a.csv").write_text("task,photo,age\nx,,3\n")
+    with pytest.raises(DataError, match=r"row 2, column 'photo': '' is empty"):
+        read_instances(tmp_path / "a.csv", kind, layout)
+
+
+def test_a_path_that_is_sent_as_a_text_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    check_no_paths("instances", np.array(["b.jpg", "see a.jpg", tmp_path / "a.jpg", b"a.jpg"], object))
+    with pytest.raises(ServingError, match=r"'a\.jpg' at \[1\] is a text, .* give pathlib\.Path"):
+        check_no_paths("instances", np.array(["b.jpg", "a.jpg"], object))

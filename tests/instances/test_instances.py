@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from crowdzoo.errors import DataError
-from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_instances
+from crowdzoo.errors import DataError, DataWarning
+from crowdzoo.instances import TEXTS, VECTORS, read_gold, read_inputs, read_instances
 from crowdzoo.tables.annotations import Annotations
 
 
@@ -258,3 +258,26 @@ def test_columns_that_stand_twice_in_parquet_are_refused(tmp_path):
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["task", "f", "f"]), path)
     with pytest.raises(DataError, match="column 'f' is there 2 times"):
         read_instances(path)
+
+
+@pytest.mark.parametrize("form", ["txt", "csv"])
+def test_texts_to_predict_that_are_empty_are_named(tmp_path, form):
+    path = tmp_path / f"new.{form}"
+    path.write_text("good\n\n \nbad\n" if form == "txt" else 'task,text\na,good\nb,""\nc," "\nd,bad\n')
+    place = "line 2, 3" if form == "txt" else "row 3, 4"
+    with pytest.warns(DataWarning, match=rf"new\.{form}: 2 texts are empty, in {place}\. Predictions for them"):
+        assert len(read_inputs(path, TEXTS)) == 4
+
+
+def test_gold_may_be_codes_of_classes_that_are_no_numbers(tmp_path):
+    def codes(gold, classes):
+        path = tmp_path / "a.csv"
+        path.write_text("task,x,gold\n" + "".join(f"t{row},1,{name}\n" for row, name in enumerate(gold)))
+        return read_instances(path).gold_codes(np.array(classes)).tolist()
+
+    assert codes(["1", "0", "", "-1", "nan"], ["cat", "dog"]) == [1, 0, -1, -1, -1]
+    assert codes(["dog", "", "-1"], ["cat", "dog"]) == [1, -1, -1]
+    assert codes(["-1", "1"], [-1, 1]) == [0, 1]
+    for gold, classes in ((["cat", "1"], ["cat", "dog"]), (["0", "1"], [1, 2]), (["2"], ["cat", "dog"])):
+        with pytest.raises(DataError, match="is not one of the classes"):
+            codes(gold, classes)

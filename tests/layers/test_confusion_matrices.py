@@ -1,16 +1,20 @@
 """ConfusionMatrices (CCEM) against the paper's likelihood, written out in NumPy with loops and float64."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.layers import WAUM, GeoCrowdNet, MaxMIG, TraceRegularization, UnionNet
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
+from crowdzoo.training.recipes.confusion_matrices import padded_answers
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled
@@ -259,3 +263,60 @@ def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labell
                 joint[i] *= pi[r, :, said]
     np.testing.assert_allclose(found, joint / joint.sum(axis=1, keepdims=True), rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(found[300:], p[300:], rtol=1e-5)
+
+
+# === Answers with a confidence ===
+
+
+def test_training_on_answers_with_a_confidence_is_gradient_descent_on_their_evidence():
+    rng = np.random.default_rng(0)
+    classes, annotators, number = 3, 4, 5
+    dense = rng.integers(-1, classes, size=(number, annotators))
+    dense[0] = [-1, 2, -1, 0]
+    sure = rng.uniform(0.3, 1.0, size=dense.shape)
+    x = rng.normal(size=(number, 2)).astype("float32")
+    annotations = Annotations.from_dense(dense, classes=np.arange(classes))
+    given = sure[annotations.task_ids, annotations.annotator_ids]
+    annotations = dataclasses.replace(annotations, confidence=given)
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((2,)), keras.layers.Dense(classes, activation="softmax")])
+    model = CrowdModel(base, ConfusionMatrices(annotators, diagonal=0.7, confidence=True))
+    model.compile(keras.optimizers.SGD(0.0))
+    loss = model.fit(x, annotations, epochs=1, batch_size=32, verbose=0).history["loss"][0]
+    expected = []
+    for i, r in zip(*np.nonzero(dense >= 0), strict=True):
+        said = base.predict(x[i : i + 1], verbose=0)[0] @ model.annotator_confusions()[r]
+        own = sure[i, r]
+        shares = np.where(np.arange(classes) == dense[i, r], own, (1 - own) / (classes - 1))
+        expected.append(-np.log(shares @ said))
+    assert loss == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_the_answers_of_a_task_stand_where_its_annotators_stand():
+    annotations = Annotations.from_arrays([1, 0, 1, 2], [5, 5, 4, 4], [0, 1, 1, 0], tasks=[0, 1, 2, 3])
+    shares = np.array([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6], [1.0, 0.0]])
+    found = padded_answers(annotations, shares)
+    ids, labels = annotations.padded()
+    assert found.shape == (4, 2, 2)
+    assert (found.sum(axis=2) == (ids >= 0)).all()
+    assert (found.argmax(axis=2)[ids >= 0] == labels[ids >= 0]).all()
+    np.testing.assert_allclose(found[1][ids[1] == 1], [[0.9, 0.1]])  # annotator 5 is code 1
+
+
+@pytest.mark.parametrize("layer", [MaxMIG, UnionNet, WAUM])
+def test_layers_whose_training_does_not_count_confidence_refuse_it(layer):
+    with pytest.raises(ValueError, match=f"{layer.__name__}: confidence=True is not for this layer"):
+        layer(3, confidence=True)
+
+
+def test_batches_made_elsewhere_are_refused_with_confidence():
+    layer = ConfusionMatrices(3, confidence=True)
+    with pytest.raises(ValueError, match=r"annotations count by their confidence \(confidence=True\), which gradient"):
+        layer(np.full((2, 2), 0.5, "float32"), training=True)
+
+
+@pytest.mark.parametrize("layer", [GeoCrowdNet, TraceRegularization])
+def test_its_kin_take_a_confidence_and_keep_it_in_their_configuration(layer):
+    made = layer(3, confidence=True)
+    assert type(made).from_config(made.get_config()).confidence
+    assert type(made.default_loss()).__name__ == "MaskedCrowdEvidence"

@@ -1,5 +1,6 @@
 """CrossFittedEM against its equations, written out in NumPy with loops and float64."""
 
+import dataclasses
 import warnings
 
 import keras
@@ -293,3 +294,27 @@ def test_a_base_that_cannot_be_copied_is_named():
     model.build((None, D))
     with pytest.raises(ValueError, match="cannot be made again from its configuration"):
         model.fit(x, annotations, verbose=0)
+
+
+def test_certain_answers_train_as_labels_do_and_unsure_ones_change_the_posteriors():
+    rng = np.random.default_rng(0)
+    x, truth = rng.normal(size=(60, D)).astype("float32"), rng.integers(K, size=60)
+    dense = np.where(rng.random((60, R)) < 0.6, truth[:, None], rng.integers(K, size=(60, R)))
+    annotations = Annotations.from_dense(dense, classes=np.arange(K))
+
+    def posteriors(confidence, given):
+        keras.utils.set_random_seed(0)
+        model = CrowdModel(
+            FeatureClassifier(D, K, hidden=(8,), dropout=0.0), CrossFittedEM(R, folds=2, confidence=confidence)
+        )
+        model.compile(keras.optimizers.Adam(0.01))
+        said = dataclasses.replace(annotations, confidence=given)
+        model.fit(x, said, tasks=said.tasks, epochs=2, batch_size=64, verbose=0)
+        return model.crowd.task_posteriors
+
+    certain = np.ones(len(annotations))
+    labels = posteriors(False, certain)
+    np.testing.assert_allclose(posteriors(True, certain), labels, atol=1e-4)
+    right = annotations.labels == truth[annotations.task_ids]
+    unsure = posteriors(True, np.where(right, 0.9, 0.4))
+    assert (unsure.argmax(axis=1) == truth).mean() > (labels.argmax(axis=1) == truth).mean()

@@ -1,16 +1,20 @@
 """DeepEM against the equations of its EM, written out in NumPy with loops and float64."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.errors import DataError
 from crowdzoo.layers.deep_em import DeepEM
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
 from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel, FeatureClassifier
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase
+from crowdzoo.training.expectation import answers_of
 
 B, D, K, R = 4, 4, 3, 5
 IDS = np.array([[0, 2, -1], [1, -1, -1], [-1, -1, -1], [3, 0, 1]], dtype="int32")
@@ -50,12 +54,17 @@ def prior_matrix(prior, diagonal):
     return [[prior * (diagonal if k == said else (1 - diagonal) / (K - 1)) for said in range(K)] for k in range(K)]
 
 
-def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1):
-    """Epochs of the EM with softmax regression as its network, a step of gradient descent on all tasks an epoch."""
+def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1, answers=None):
+    """Epochs of the EM with softmax regression as its network, a step of gradient descent on all tasks an epoch.
+
+    `answers` [N, R, K] are the annotators' distributions; without them labels are certain.
+    """
     x, kernel, bias = (np.array(array, "float64") for array in (x, kernel, bias))
     tasks = [i for i in range(len(dense)) if max(dense[i]) >= 0]
     labels = {i: [(r, label) for r, label in enumerate(dense[i]) if label >= 0] for i in tasks}
-    q = {i: np.array([sum(label == k for _, label in labels[i]) / len(labels[i]) for k in range(K)]) for i in tasks}
+    answers = np.eye(K)[dense] if answers is None else answers
+    q = {i: np.mean([answers[i, r] for r, _ in labels[i]], axis=0) for i in tasks}
+    old = np.ones((R, K, K))
     losses, likelihoods, confusions = [], [], None
 
     def estimate(i):
@@ -68,17 +77,19 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1):
                 likelihood = 0.0
                 for i in tasks:
                     odds = estimate(i)
-                    for r, label in labels[i]:
-                        odds = odds * confusions[r, :, label]  # of the round before
+                    for r, _ in labels[i]:
+                        odds = odds * (confusions[r] @ answers[i, r])  # of the round before
                     q[i] = odds / odds.sum()
                     likelihood += np.log(odds.sum())
                 likelihoods += [likelihood] * every
             confusions = np.array([prior_matrix(prior, diagonal)] * R)
             for i in tasks:
-                for r, label in labels[i]:
+                for r, _ in labels[i]:
                     for k in range(K):
-                        confusions[r, k, label] += q[i][k]
+                        meant = answers[i, r] * old[r, k]
+                        confusions[r, k] += q[i][k] * meant / meant.sum()
             confusions /= confusions.sum(axis=2, keepdims=True)
+            old = confusions
         loss, by_kernel, by_bias = 0.0, np.zeros_like(kernel), np.zeros_like(bias)
         for i in tasks:
             p = estimate(i)
@@ -112,6 +123,44 @@ def test_whole_rounds_are_the_equations(every):
     # annotator 4 has no labels and keeps the prior; 3 has one label and is pulled from it
     np.testing.assert_allclose(model.annotator_confusions()[4], np.array(prior_matrix(1, 0.6)), rtol=1e-5)
     assert np.isfinite(model.posteriors(x, annotations)).all()
+
+
+def test_answers_with_a_confidence_are_the_equations():
+    sure = np.random.default_rng(1).uniform(0.2, 1.0, DENSE.shape)
+    answers = np.where(np.eye(K)[DENSE] == 1, sure[..., None], (1 - sure[..., None]) / (K - 1))
+    settings = {"prior": 0.7, "diagonal": 0.6}
+    x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
+    keras.utils.set_random_seed(0)
+    base = keras.Sequential([keras.Input((D,)), keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, DeepEM(R, confidence=True, **settings))
+    model.compile(keras.optimizers.SGD(0.5))
+    expected = em(x, DENSE, *base.get_weights(), epochs=4, rate=0.5, answers=answers, **settings)
+    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    given = sure[annotations.task_ids, annotations.annotator_ids]
+    annotations = dataclasses.replace(annotations, confidence=given)
+    history = model.fit(x, annotations, epochs=4, batch_size=32, verbose=0).history
+    np.testing.assert_allclose(history["log_likelihood"], expected["log_likelihood"], rtol=1e-4)
+    np.testing.assert_allclose(model.annotator_confusions(), expected["confusions"], rtol=1e-3, atol=1e-5)
+    for weight, name in zip(base.get_weights(), ("kernel", "bias"), strict=True):
+        np.testing.assert_allclose(weight, expected[name], rtol=1e-3, atol=1e-5)
+    odds = np.float64(model.predict(x, verbose=0))  # and the posteriors of the trained model
+    for i, r in np.argwhere(DENSE >= 0):
+        odds[i] *= model.annotator_confusions()[r] @ answers[i, r]
+    expected = odds / odds.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posteriors(x, annotations), expected, rtol=1e-4, atol=1e-6)
+    whole = model.posteriors(x, Annotations.from_dense(DENSE, classes=np.arange(K)))  # no confidence: labels
+    assert np.abs(whole - expected).max() > 0.05
+
+
+def test_confidence_needs_a_column_in_memory_and_classes():
+    with pytest.raises(ValueError, match="DeepEM: confidence=True is not for kind 'sequence'"):
+        DeepEM(R, kind="sequence", confidence=True)
+    model = CrowdModel(FeatureClassifier(D, K), DeepEM(R, confidence=True))
+    annotations = Annotations.from_dense(DENSE, classes=np.arange(K))
+    with pytest.raises(DataError, match="DeepEM: confidence=True needs annotations with a column `confidence`"):
+        model.fit(np.zeros((len(DENSE), D), "float32"), annotations, verbose=0)
+    with pytest.raises(DataError, match="DeepEM: confidence=True needs annotations in memory"):
+        answers_of(object(), K, "DeepEM")
 
 
 @pytest.mark.parametrize(("prior", "diagonal"), [(0.1, 0.6), (3.0, 0.9)])

@@ -1,6 +1,7 @@
 """A base model that a function of the user's makes: trained on any instances, or refused by what is wrong."""
 
 import sys
+import types
 
 import keras
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.models.bases import BASES, own_files, source_hash
+from crowdzoo.models.bases import BASES, own_files, own_function, source_hash
 from crowdzoo.tables.annotations import Annotations
 
 if keras.backend.backend() != "tensorflow":
@@ -147,11 +148,46 @@ def test_a_function_that_is_not_there_is_refused_before_anything_is_imported(ref
         own_files(reference)
 
 
+def test_two_bases_and_a_changed_file_have_their_own_modules_of_one_name(tmp_path, monkeypatch):
+    user = types.ModuleType("sizes")
+    monkeypatch.setitem(sys.modules, "sizes", user)
+
+    def units(folder, number=None, lazy=False):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        if number is not None:
+            (tmp_path / folder / "sizes.py").write_text(f"UNITS = {number}\n")
+        imported = "from sizes import UNITS\n"
+        source = f"def build():\n    {imported}    return UNITS\n" if lazy else f"{imported}def build(): return UNITS\n"
+        (tmp_path / folder / "base.py").write_text(source)
+        return own_function(f"{tmp_path / folder / 'base.py'}:build")
+
+    first, second = units("a", 3), units("b", 4)
+    assert (first(), second()) == (3, 4)
+    assert units("a", 5)() == 5
+    first, second = units("a", 3, lazy=True), units("b", 4, lazy=True)
+    assert (first(), second(), first()) == (3, 4, 3)
+    assert sys.modules["sizes"] is user
+    assert not list(tmp_path.rglob("*.pyc"))
+
+
 def test_a_setting_that_the_function_should_get_is_refused():
     with pytest.raises(ConfigError, match="dropout: is not for a base of your own"):
         kind_of("classification").settings("a:b", dropout=0.1)
-    with pytest.raises(ConfigError, match="hidden: is not for base a:b"):
+    with pytest.raises(ConfigError, match=r"hidden: is not for a base of your own\. .* --base-set hidden="):
         kind_of("classification").settings("a:b", hidden=(3,))
+
+
+def test_settings_of_the_encoder_are_those_of_the_kind_of_instances():
+    def settings(instances, **encoder):
+        return kind_of("classification").settings("a:b", instance_kind=instances, encoder=encoder)
+
+    assert settings("images", height=32, fit="stretch").encoder == {"height": 32, "fit": "stretch"}
+    with pytest.raises(ConfigError, match="encoder: unknown setting 'hight': choose one of height, width, fit"):
+        settings("images", hight=32)
+    with pytest.raises(ConfigError, match="height must be"):
+        settings("images", height=1)
+    with pytest.raises(ConfigError, match="height: is not for feature vectors, which reach your base as they are"):
+        settings("feature vectors", height=32)
 
 
 def test_the_hash_follows_the_modules_beside_the_function_and_not_their_place(tmp_path, monkeypatch):

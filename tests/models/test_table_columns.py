@@ -96,3 +96,13 @@ def test_columns_that_make_no_sense_are_refused():
         TableColumns({"a": {"mean": 1.0}})
     with pytest.raises(ConfigError, match="column 'a' has mean, deviation and missing, or categories"):
         TableColumns({"a": {"mean": 1.0, "deviation": 0.0, "missing": False}})
+
+
+def test_a_category_is_known_whether_it_is_written_as_an_integer_or_as_a_float():
+    encoder = TableColumns.adapted([{"code": np.array(["1.0", "2.0", "1", "1.5", "v1.0"], object)}])
+    assert encoder.columns["code"] == {"categories": ["1", "1.5", "2", "v1.0"]}
+    found = encoder({"code": tf.constant(["2", "2.0", "-2.0"])})
+    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
+    assert TableColumns({"code": {"categories": ["1.0", "2"]}}).get_config() == {
+        "columns": {"code": {"categories": ["1", "2"]}}
+    }

@@ -172,7 +172,7 @@ BROKEN = {
     ),
     "unknown setting of a method": (
         "name: x\n" + DATA + "method: {name: deep-em, priors: 1}\n",
-        ", method: unknown setting of deep-em 'priors': choose one of prior, diagonal, epochs_per_round. "
+        ", method: unknown setting of deep-em 'priors': choose one of prior, diagonal, epochs_per_round, confidence. "
         "Did you mean 'prior'?",
     ),
     "unknown aggregation": (
@@ -237,8 +237,8 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, platform, field, columns, separator, encoding, header, decimal, wide, missing, "
-        "label_separator, instance_columns, eval_fraction.",
+        "on_bad_rows, on_duplicate, platform, field, image, columns, separator, encoding, header, decimal, wide, "
+        "missing, label_separator, instance_columns, eval_fraction.",
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
@@ -464,7 +464,9 @@ def test_columns_under_other_names_are_given_or_found_by_usual_names(inputs):
     (inputs / "tiny.yaml").write_text(config.replace("data: {", data))
     assert load_config(inputs / "tiny.yaml").data.layout.columns == {"label": "Choice made"}
     wrong = config.replace("data: {", "data: {columns: {lable: x}, ")
-    assert ", data: columns: unknown column 'lable': choose one of task, annotator, label" in refused(inputs, wrong)
+    assert ", data: columns: unknown column 'lable': choose one of task, left, right, annotator" in refused(
+        inputs, wrong
+    )
 
 
 def test_instances_without_tasks_and_files_that_are_no_tables_are_named_together(inputs):

@@ -268,6 +268,31 @@ def test_what_reruns_follows_from_content_and_settings(inputs):
     assert changed() == ["AnnotationExampleGen"]
 
 
+def test_a_changed_file_of_a_backbone_trains_again_and_is_found_from_the_configuration(inputs, monkeypatch):
+    PIL = pytest.importorskip("PIL.Image")
+    tasks = sorted({line.split(",")[0] for line in (inputs / "answers.csv").read_text().splitlines()[1:]})
+    (inputs / "photos").mkdir()
+    for task in tasks:
+        PIL.new("RGB", (8, 8)).save(inputs / "photos" / f"{task}.png")
+    (inputs / "mine.keras").write_bytes(b"one")
+    model = "model: {height: 8, backbone: mine.keras}"
+    config = (inputs / "tiny.yaml").read_text().replace("instances.parquet", "photos")
+    (inputs / "images.yaml").write_text(config.replace("model: {hidden: [8], dropout: 0.2}", model))
+    monkeypatch.chdir(inputs / "photos")  # another folder than the configuration's
+    before = parameters(load_config(inputs / "images.yaml"))
+    assert load_config(inputs / "images.yaml").settings.backbone == str(inputs / "mine.keras")
+    (inputs / "mine.keras").write_bytes(b"two")
+    after = parameters(load_config(inputs / "images.yaml"))
+    assert [name for name in before if after[name] != before[name]] == ["Trainer"]
+    named = {"model.backbone": "MobileNetV2", "model.backbone_weights": "../mine.keras"}
+    assert load_config(inputs / "images.yaml", named).model_files == {
+        "model.backbone_weights": str(inputs / "photos" / ".." / "mine.keras")
+    }
+    (inputs / "mine.keras").unlink()
+    with pytest.raises(ConfigError, match=r"model\.backbone: .*mine\.keras does not exist"):
+        load_config(inputs / "images.yaml")
+
+
 def test_a_change_of_code_reruns_the_components_that_use_it(inputs, monkeypatch):
     from crowdzoo.components import code_version
     from crowdzoo.layers import crowdsourced_layer

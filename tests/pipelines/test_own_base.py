@@ -31,6 +31,7 @@ name: tiny
 data: {annotations: answers.csv, instances: instances.parquet}
 model: {base: "own/base.py:build", arguments: {dropout: 0.1}}
 training: {epochs: 8, batch_size: 16, learning_rate: 0.01}
+evaluation: {tolerance: 1.0}
 output: {root: out}
 """
 
@@ -72,6 +73,29 @@ def test_check_runs_a_batch_through_the_base_and_names_what_does_not_fit(own):
         check_own_base(load_config(own / "own.yaml"))
 
 
+def test_check_reads_the_files_as_the_pipeline_does(own):
+    """Other names of columns, images that the labels name with their ending, and types of columns."""
+    PIL = pytest.importorskip("PIL.Image")
+    text = (own / "answers.csv").read_text().replace("task,annotator,label", "HIT,who,said", 1)
+    (own / "answers.csv").write_text("\n".join(line.replace(",", ".png,", 1) for line in text.splitlines()[1:]))
+    tasks = {line.split(",")[0] for line in (own / "answers.csv").read_text().splitlines()}
+    (own / "photos").mkdir()
+    for task in tasks:
+        PIL.new("RGB", (8, 8)).save(own / "photos" / task)
+    (own / "own" / "base.py").write_text(
+        "import keras\n\ndef build(context):\n    x = inputs = context.inputs()\n"
+        "    assert context.shapes == (16, 9, 3)\n"
+        "    x = keras.layers.Flatten()(x)\n"
+        "    return keras.Model(inputs, keras.layers.Dense(context.num_classes, 'softmax')(x))\n"
+    )
+    (own / "images.yaml").write_text(
+        "name: images\ndata: {annotations: answers.csv, instances: photos, header: false, "
+        "columns: {task: 1, annotator: 2, label: 3}}\n"
+        "model: {base: 'own/base.py:build', encoder: {height: 16, width: 9}}\noutput: {root: out}\n"
+    )
+    check_own_base(load_config(own / "images.yaml"))
+
+
 @pytest.mark.slow
 def test_a_run_trains_it_and_trains_again_when_a_file_beside_it_changes(own):
     def go():
@@ -100,5 +124,9 @@ def test_the_command_line_trains_exports_and_predicts_with_it(own, capsys, monke
     assert "fine" in capsys.readouterr().out
     assert cli.main([*train, "--base-set", "dropout=0.1"]) == 4
     assert "--base-set: is for a base of your own" in capsys.readouterr().err
-    assert cli.main([*train, "--base", "text-classifier"]) == 4
-    assert "these instances are for feature-classifier" in capsys.readouterr().err
+    assert cli.main([*train, "--base", "text-classifier"]) == 3
+    assert "has no column 'text'" in capsys.readouterr().err  # as in a configuration
+    assert cli.main([*train, "--base", "text-classifer"]) == 4
+    assert "unknown base 'text-classifer'" in capsys.readouterr().err
+    assert cli.main([*train, "--base", base, "--height", "32"]) == 4
+    assert "--height: is not for feature vectors, which reach your base as they are" in capsys.readouterr().err

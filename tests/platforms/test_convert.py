@@ -139,7 +139,7 @@ def test_the_text_of_sentences_is_named_where_there_are_several(write, tmp_path,
     assert run(*words, "--text", "boddy", "--force") == 3
 
 
-def test_gold_of_sentences_is_taken_where_all_have_it(write):
+def test_gold_of_sentences_is_taken_where_there_is_any(write):
     def sentence(number, *whose):
         return {"id": number, "data": {"text": "Bob ran"}, "annotations": [
             {"completed_by": "ann", "ground_truth": truth, "result": [name(0, 3)]} for truth in whose
@@ -147,9 +147,8 @@ def test_gold_of_sentences_is_taken_where_all_have_it(write):
 
     crowd = read_spans(write("export.json", [sentence(1, True, False), sentence(2, True)]), platform="label-studio")
     assert crowd.gold_tags() == [["B-PER", "O"]] * 2
-    with pytest.warns(UserWarning, match="gold, which 1 of 2 sentences lack: 1"):
-        crowd = read_spans(write("other.json", [sentence(1, True), sentence(2, False)]), platform="label-studio")
-    assert crowd.gold is None
+    crowd = read_spans(write("other.json", [sentence(1, True), sentence(2, False)]), platform="label-studio")
+    assert crowd.gold_tags() == [["B-PER", "O"], None]
 
 
 def test_other_commands_read_an_export_directly(write, tmp_path, capsys):

@@ -118,3 +118,11 @@ def test_coco_names_images_and_categories_and_counts_a_category_once(write, said
 def test_broken_coco_is_refused(write, said, content, says):
     with pytest.raises(DataError, match=says):
         said(write("ann.json", content), "coco")
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(write, said):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as files:
+        files.writestr("annotations.xml", b" " * (65 << 20))
+    with pytest.raises(DataError, match="would become 68,157,440, as in a zip bomb"):
+        said(write("job.zip", made.getvalue()), "cvat")

@@ -8,6 +8,7 @@ import pytest
 
 from crowdzoo import Annotations
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.kinds import kind_of
 
 HEAD = ("HITId", "HITTypeId", "Title", "AssignmentId", "WorkerId", "AssignmentStatus", "Input.image_url")
 
@@ -111,3 +112,52 @@ def test_a_line_break_in_a_text_counts_in_the_number_of_a_row(write, said):
 def test_a_broken_file_is_named_with_its_row(write, said, content, says):
     with pytest.raises(DataError, match=f"batch.csv.*{says}"):
         said(write("batch.csv", content), "mturk")
+
+
+def photographs(folder, *names):
+    image = pytest.importorskip("PIL.Image")
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (8, 8)).save(folder / name)
+
+
+@pytest.mark.parametrize("names", [["1.jpg", "2.png", "3.jpg"], ["cats/1.jpg", "cats/2.png", "dogs/3.jpg"]])
+def test_a_folder_of_photographs_fits_a_batch_by_the_names_of_the_images(write, tmp_path, names):
+    photographs(tmp_path / "photos", *names)
+    said = (("H1", "W1", "cat"), ("H1", "W2", "dog"), ("H2", "W1", "dog"), ("H3", "W3", "dog"))
+    text = batch(*((hit, worker, "Approved", label) for hit, worker, label in said))
+    urls = {"H1": "https://b.org/photos/1.jpg?v=2", "H2": "https://b.org/photos/2.png", "H3": "s3://b/1.jpg"}
+    for hit, url in urls.items():  # two HITs of one photograph are one task
+        text = text.replace(f"https://example.org/{hit}.jpg", url)
+    path = write("batch.csv", text)
+    found = kind_of("classification").training_set(path, tmp_path / "photos", platform="mturk")
+    crowd = found.annotations
+    tasks = [crowd.tasks[task] for task in crowd.task_ids]
+    assert [str(task) for task in tasks] == ["1", "1", "2", "1"]
+    assert [path.name for path in found.x] == ["1.jpg", "2.png", "3.jpg"]
+    assert crowd.num_tasks == 3
+
+
+def test_the_column_of_the_images_is_found_or_asked_for(write):
+    head = (*HEAD[:-1], "Input.left", "Input.right", "Input.note")
+    row = ("H1", "T", "Sort", "A", "W1", "Approved", "a.jpg", "b.jpg", "x", "cat", "", "")
+    names = (*head, "Answer.category", "Approve", "Reject")
+    path = write("batch.csv", "\n".join(",".join(each) for each in (names, row)) + "\n")
+    with pytest.raises(ConfigError, match=r"has the columns 'left', 'right', 'note'\. Give it, such as image='left'"):
+        Annotations.read(path, platform="mturk", image=True)
+    for column in ("right", "Input.right"):
+        assert Annotations.read(path, platform="mturk", image=column).tasks.tolist() == ["b"]
+    with pytest.raises(ConfigError, match="image='wrong' is no column of what annotators saw"):
+        Annotations.read(path, platform="mturk", image="wrong")
+    assert Annotations.read(path, platform="mturk").tasks.tolist() == ["H1"]
+    with pytest.raises(ConfigError, match="image belongs to an export"):
+        Annotations.read(path, image="left")
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")).replace("https://example.org/H1.jpg", " "))
+    with pytest.raises(DataError, match="column 'image_url': '' names no image"):
+        Annotations.read(path, platform="mturk", image=True)
+
+
+def test_a_batch_that_is_read_as_a_table_is_recognised(write):
+    path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")))
+    with pytest.raises(DataError, match="an export of Amazon Mechanical Turk: write platform='mturk'"):
+        Annotations.read(path)

@@ -28,3 +28,8 @@ def test_twenty_who_copy_in_five_groups_are_worth_no_more_than_five():
 def test_there_is_no_such_number_without_a_second_vote_or_class():
     assert effective_votes(Annotations.from_arrays([0, 1], [0, 0], [0, 1])) is None
     assert effective_votes(Annotations.from_arrays([0, 0], [0, 1], [0, 0])) is None
+
+
+def test_there_is_no_such_number_where_annotators_gave_several_labels(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,a,y\n1,b,x\n")
+    assert effective_votes(Annotations.read(tmp_path / "a.csv", on_duplicate="all")) is None

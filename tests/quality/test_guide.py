@@ -30,7 +30,7 @@ def test_the_example_is_as_shown(tmp_path, monkeypatch, capsys):
 def test_the_commands_parse(tmp_path):
     parser = cli._parser()
     commands = re.findall(r"^    crowdzoo (quality [^#\n]*)", GUIDE, flags=re.M)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         parser.parse_args(command.split())
 
@@ -42,9 +42,10 @@ def test_the_python_lines_run():
     annotations = crowdzoo.Annotations.from_arrays(
         np.repeat(np.arange(30), 3), np.tile(["ann", "bo", "cy"], 30), np.arange(90) % 7 % 4
     )
-    names = {"crowdzoo": crowdzoo, "annotations": annotations}
+    probabilities = np.full((30, annotations.num_classes), 1 / annotations.num_classes)
+    names = {"crowdzoo": crowdzoo, "annotations": annotations, "probabilities": probabilities}
     python = [block for block in blocks if "quality." in block and "crowdzoo quality" not in block]
-    assert len(python) == 2
+    assert len(python) == 5
     for block in python:
         exec("\n".join(line[4:] for line in block.splitlines()), names)
     assert names["report"].alpha.low < names["report"].alpha.value

@@ -30,14 +30,6 @@ def test_annotations_for_an_accuracy_lie_on_the_line_between_two_redundancies(re
     assert needed((2, 8), (60.0, 80.0), 80.1) is None
 
 
-def test_the_mean_of_probabilities_gives_what_is_left_to_the_other_class(reproduce):
-    annotations = Annotations.from_arrays(
-        ["a", "a", "b"], [0, 1, 0], [1, 0, 0], classes=[0, 1], confidence=[0.9, 0.6, 1.0]
-    )
-    found = reproduce("lia").mean_probabilities(annotations)
-    np.testing.assert_allclose(found, [[0.35, 0.65], [1.0, 0.0]])  # (.9 + .4) / 2 for yes
-
-
 def test_a_confusion_is_made_by_who_said_it_once_or_often(reproduce):
     made = reproduce("conal").confusions_made(np.array([0, 0, 1, 2]), np.array([0, 0, 0, 1]), np.array([1, 1, 1, 1]))
     assert made.shape == (3, 2, 2)

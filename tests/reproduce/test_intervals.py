@@ -96,3 +96,26 @@ def test_a_run_alone_has_no_interval_and_equal_runs_have_one_of_no_width(interva
     assert intervals.mean_interval([intervals.Runs([2.0, 2.0, 2.0])]) == (2.0, 0.0)
     assert intervals.shown([intervals.Runs([1.0, 3.0])]) == "+2.0 ± 12.7"
     assert intervals.shown([intervals.Runs([3.0])]) == "+3.0"
+
+
+def test_a_cell_of_the_bootstrap_is_in_points_and_hits_are_saved_as_digits(intervals):
+    hits = np.array([True, False, True, True])
+    assert intervals.packed(hits) == "1011"
+    assert intervals.unpacked("1011").tolist() == [1, 0, 1, 1]
+    assert intervals.shown_bootstrap([hits], [hits]) == "+0.0 [+0.0, +0.0]"
+    mean, low, high = intervals.bootstrap([hits], [np.zeros(4)], seed=1)
+    assert (mean, high) == (0.75, 1.0)
+    # of four draws none to four are wrong, with probability 1/4 each: P(2 or more wrong) = .26, P(3 or more) = .05
+    assert low == 0.25
+
+
+def test_fifths_that_test_each_task_once_have_a_bootstrap_that_holds(intervals):
+    """Two rules that are right with .7 and .6 of the tasks, alike in most of them."""
+    rng, found = np.random.default_rng(4), []
+    for _ in range(300):
+        luck = rng.random(200)
+        hits = (luck[None] + 0.1 * rng.normal(size=(2, 200))) < np.array([0.7, 0.6])[:, None]
+        fifths = [np.concatenate([intervals.unpacked(intervals.packed(each[s::5])) for s in range(5)]) for each in hits]
+        found.append(intervals.bootstrap(*(each[None] for each in fifths), draws=500, seed=rng.integers(1000)))
+    truth = np.mean([mean for mean, _, _ in found])  # of many sets of tasks
+    assert np.mean([low <= truth <= high for _, low, high in found]) == pytest.approx(0.95, abs=0.035)

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from crowdzoo import Annotations
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.errors import DataError
-from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, split_tokens, tags_of, write_spans
+from crowdzoo.sequences import (
+    CrowdSequences,
+    TagSet,
+    allowed_tags,
+    read_spans,
+    span_scores,
+    split_tokens,
+    tags_of,
+    write_gold,
+    write_spans,
+)
+from crowdzoo.sequences.retokenized import retokenized
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
@@ -107,6 +118,24 @@ def test_gold_has_lines_of_its_own_and_a_task_may_have_none_at_all():
     assert crowd.gold_tags()[0][0] == "B-ORG"
     assert crowd.answers(1) == {}
     assert crowd.annotations.redundancy.tolist() == [1, 0]
+
+
+def test_gold_may_be_known_of_some_sentences_which_are_those_that_scores_count(tmp_path):
+    crowd = read_spans(write(line(span(0, 4, "PER")), {"task": "t", "text": "No one", "gold": True, "spans": []}))
+    assert crowd.gold_tags() == [None, ["O", "O"]]
+    assert crowd.gold_spans() == [None, []]
+    assert "gold of 1" in repr(crowd)
+    again = read_spans(write_spans(crowd, tmp_path / "again.jsonl"))
+    assert again == crowd
+    assert retokenized(crowd).gold_tags() == crowd.gold_tags()
+    assert crowd.select([1]).gold_tags() == [["O", "O"]]
+    assert crowd.select([0]).gold is None
+    scores = span_scores(crowd.gold_tags(), [["B-PER"], ["O", "B-PER"]])
+    assert (scores.num_tokens, scores.num_predicted, scores.num_correct_tokens) == (2, 1, 1)
+    with pytest.raises(DataError, match="sentence 1 has 2 tokens in gold and 1 in predicted"):
+        span_scores(crowd.gold_tags(), [["O"], ["O"]])
+    with pytest.raises(DataError, match="sentence 's' has no gold, and a file of columns has it of all"):
+        write_gold(crowd, tmp_path / "gold.txt")
 
 
 def test_sentences_stand_in_the_order_of_their_first_lines_and_names_are_sorted():
@@ -208,10 +237,6 @@ SECOND = {
         {"task": 2, "annotator": "a", "tokens": ["a"], "spans": []},
         "which has a text. All lines have one, or none.",
     ),
-    "gold of one task only": (
-        {"task": 2, "text": "a", "gold": True, "spans": []},
-        "row 1, column 'task': 's' has no line with \"gold\": true",
-    ),
 }
 
 
@@ -286,7 +311,7 @@ def crowds(draw):
             )
         tokens.append(cut)
         offsets.append(places)
-        gold.append(codes(len(cut)))
+        gold.append(codes(len(cut)) if draw(st.booleans()) else None)
         rows += [(task, who, codes(len(cut))) for who in range(2) if draw(st.booleans())]
     lengths = [len(row[2]) for row in rows]
     empty = np.empty(0, np.int64)

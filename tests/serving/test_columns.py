@@ -101,3 +101,10 @@ def test_the_client_refuses_wrong_columns_by_name(client, columns, reason):
     with pytest.raises(ServingError) as caught:
         client.predict({"age (years)": [1.0], "city": ["x"], **columns})
     assert reason in str(caught.value)
+
+
+def test_a_frame_may_hold_task_gold_and_split_as_files_do(client):
+    frame = pd.DataFrame({"task": ["a", "b"], "age (years)": [20.0, NAN], "city": ["Porto", ""], "gold": ["x", None]})
+    np.testing.assert_allclose(client.predict(frame)["vectors"], VECTORS[:2], 1e-6)
+    with pytest.raises(ServingError, match="unknown input 'height'"):
+        client.predict(frame.assign(height=[1.0, 2.0]))

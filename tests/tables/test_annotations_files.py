@@ -201,9 +201,13 @@ def test_what_is_written_is_what_is_read(kind, data):
     buffer = io.StringIO(newline="")
     quoting = data.draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
     writer = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=quoting)
-    position = [0] * len(ann) if ann.positions is None else ann.positions.tolist()
-    writer.writerow(["task", "annotator", "label", "position"])
-    writer.writerows((*row, place) for row, place in zip(rows_of(ann), position, strict=True))
+    last = [0] * len(ann) if ann.positions is None else ann.positions.tolist()
+    if ann.right_ids is None:
+        writer.writerow(["task", "annotator", "label", "position"])
+    else:
+        writer.writerow(["left", "annotator", "label", "right"])
+        last = ann.tasks[ann.right_ids].tolist()
+    writer.writerows((*row, cell) for row, cell in zip(rows_of(ann), last, strict=True))
     name = write("a.csv" if delimiter == "," else "a.tsv", buffer.getvalue())
     again = Annotations.read(name, kind=kind)
     # a file cannot tell 7 from "7", so names are compared by their text

@@ -8,6 +8,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.instances import read_gold
 from crowdzoo.tables import sources as _sources
 
 WIDE = "task,ann,bob,cid\nt1,cat,,dog\nt2,,,\nt3, ,dog,NA\n"
@@ -174,3 +175,42 @@ def test_the_command_line_reads_a_wide_table():
     table = pq.read_table("out/tasks.parquet")
     assert table["annotations"].to_pylist() == [1, 1, 2]
     np.testing.assert_array_equal(pq.read_table("out/tasks.parquet")["label"].to_numpy(), [1, 0, 1])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_marks_of_missing_ratings_are_compared_as_numbers(name):
+    rows = [("t1", "a", "-1.0"), ("t1", "b", "2.50"), ("t2", "a", "-1"), ("t2", "b", "-1.00"), ("t2", "c", "3")]
+    if name == "a.csv":
+        write(name, "task,annotator,label\n" + "".join(",".join(row) + "\n" for row in rows))
+    else:
+        columns = zip(*((task, who, float(label)) for task, who, label in rows), strict=True)
+        pq.write_table(pa.table(dict(zip(("task", "annotator", "label"), map(list, columns), strict=True))), name)
+    assert Annotations.read(name, kind="regression", missing="-1").labels.tolist() == [2.5, 3.0]
+    assert Annotations.read(name, kind="regression", missing=[-1.0, "2.5"]).labels.tolist() == [3.0]
+
+
+def test_classes_written_as_floats_are_those_of_a_file_with_types():
+    write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,10.0\nt3,a,2\nt3,b,2.0\nt4,b,-1.0\n")
+    columns = {"task": ["t1", "t2", "t3", "t3", "t4"], "annotator": [*"aaabb"], "label": [1.0, 10.0, 2.0, 2.0, -1.0]}
+    pq.write_table(pa.table(columns), "a.parquet")
+    for name in ("a.csv", "a.parquet"):
+        found = Annotations.read(name)
+        assert (found.classes.tolist(), found.labels.tolist()) == ([-1, 1, 2, 10], [1, 3, 2, 2, 0])
+        assert Annotations.read(name, missing="-1").classes.tolist() == [1, 2, 10]
+    write("versions.csv", "task,annotator,label\nt1,a,1.0\nt2,a,1.1\n")
+    assert Annotations.read("versions.csv").classes.tolist() == ["1.0", "1.1"]
+    write("gold.csv", "task,gold\nt1,1.0\nt2,10\n")
+    found = Annotations.read("a.csv")
+    assert read_gold("gold.csv", found.tasks, found.classes).tolist() == [1, 3, -1, -1]
+
+
+def test_a_wide_table_is_recognised_and_its_other_columns_are_no_annotators(capsys):
+    write("a.csv", "task,ann,bob,gold\nt1,cat,,dog\nt2,dog,cat,dog\n")
+    with pytest.raises(DataError, match="If a row is a task and each other column an annotator, say so: wide=True"):
+        Annotations.read("a.csv")
+    assert cli.main(["quality", "a.csv"]) == DataError.exit_code
+    assert "say so: --wide. Otherwise say which column it is: --columns annotator=NAME." in capsys.readouterr().err
+    with pytest.raises(DataError, match=r"column 'gold' does not look like an annotator\. .*'annotator=ann,bob'"):
+        Annotations.read("a.csv", wide=True)
+    assert len(Annotations.read("a.csv", wide=True, columns="annotator=ann,bob")) == 3
+    assert len(Annotations.read("a.csv", wide=True, columns={"annotator": "*"})) == 5

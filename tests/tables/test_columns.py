@@ -196,3 +196,30 @@ def test_files_of_sentences_have_no_columns_to_name(capsys):
     write("a.txt", "x O\n")
     assert cli.main(["aggregate", "a.txt", "--task", "sequence", "--out", "out", "--columns", "task=a"]) == 4
     assert "--columns: files of sentences are no tables; leave it out." in capsys.readouterr().err
+
+
+def test_options_of_the_second_file_are_named_as_they_are_written(here_files, capsys):
+    for option, message in (
+        ("taks=a", "--instance-columns: unknown column 'taks'"),
+        ("task", "--instance-columns takes"),
+    ):
+        words = ["train", "a.csv", "i.csv", "--out", "m.keras", "--instance-columns", option]
+        assert cli.main(words) == ConfigError.exit_code
+        assert message in capsys.readouterr().err
+    assert cli.main(["aggregate", "a.csv", "--out", "o", "--gold", "i.csv", "--gold-columns", "a=b"]) == 4
+    assert "--gold-columns: unknown column 'a'" in capsys.readouterr().err
+    assert cli.main(["train", "a.csv", "--task", "sequence", "--out", "m.keras", "--instance-columns", "task=a"]) == 4
+    assert "--instance-columns: files of sentences are no tables" in capsys.readouterr().err
+    words = ["train", "a.csv", "i.csv", "--out", "m.keras"]
+    rows = "".join(f"t{row},remark number {row}\n" for row in range(30))
+    with open("i.csv", "w") as file:
+        file.write("task,note\n" + rows)
+    assert cli.main(words) == DataError.exit_code
+    assert "use it as a text, --inputs note=text. If they" in capsys.readouterr().err
+
+
+@pytest.fixture
+def here_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("task,annotator,label\nt1,a,x\nt2,a,y\n")
+    (tmp_path / "i.csv").write_text("task,f\nt1,1\nt2,2\n")

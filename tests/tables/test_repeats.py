@@ -68,7 +68,7 @@ def test_tables_measures_and_training_refuse_repeated_answers():
 
 def test_ratings_and_sequences_have_no_labels_to_count():
     for kind, more in (("regression", {}), ("sequence", {"position": [0, 0]})):
-        with pytest.raises(ConfigError, match="on_duplicate='all' belongs to kind 'classification'"):
+        with pytest.raises(ConfigError, match="on_duplicate='all' belongs to kinds 'classification' and 'pre"):
             Annotations.from_arrays([0, 0], [0, 0], [1, 1], kind=kind, on_duplicate="all", **more)
 
 
@@ -82,3 +82,12 @@ def test_the_estimates_for_the_anaesthetists_are_those_of_dawid_and_skene():
     np.testing.assert_allclose(result.posteriors.mean(axis=0), [0.40, 0.42, 0.11, 0.07], atol=0.005)
     expected = [[0.89, 0.11, 0, 0], [0.07, 0.88, 0.05, 0], [0, 0.34, 0.66, 0], [0, 0, 0.56, 0.44]]
     np.testing.assert_allclose(result.confusions[0], expected, atol=0.006)
+
+
+def test_a_parquet_file_gives_repeats_back(tmp_path):
+    written = Annotations.from_arrays(["t", "t", "u"], ["a", "a", "a"], ["x", "y", "x"], on_duplicate="all")
+    found = Annotations.read(written.to_parquet(tmp_path / "a.parquet"))
+    assert found.repeats
+    assert found.labels.tolist() == written.labels.tolist()
+    with pytest.warns(UserWarning, match="1 row was left out"):
+        assert Annotations.read(tmp_path / "a.parquet", on_duplicate="last").labels.tolist() == [1, 0]

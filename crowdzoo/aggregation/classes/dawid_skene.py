@@ -19,8 +19,9 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, best_of
+from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, MAX_ITER, PRIOR, SEED, TOL, setting
+from crowdzoo.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class DawidSkene(Iterative):
     Starts from vote shares. The prior is small because annotators often have few labels: one pseudo-count in every
     cell drowns them (on Music it takes accuracy from .77 to .55).
 
+    With `confidence`, an answer is a distribution s over the classes: the annotation's confidence for its label, the
+    rest evenly for the others. It takes the place of the label that the annotator has in mind, with the likelihood
+    `sum_l s[l] pi[r, k, l]`; the M-step counts the labels by their probability given s and k, and EM starts from mean
+    answers, as Platanios et al. (2020, equation 8) do. For the model see `SoftAnswers`.
+
     Args:
         max_iter: most iterations (M-steps) of a start.
         tol: it has converged when an iteration raises the objective by no more than this, in nats per annotation. EM's
@@ -101,6 +107,9 @@ class DawidSkene(Iterative):
         num_starts: number of starts; the one with the highest objective is kept. The first is the plain vote (or
             `initial`), the others weigh annotators at random.
         seed: seed of the starts, and of random ties.
+        confidence: whether annotations count by their column `confidence`, a probability; where it is missing (NaN),
+            the label counts whole. It takes 8 K bytes an annotation
+            and does not run on Beam.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -114,6 +123,7 @@ class DawidSkene(Iterative):
     diagonal: float = setting(1.0, PRIOR)
     num_starts: int = setting(1, COUNT)
     seed: int = setting(0, SEED)
+    confidence: bool = setting(False, FLAG)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths and confusion matrices together.
@@ -133,7 +143,8 @@ class DawidSkene(Iterative):
             start and after each iteration. Ties are drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+            DataError: annotations are not of kind classification, `gold` or `initial` does not fit them, or with
+                `confidence` there is none, or one outside of 0 to 1.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
@@ -141,6 +152,7 @@ class DawidSkene(Iterative):
         check_classification(annotations, self.title)
         sizes = annotations.num_annotators, annotations.num_classes
         blocks = blocks_of(annotations, gold)
+        soft = SoftVotes(annotations, blocks, self.title) if self.confidence else None
         runs = []
         found = None
         # tables to use again: with many annotators, new memory would take most of the time
@@ -150,11 +162,18 @@ class DawidSkene(Iterative):
                 run = self.warm_start(annotations, initial)
             else:
                 given = initial_posteriors(initial, annotations) if start == 0 else None
-                first = first_counts(blocks, *sizes, given, start_weights(sizes[0], start, self.seed), spare)
+                weights = start_weights(sizes[0], start, self.seed)
+                if soft:
+                    first = soft.first_counts(given, weights)
+                else:
+                    first = first_counts(blocks, *sizes, given, weights, spare)
                 run = Run(update(first, self.prior, self.diagonal))
             while not run.done:
                 last = len(run.history) == self.max_iter  # no M-step will follow
                 before = run.params
+                if soft:
+                    run = self.step(run, soft.expected(before))
+                    continue
                 if last and self.num_starts == 1:
                     found = bayes.answers(annotations, blocks, before, self.seed)
                     counts = Counts.zero(0, annotations.num_classes)
@@ -171,6 +190,8 @@ class DawidSkene(Iterative):
             runs.append(run)
         best = best_of(runs)
         self.warn_unless_converged(best, len(annotations))
+        if soft:
+            found = soft.answers(best.params, self.seed)
         posteriors, labels, _ = found or bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
 

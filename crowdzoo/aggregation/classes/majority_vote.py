@@ -16,8 +16,9 @@ from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.labels import TIES, choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
+from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import SEED, Checked, Choice, setting
+from crowdzoo.constraints import FLAG, SEED, Checked, Choice, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -39,7 +40,9 @@ def update(counts: Counts) -> Params:
     return Params.from_probabilities(confusions / confusions.sum(axis=2, keepdims=True), classes / classes.sum())
 
 
-def posteriors(block: Block, params: Params, voting: str, ties: str, seed: int) -> NDArray[np.float64]:
+def posteriors(
+    block: Block, params: Params, voting: str, ties: str, seed: int, shares: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Class probabilities of a block's tasks as the vote gives them, [T, K].
 
     Args:
@@ -48,9 +51,10 @@ def posteriors(block: Block, params: Params, voting: str, ties: str, seed: int) 
         voting: see `MajorityVote`.
         ties: see `MajorityVote`.
         seed: see `MajorityVote`.
+        shares: of each class by task, [N, K], of all tasks; None counts the block's votes.
     """
     num_classes = params.num_classes
-    shares = vote_shares(block, np.ones(params.num_annotators), num_classes)
+    shares = vote_shares(block, np.ones(params.num_annotators), num_classes) if shares is None else shares[block.tasks]
     if voting == "hard":
         if ties == "uniform":
             winners = tied_classes(shares)
@@ -74,6 +78,9 @@ class MajorityVote(Checked):
             class has all of a hard posterior; "lowest": the lowest class code wins. Labels of soft votes follow the
             same rule. Draws depend on `seed` and the task's code only: row order and blocks do not change them.
         seed: seed of the draws, 0 to 2**63 - 1.
+        confidence: whether votes count by the column `confidence` of the annotations, a probability of the label whose
+            rest goes evenly to the other classes: posteriors are then the annotators' mean probabilities. Where it is
+            missing (NaN), a vote counts whole. Does not run on Beam.
 
     Raises:
         ConfigError: a setting that is not one of those above.
@@ -82,6 +89,7 @@ class MajorityVote(Checked):
     voting: str = setting("soft", Choice(VOTING))
     ties: str = setting("uniform", Choice(TIES))
     seed: int = setting(0, SEED)
+    confidence: bool = setting(False, FLAG)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
         """Counts the votes.
@@ -95,14 +103,22 @@ class MajorityVote(Checked):
             those of each annotator against the vote (its own included). `history` is empty and `log_likelihood` None.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` does not fit them.
+            DataError: annotations are not of kind classification, `gold` does not fit them, or with `confidence` there
+                is none, or one outside of 0 to 1.
         """
         check_classification(annotations, "Majority vote")
         blocks = blocks_of(annotations, gold)
-        params = update(first_counts(blocks, annotations.num_annotators, annotations.num_classes, None))
+        shares = None
+        if self.confidence:
+            soft = SoftVotes(annotations, blocks, "Majority vote")
+            counts = soft.first_counts(None, np.ones(annotations.num_annotators))
+            shares = soft.said.mean(annotations.num_tasks)
+        else:
+            counts = first_counts(blocks, annotations.num_annotators, annotations.num_classes, None)
+        params = update(counts)
 
         def write(place: int, out: NDArray[np.float64]) -> None:
-            out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed)
+            out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed, shares)
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
         return Aggregation.of("majority-vote", annotations, found, labels, params)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.initial import Initial
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.convergence import ConvergenceWarning
-from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
+from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import SEED, Checked, setting
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Robust", "vote_weights"]
+
+CONTRADICTION = (
+    "Confusion matrices contradict the votes on {:.0%} of the annotated tasks, so the labels are weighted votes without"
+    " them: annotators probably make the same errors. Check the labels on tasks whose class you know, or correct them "
+    "with 50 such tasks (calibrate)."
+)
 
 
 def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -49,9 +55,17 @@ class Robust(Checked):
       for a wrong reason do not make the answer certain (see `CorrelatedVotes`).
     - Vote shares, as `MajorityVote` gives them.
 
+    Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are a
+    fourth part: so few annotations say little of matrices.
+
     A class wins against the votes only if the evidence of the other two for it is clear, and where the three disagree
     the probability of the answer says so. The three parts have their own defaults, and the weights are equal: there is
     nothing to set.
+
+    If the labels of the confusion matrices are not among the classes with the most votes on more than a fifth of the
+    annotated tasks, annotators probably make the same errors, and no method that multiplies probabilities can be
+    trusted. The posteriors are then shares of the weighted votes alone (a linear opinion pool with the same weights):
+    as many votes as those of the task are worth, and one more, which the classes share (Perks' prior). `notes` says so.
 
     Args:
         seed: seed of random ties, and of the draw of the tasks on which the correlation is fitted.
@@ -83,6 +97,9 @@ class Robust(Checked):
 
         Raises:
             DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
+
+        Warns:
+            VotesWarning: the confusion matrices were left out.
         """
         check_classification(annotations, self.title)
         with warnings.catch_warnings():  # a part may be far from the votes; what counts is the mean
@@ -96,16 +113,28 @@ class Robust(Checked):
         known = np.zeros(annotations.num_tasks, bool)
         if gold is not None:
             known = np.asarray(gold) >= 0
-        found = matrices.posteriors + shares.posteriors
+        found = shares.posteriors
+        notes: tuple[str, ...] = ()
         if annotations.num_classes > 1:
             weights = vote_weights(coin.reliability, annotations.num_classes)[annotations.annotator_ids]
             weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
             votes = weighted_votes(annotations.task_ids, annotations.labels, weights, *found.shape)
-            found += correlated_votes(votes, coin.posteriors, known, self.seed).posteriors
+            second = correlated_votes(votes, coin.posteriors, known, self.seed)
+            contradiction = share_against_votes(annotations, matrices.labels)
+            if contradiction > MOST_DIFFERENT:
+                totals = votes.sum(axis=1, keepdims=True)
+                found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares.posteriors)
+                worth = effective_number(annotations.redundancy, second.concentration)[:, None]
+                found = worth * found + 1 / annotations.num_classes
+                notes = (CONTRADICTION.format(contradiction),)
+            else:
+                found = matrices.posteriors + second.posteriors + shares.posteriors
+                if len(annotations) < annotations.num_annotators * annotations.num_classes:
+                    found += coin.posteriors
         found /= found.sum(axis=1, keepdims=True)
         found[~informed & ~known] = matrices.class_prior
         found[known] = shares.posteriors[known]
-        return Aggregation.of(
+        result = Aggregation.of(
             "robust",
             annotations,
             found,
@@ -117,3 +146,5 @@ class Robust(Checked):
             converged=matrices.converged and coin.converged,
             num_iterations=matrices.num_iterations,
         )
+        warn_of_notes("robust", notes, stacklevel=3)
+        return replace(result, notes=(*notes, *result.notes))

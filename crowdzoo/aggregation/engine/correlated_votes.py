@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.dirichlet import _pair
 from crowdzoo.aggregation.engine.params import TINY
 
-__all__ = ["CorrelatedVotes", "correlated_votes", "weighted_votes"]
+__all__ = ["CorrelatedVotes", "correlated_votes", "effective_number", "weighted_votes"]
 
 MOST_TASKS = 20_000  # that the two parameters are fitted on
 MOST_STEPS = 400
@@ -54,6 +54,17 @@ def weighted_votes(
     cells = tasks * num_classes + labels
     found: NDArray[np.float64] = np.bincount(cells, weights, num_tasks * num_classes).astype(np.float64)
     return found.reshape(num_tasks, num_classes)
+
+
+def effective_number(sizes: NDArray[np.int64], concentration: float) -> NDArray[np.float64]:
+    """How many independent votes the votes of each task are worth, [N]; see `CorrelatedVotes.concentration`.
+
+    Args:
+        sizes: number of votes of each task, [N].
+        concentration: c.
+    """
+    found: NDArray[np.float64] = sizes * (1 + concentration) / (sizes + concentration)
+    return found
 
 
 def correlated_votes(

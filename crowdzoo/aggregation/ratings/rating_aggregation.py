@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["RatingAggregation", "agreement"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RatingAggregation(Result):
     """One number per task out of many annotators' ratings, and what was learnt about the annotators.
 

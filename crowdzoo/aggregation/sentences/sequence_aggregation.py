@@ -27,7 +27,7 @@ __all__ = ["SequenceAggregation"]
 TAGS_FILE = "tags.txt"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SequenceAggregation(Result):
     """The tags of every sentence, and what was learnt about the annotators.
 

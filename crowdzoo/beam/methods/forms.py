@@ -30,7 +30,7 @@ FORMS: dict[type, type[Method]] = {
 
 def runs_on_beam(aggregator: Any) -> bool:
     """Whether an aggregator has a form on Beam."""
-    return type(aggregator) in FORMS
+    return type(aggregator) in FORMS and not getattr(aggregator, "confidence", False)
 
 
 def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Method:
@@ -43,4 +43,6 @@ def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Method:
     if kind is None:
         known = ", ".join(sorted(known.__name__ for known in FORMS))
         raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use one of {known}.")
+    if not runs_on_beam(aggregator):
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with confidence=True; set it to False.")
     return kind(aggregator, num_annotators, num_classes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances import TEXTS, instance_kind
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
@@ -36,10 +37,22 @@ class OwnBase(Base):
         self._standard = standard
 
     def make_settings(self, **given: Any) -> Settings:
-        """See `Base.make_settings`."""
-        if "dropout" in given:
-            raise ConfigError("dropout: is not for a base of your own; give it among the arguments of its function.")
-        return super().make_settings(reference=self.reference, **given)
+        """See `Base.make_settings`; of what encodes the instances only that is set which the base's own kind has."""
+        for name in given:
+            if name == "dropout" or name not in {each.name for each in fields(OwnSettings)}:
+                raise ConfigError(
+                    f"{name}: is not for a base of your own. Give it to the function, as an argument: --base-set "
+                    f"{name}=…, or in a configuration model.arguments."
+                )
+        settings: Any = super().make_settings(reference=self.reference, **given)
+        standard = self._standard[settings.instances.bases[settings.kind]]
+        for name in settings.encoder:
+            if not standard.settings.encoder_fields:
+                raise ConfigError(f"{name}: is not for {settings.instance_kind}, which reach your base as they are.")
+            if name not in standard.settings.encoder_fields:
+                raise ConfigError(f"encoder: {unknown('setting', name, standard.settings.encoder_fields)}")
+        standard.make_settings(task=settings.kind, **settings.encoder)
+        return settings
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
         """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""

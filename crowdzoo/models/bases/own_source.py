@@ -1,6 +1,8 @@
 """The user's function that makes a base model: found, and hashed with the modules beside it. Loads no Keras."""
 
 import ast
+import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -34,12 +36,21 @@ def own_function(reference: str) -> Callable[..., Any]:
         ConfigError: a module, file or function does not exist; or importing it fails, with the line.
     """
     where, name = _split(reference)
-    module = called(reference, _imported, where, reference)
+    own: dict[str, ModuleType] = {}
+    module = called(reference, _imported, where, reference, own)
     function = getattr(module, name, None)
     if not callable(function):
         found = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise ConfigError(f"base {reference}: {where} has no function {name!r}.{did_you_mean(name, found)}")
-    return function
+    if not where.endswith(".py"):
+        return function
+
+    @functools.wraps(function)
+    def with_own_modules(*arguments: Any, **named: Any) -> Any:
+        with _beside(_file_of(where, reference), reference, own):  # it may import when it is called
+            return function(*arguments, **named)
+
+    return with_own_modules
 
 
 def called(reference: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -140,7 +151,8 @@ def _folder_of(file: Path, where: str) -> Path:
     return file.parents[up]
 
 
-def _imported(where: str, reference: str) -> ModuleType:
+def _imported(where: str, reference: str, own: dict[str, ModuleType]) -> ModuleType:
+    """The function's module; of a file a new one each time, as are the modules beside it, which come into `own`."""
     if not where.endswith(".py"):
         _file_of(where, reference)
         return importlib.import_module(where)
@@ -151,15 +163,44 @@ def _imported(where: str, reference: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # as `import` does: dataclasses and pickle look there
-    sys.path.insert(0, str(path.parent))  # modules beside it
     try:
-        spec.loader.exec_module(module)
+        with _beside(path, reference, own):
+            spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
-    finally:
-        sys.path.remove(str(path.parent))
     return module
+
+
+_last_own: dict[str, ModuleType] = {}  # modules beside files of bases, as they were imported last
+
+
+@contextlib.contextmanager
+def _beside(path: Path, reference: str, own: dict[str, ModuleType]) -> Iterator[None]:
+    """Has modules beside a file imported from there, whatever modules of the same names others have imported.
+
+    Args:
+        path: the file.
+        reference: the base that it makes.
+        own: modules beside it that are imported already, by name; those that are imported here are added.
+    """
+    files = (file.relative_to(path.parent).with_suffix("") for file in own_files(reference) if file != path)
+    parts = (file.parts[:-1] if file.name == "__init__" else file.parts for file in files)
+    names = {".".join(part) for part in parts if part and part[0] not in sys.stdlib_module_names}
+    others = {name: sys.modules.pop(name) for name in names & {*sys.modules}}
+    sys.modules.update(own)
+    sys.path.insert(0, str(path.parent))
+    importlib.invalidate_caches()
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # compiled files know seconds only
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = kept
+        sys.path.remove(str(path.parent))
+        own.update({name: sys.modules[name] for name in names & {*sys.modules}})
+        # those of an earlier base make room, as Keras looks here for classes of a saved model
+        sys.modules.update({name: other for name, other in others.items() if other is not _last_own.get(name)})
+        _last_own.update(own)
 
 
 def _see_current_folder() -> None:

@@ -16,6 +16,7 @@ Recipe = Callable[..., keras.callbacks.History]
 
 # class of the layer -> module in this folder that defines `fit`; subclasses have their parent's recipe
 _MODULES = {
+    "ConfusionMatrices": "confusion_matrices",
     "CrossFittedEM": "cross_fitted_em",
     "CrowdsourcedLayer": "majority_phase",
     "DeepEM": "deep_em",

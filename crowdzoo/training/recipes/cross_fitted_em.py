@@ -13,9 +13,9 @@ from crowdzoo.backend import flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.expectation import ExpectationStep, expected_counts, posteriors_given_labels
+from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
-from crowdzoo.training.recipes.deep_em import fit_rounds
+from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
 
 __all__ = ["fit"]
 
@@ -29,13 +29,15 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
             "or use DeepEM"
         )
 
-    def rounds(columns: tuple[np.ndarray, np.ndarray, np.ndarray], posteriors: np.ndarray) -> ExpectationStep:
+    def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
         layer.task_posteriors = posteriors  # changed in place from round to round
         copies = _compiled_copies(model, data, posteriors, order["seed"])
         learning = data.batches(**{**order, "seed": order["seed"] + 1}, inputs=("tasks",), targets=posteriors)
 
+        step = maximisation(layer, answers)
+
         def maximise(posteriors: np.ndarray) -> None:
-            layer.update(expected_counts(posteriors, *columns, layer.num_annotators))
+            step(posteriors)
             copies.fit(learning, epochs=layer.epochs_per_round, shuffle=False, verbose=0)
 
         def estimate() -> tuple[np.ndarray, float]:
@@ -43,7 +45,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
             for x, _ in data.batches(256, 0, shuffle=False, inputs=("tasks",), targets=posteriors):
                 tasks = np.asarray(x["tasks"])
                 log_prior[tasks] = answers_of_batch(copies, x, len(tasks))[:, 1]
-            return posteriors_given_labels(log_prior, *columns, layer.annotator_confusions())
+            return posteriors_given_answers(log_prior, answers, layer.annotator_confusions())
 
         return ExpectationStep(data, posteriors, every=layer.epochs_per_round, after=maximise, e_step=estimate)
 

@@ -6,23 +6,32 @@ from typing import Any
 import keras
 import numpy as np
 
-from crowdzoo.training.expectation import ExpectationStep, annotation_columns, expected_counts, vote_shares
+from crowdzoo.training.expectation import Answers, ExpectationStep, answers_of
 
-__all__ = ["fit", "fit_rounds"]
+__all__ = ["fit", "fit_rounds", "maximisation"]
 
 
 def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.callbacks.History:
     """EM; see `descend`. The history holds `log_likelihood`, of all labels before the round, in nats."""
     layer = model.crowd
 
-    def rounds(columns: tuple[np.ndarray, np.ndarray, np.ndarray], posteriors: np.ndarray) -> ExpectationStep:
-        def maximise(posteriors: np.ndarray) -> None:
-            rows = posteriors.reshape(-1, posteriors.shape[-1])
-            layer.update(expected_counts(rows, *columns, layer.num_annotators))
-
-        return ExpectationStep(data, posteriors, every=layer.epochs_per_round, after=maximise)
+    def rounds(answers: Answers, posteriors: np.ndarray) -> ExpectationStep:
+        return ExpectationStep(data, posteriors, every=layer.epochs_per_round, after=maximisation(layer, answers))
 
     return fit_rounds(model, data, order, rounds, **kwargs)
+
+
+def maximisation(layer: Any, answers: Answers) -> Callable[[np.ndarray], None]:
+    """The M-step of the matrices, to be called with posteriors after each E-step, first with the mean answers."""
+    confusions = None
+
+    def maximise(posteriors: np.ndarray) -> None:
+        nonlocal confusions
+        rows = posteriors.reshape(-1, posteriors.shape[-1])
+        layer.update(answers.expected_counts(rows, layer.num_annotators, confusions))
+        confusions = layer.annotator_confusions() if layer.confidence else None  # labels do not need them
+
+    return maximise
 
 
 def fit_rounds(
@@ -34,14 +43,14 @@ def fit_rounds(
         model: a compiled `CrowdModel`.
         data: `crowdzoo.models.TrainingData`.
         order: `batch_size`, `seed` and `shuffle`.
-        rounds: from the columns of `annotation_columns` and the posteriors to what happens between epochs.
+        rounds: from all answers and the posteriors to what happens between epochs.
         **kwargs: as for `keras.Model.fit`.
     """
-    columns = annotation_columns(data)
-    cells = data.num_tasks * (data.num_tokens or 1)
-    posteriors = vote_shares(columns[0], columns[2], cells, model.crowd.num_classes or 1)
+    layer = model.crowd
+    answers = answers_of(data, layer.num_classes or 1, type(layer).__name__ if layer.confidence else None)
+    posteriors = answers.mean(data.num_tasks * (data.num_tokens or 1)).astype("float32")
     if data.num_tokens:
         posteriors = posteriors.reshape(data.num_tasks, data.num_tokens, -1)
-    callbacks = [rounds(columns, posteriors), *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
+    callbacks = [rounds(answers, posteriors), *keras.tree.flatten(kwargs.pop("callbacks", None) or [])]
     batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors)
     return model.fit_batches(batches, callbacks=callbacks, **kwargs)

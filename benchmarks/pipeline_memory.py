@@ -1,0 +1,174 @@
+"""Memory of a whole `crowdzoo run` on many images: how much the processes hold at most above their start.
+
+    python benchmarks/pipeline_memory.py                              # 100,000 images, both kinds of label
+    python benchmarks/pipeline_memory.py --images 1000 --labels ratings
+
+Images are JPEG files of 64 x 64 pixels of noise, 300 different ones, each a file of its own in folders of 1,000; three
+annotators label each. The network is small and learns for one epoch: its memory is not the question, and that of a
+batch does not depend on the number of images. The pipeline is a process of its own; every second the
+proportional share of memory (PSS) of it and of all its children is added up. Its start is what it holds when the first
+component begins: Python with TFX and TensorFlow loaded. Peaks are also given by component. Results go to
+benchmarks/results/pipeline_memory.json.
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from PIL import Image
+
+from crowdzoo.report.tables import print_table
+
+RESULTS = Path(__file__).with_name("results") / "pipeline_memory.json"
+DIFFERENT, SIDE, IN_FOLDER, ANNOTATORS, EVERY = 300, 64, 1000, 30, 1.0
+BAR = 1.5  # GiB above the start, of 100,000 images
+LABELS = {"classes": "classification", "ratings": "regression"}
+STARTS = re.compile(r"\[\d+/\d+\] (\w+) …")
+
+
+def write_inputs(folder: Path, images: int, kind: str) -> Path:
+    """Writes the images, the annotations and a configuration.
+
+    Returns:
+        The configuration's path.
+    """
+    rng = np.random.default_rng(0)
+    contents = []
+    for _ in range(DIFFERENT):
+        stream = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype="uint8")).save(stream, "JPEG")
+        contents.append(stream.getvalue())
+    with open(folder / "answers.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("task", "annotator", "label"))
+        for number in range(images):
+            name = f"{number // IN_FOLDER:04}/{number:07}"
+            path = folder / "photos" / f"{name}.jpg"
+            if number % IN_FOLDER == 0:
+                path.parent.mkdir(parents=True)
+            path.write_bytes(contents[number % DIFFERENT])
+            for annotator in rng.choice(ANNOTATORS, 3, replace=False):
+                label = rng.integers(0, 8) if kind == "classification" else round(10 * rng.random(), 2)
+                writer.writerow((name, f"a{annotator}", label))
+    config = {
+        "name": "many", "task": kind,
+        "data": {"annotations": "answers.csv", "instances": "photos"},
+        "aggregation": {"method": "majority-vote" if kind == "classification" else "mean"},
+        "model": {"height": 16, "width": 16, "stages": [4], "augment": False},
+        "training": {"epochs": 1, "batch_size": 64}, "evaluation": {}, "output": {"root": "out"},
+    }  # fmt: skip
+    (folder / "many.yaml").write_text(json.dumps(config))
+    return folder / "many.yaml"
+
+
+class Watched:
+    """Memory of a process and its children, by the component that runs.
+
+    Attributes:
+        peaks: component -> most bytes; "start" is the last value before the first component.
+    """
+
+    def __init__(self, process: subprocess.Popen):
+        self.peaks = {"start": 0}
+        self._component = "start"
+        self._process = psutil.Process(process.pid)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def begins(self, component: str) -> None:
+        """A component has begun."""
+        if self._component == "start":
+            self.peaks["start"] = self._bytes()
+        self._component = component
+
+    def ends(self) -> None:
+        """Stops watching."""
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(EVERY):
+            name, now = self._component, self._bytes()
+            if name != "start":
+                self.peaks[name] = max(self.peaks.get(name, 0), now)
+
+    def _bytes(self) -> int:
+        total = 0
+        try:
+            for one in (self._process, *self._process.children(recursive=True)):
+                total += one.memory_full_info().pss
+        except psutil.Error:  # one that has ended meanwhile
+            pass
+        return total
+
+
+def measure(images: int, kind: str) -> dict[str, Any]:
+    """Runs the pipeline once."""
+    with tempfile.TemporaryDirectory() as name:
+        config = write_inputs(Path(name), images, kind)
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "crowdzoo", "run", str(config)], cwd=name, text=True, bufsize=1,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )  # fmt: skip
+        watched, said = Watched(process), ""
+        assert process.stderr is not None
+        while piece := process.stderr.read(1):  # a component's line ends when it does: not to be waited for
+            said += piece
+            print(piece, end="", flush=True)
+            if (found := STARTS.search(said)) is not None:
+                watched.begins(found[1])
+                said = ""
+        watched.ends()
+        if process.wait():
+            print({part: round(peak / 2**30, 3) for part, peak in watched.peaks.items()})
+            raise SystemExit(f"the pipeline ended with {process.returncode}")
+    start = watched.peaks["start"]
+    above = {part: round((peak - start) / 2**30, 3) for part, peak in watched.peaks.items() if part != "start"}
+    return {
+        "images": images,
+        "start, GiB": round(start / 2**30, 3),
+        "most above the start, GiB": max(above.values()),
+        "above the start by component, GiB": above,
+        "seconds": round(time.perf_counter() - started),
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("tensorflow", "keras", "tfx")},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=100_000)
+    parser.add_argument("--labels", nargs="+", choices=LABELS, default=list(LABELS))
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
+    args = parser.parse_args()
+    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    for labels in [] if args.only_print else args.labels:
+        saved[f"{args.images} images, {labels}"] = measure(args.images, LABELS[labels])
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    rows = [
+        (name, one["start, GiB"], one["most above the start, GiB"], one["seconds"],
+         max(one["above the start by component, GiB"].items(), key=lambda pair: pair[1])[0])
+        for name, one in saved.items()
+    ]  # fmt: skip
+    title = f"Memory of `crowdzoo run`; at most {BAR} GiB above the start with 100,000 images"
+    print_table(title, ("", "start, GiB", "most above it, GiB", "seconds", "most in"), rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Posteriors corrected by 50, 200 or 500 gold tasks, beside what else the same gold tasks could choose.
+
+    python benchmarks/reproduce/calibration.py                     # all rows that the results do not have
+    python benchmarks/reproduce/calibration.py --parts llm-judges
+
+Reads the sets of benchmarks/aggregation_quality.py below CROWDZOO_DATA. A row is a set, a method and a number of gold
+tasks; a run is one draw of the gold tasks, the same for all rows of a set and number. What is measured is measured on
+the tasks of known class that are not gold: `raw`, the method's accuracy; `accuracy` after `calibrate`; `judge`, of the
+annotator who is right most often on the gold tasks (with 20 of them at least; where the annotator said nothing, the
+majority vote); `trees`, of 500 extremely randomised trees on the annotators' labels (one-hot), fitted on the gold;
+`probability`, the mean probability of the calibrated labels; `ece`, their expected calibration error in ten bins of
+equal width; `covered`, 1 if the interval has the accuracy.
+
+The form of `calibrate` and its numbers were chosen on the sets of the part `others` and on generated judges. llm-judges
+had no part in it.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rows import Parts, run
+from sklearn.ensemble import ExtraTreesClassifier
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from aggregation_quality import real_sets
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Aggregation, MajorityVote, VotesWarning, calibrate, create
+
+RESULTS = Path(__file__).parents[1] / "results" / "calibration.json"
+METHODS = ("majority-vote", "one-coin", "dawid-skene", "robust")
+NUMBERS = (50, 200, 500)
+OTHERS = (
+    "dog",
+    "rte",
+    "trec",
+    "web",
+    "d_sentiment",
+    "face",
+    "music",
+    "labelme",
+    "ZenCrowd_in",
+    "fact_eval",
+    "temporal",
+)
+DRAWS = 20
+BINS = 10
+LEAST_SEEN = 20
+
+
+@cache
+def read(name: str) -> tuple[Annotations, np.ndarray]:
+    _, annotations, gold = next(real_sets((name,)))
+    return annotations, gold
+
+
+@cache
+def fitted(name: str, method: str) -> Aggregation:
+    warnings.simplefilter("ignore", VotesWarning)
+    return create(method).fit(read(name)[0])
+
+
+def table_of(annotations: Annotations) -> np.ndarray:
+    """Labels, [N, R], -1 where missing."""
+    table = np.full((annotations.num_tasks, annotations.num_annotators), -1)
+    table[annotations.task_ids, annotations.annotator_ids] = annotations.labels
+    return table
+
+
+@cache
+def peers(name: str, number: int, seed: int) -> dict[str, float]:
+    """Accuracies of the annotator and of the trees that the gold tasks choose."""
+    annotations, gold = read(name)
+    inside, outside = draw(gold, number, seed)
+    said = table_of(annotations)[np.concatenate([inside, outside])]
+    seen, right = said[:number] >= 0, said[:number] == gold[inside][:, None]
+    share = np.where(seen.sum(axis=0) >= LEAST_SEEN, right.sum(axis=0) / np.maximum(seen.sum(axis=0), 1), -1)
+    best = said[number:, share.argmax()]
+    votes = MajorityVote().fit(annotations).labels[outside]
+    chosen = np.where(best >= 0, best, votes) if share.max() >= 0 else votes
+    hot = (said[:, :, None] == np.arange(annotations.num_classes)).reshape(len(said), -1)
+    trees = ExtraTreesClassifier(500, random_state=seed).fit(hot[:number], gold[inside])
+    return {
+        "judge": float((chosen == gold[outside]).mean()),
+        "trees": float((trees.predict(hot[number:]) == gold[outside]).mean()),
+    }
+
+
+def draw(gold: np.ndarray, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gold tasks, and the others of known class."""
+    known = np.random.default_rng(seed).permutation(np.flatnonzero(gold >= 0))
+    return known[:number], known[number:]
+
+
+def calibration_error(probability: np.ndarray, right: np.ndarray) -> float:
+    bins = np.minimum((probability * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, probability - right, BINS)
+    return float(np.abs(gaps).sum() / len(right))
+
+
+def runs(name: str, method: str, number: int) -> Iterator[dict[str, Any]]:
+    annotations, gold = read(name)
+    raw = fitted(name, method)
+    for seed in range(DRAWS):
+        inside, outside = draw(gold, number, seed)
+        told = np.full(len(gold), -1)
+        told[inside] = gold[inside]
+        found = calibrate(raw, annotations, told, seed=seed)
+        probability = found.posteriors[outside].max(axis=1)
+        right = found.labels[outside] == gold[outside]
+        assert found.accuracy_interval is not None
+        _, low, high = found.accuracy_interval
+        row = {
+            "seed": str(seed),
+            "raw": raw.expected_accuracy(np.where(told >= 0, -1, gold)),
+            "accuracy": float(right.mean()),
+            **peers(name, number, seed),
+            "probability": float(probability.mean()),
+            "gap": float(abs(probability.mean() - right.mean())),
+            "ece": calibration_error(probability, right),
+            "covered": float(low <= right.mean() <= high),
+        }
+        yield {key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()}
+
+
+def main() -> None:
+    parts: Parts = {
+        "llm-judges": {
+            f"{method}, {number}": partial(runs, "llm-judges", method, number)
+            for number in NUMBERS
+            for method in METHODS
+        },
+        "others": {
+            f"{name}, {number}": partial(runs, name, "robust", number) for name in OTHERS for number in (50, 200)
+        },
+    }
+    run(RESULTS, parts, __doc__)
+
+
+if __name__ == "__main__":
+    main()

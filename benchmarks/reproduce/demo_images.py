@@ -1,0 +1,110 @@
+"""What `crowdzoo demo images` shows, with five seeds: accuracy on held-out photographs by what the base learns from.
+
+    python benchmarks/reproduce/demo_images.py            # rows that are not in the results, each of five trainings
+    python benchmarks/reproduce/demo_images.py --print    # the saved results
+    python benchmarks/reproduce/demo_images.py --page     # writes their table into docs/images.md
+
+**Protocol**, fixed before the first row. The settings are those of the demo's configuration,
+pipelines/configs/labelme-images.yaml, for every row alike: the split that ships with the data, 45 epochs, the network
+after the last one. Nothing is chosen by gold here. The rows of a seed start from the same weights, so differences are
+paired by seed. Intervals are Student's over the seeds: they say how much the seed matters, and nothing about other
+photographs, because the 250 that are held out are the same for all seeds.
+
+The last part is the wall time of one whole `crowdzoo demo images`, as a user starts it: the pipeline, one training of
+each row, and the plots. Results go to benchmarks/results/demo_images.json.
+"""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import rows
+from intervals import Runs, mean_interval, shown
+from papers import grid
+from stack import told
+
+RESULTS = Path(__file__).parents[1] / "results" / "demo_images.json"
+PAGE = Path(__file__).parents[2] / "docs" / "images.md"
+START, END = "<!-- benchmarks/reproduce/demo_images.py --page writes this table -->\n", "<!-- end of the table -->\n"
+SEEDS = range(5)
+FLOOR = "majority vote"
+ROWS = {
+    FLOOR: "majority",
+    "Dawid-Skene": "dawid-skene",
+    "`CrowdsourcedLayer`, VW": "VW",
+    "`CrowdsourcedLayer`, MW": "MW",
+    "the true labels": "gold",
+}
+
+
+def trainings(method: str) -> Iterator[dict[str, Any]]:
+    """One training a seed, by a key of `COMPARED`."""
+    from crowdzoo import datasets
+    from crowdzoo.pipelines.config import load_config
+    from crowdzoo.pipelines.demo import CONFIGS
+    from crowdzoo.report.comparison import compare
+
+    config = load_config(CONFIGS / "labelme-images.yaml")
+    assert config.data.dataset is not None
+    data = datasets.load(config.data.dataset)
+    for seed in SEEDS:
+        found = compare(data, [method], [seed], config.settings)
+        yield {"seed": seed, "accuracy": float(found.accuracies[method][0]), "seconds": found.seconds[method]}
+
+
+def whole_demo() -> Iterator[dict[str, Any]]:
+    """Wall time of the command, in a new folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        words = [sys.executable, "-m", "crowdzoo", "demo", "images", "--out", f"{folder}/out"]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        yield {"minutes": (time.perf_counter() - started) / 60}
+
+
+PARTS: rows.Parts = {
+    "accuracy": {row: functools.partial(trainings, method) for row, method in ROWS.items()},
+    "time": {"crowdzoo demo images": whole_demo},
+}
+
+
+def table(saved: dict[str, Any]) -> str:
+    """The rows that are done as a Markdown table, and what they were computed on."""
+    done = {row: saved["accuracy"][row] for row in ROWS if row in saved["accuracy"]}
+    values = {row: np.array([run["accuracy"] for run in one["runs"]]) for row, one in done.items()}
+    lines = [
+        (row, "{:.3f} ± {:.3f}".format(*mean_interval([Runs(found)])),
+         "" if row == FLOOR else shown([Runs(found - values[FLOOR])], digits=3),
+         f"{np.mean([run['seconds'] for run in done[row]['runs']]):.0f}")
+        for row, found in values.items()
+    ]  # fmt: skip
+    heading = ["trained on", "test accuracy", f"against {FLOOR}", "seconds a training"]
+    words = "Computed on: " + "; ".join(sorted({told(one["stack"]) for one in done.values()})) + "."
+    if "time" in saved:
+        ((one,),) = (each["runs"] for each in saved["time"].values())
+        words += f"\nThe whole demo, with one training of each row, took {one['minutes']:.1f} minutes."
+    return f"{grid(heading, lines)}\n{words}\n"
+
+
+def written(page: str, saved: dict[str, Any]) -> str:
+    """The page with the table between its two marks."""
+    before, rest = page.split(START)
+    return f"{before}{START}\n{table(saved)}\n{END}{rest.split(END)[1]}"
+
+
+def write_page() -> None:
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    rows.run(RESULTS, PARTS, __doc__, write_page)

@@ -1,0 +1,1 @@
+"""Algorithms for preferences between two tasks, one a file."""

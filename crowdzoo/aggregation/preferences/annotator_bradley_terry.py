@@ -1,0 +1,52 @@
+"""Bradley-Terry with a slope, a position bias and a taste for "equal" of each annotator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from crowdzoo.aggregation.engine.comparisons import PairParams
+from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, normal
+from crowdzoo.constraints import Number, setting
+
+__all__ = ["AnnotatorBradleyTerry"]
+
+VARIANCE = Number(1e-9, 1e12)
+
+
+@dataclass(frozen=True)
+class AnnotatorBradleyTerry(PreferenceMethod):
+    """Annotators who differ in how well they discriminate, in their position bias and in how often they say "equal".
+
+    `BradleyTerry` with the difference `a[r] (s[i] - s[j]) + b + b[r]` instead of `s[i] - s[j]`, and with the parameter
+    of ties `t + t[r]`: a two-parameter logistic model of item response theory with the annotators as items. The slope
+    a[r] has a normal prior around 1; b[r] and t[r] have normal priors around 0; b and t are shared by all annotators. A
+    slope near 0 is an annotator whose answers tell nothing, one below 0 answers the wrong way round.
+
+    Args:
+        max_iter: see `BradleyTerry`.
+        tol: see `BradleyTerry`.
+        ties: see `BradleyTerry`.
+        prior: see `BradleyTerry`.
+        slope_variance: of the prior of a[r].
+        bias_variance: of the prior of b[r].
+        tie_variance: of the prior of t[r].
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    title: ClassVar[str] = "Annotator Bradley-Terry"
+    name: ClassVar[str] = "annotator-bradley-terry"
+    fitted: ClassVar[tuple[str, ...]] = ("slopes", "biases", "tie_biases")
+
+    slope_variance: float = setting(0.25, VARIANCE)
+    bias_variance: float = setting(0.25, VARIANCE)
+    tie_variance: float = setting(1.0, VARIANCE)
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        return (
+            normal(params.slopes, gradient.slopes, 1.0, self.slope_variance)
+            + normal(params.biases, gradient.biases, 0.0, self.bias_variance)
+            + normal(params.tie_biases, gradient.tie_biases, 0.0, self.tie_variance)
+        )

@@ -1,0 +1,51 @@
+"""CrowdBT: annotators who answer the wrong way round at times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from crowdzoo.aggregation.engine.comparisons import PairParams, Pairs
+from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
+from crowdzoo.constraints import PRIOR, setting
+
+__all__ = ["CrowdBT"]
+
+
+@dataclass(frozen=True)
+class CrowdBT(PreferenceMethod):
+    """Annotators who follow the scores with a probability of their own, and otherwise answer the wrong way round.
+
+    Chen, Bennett, Collins-Thompson and Horvitz, "Pairwise ranking aggregation in a crowdsourced setting", WSDM 2013,
+    eq. 5: annotator r prefers i to j with probability `eta[r] p + (1 - eta[r]) (1 - p)`, p that of `BradleyTerry`; an
+    eta below one half is an annotator who answers the wrong way round more often than not. `prior` is the paper's
+    virtual node. Not active: it does not choose which pair to ask about.
+
+    Args:
+        max_iter: see `BradleyTerry`.
+        tol: see `BradleyTerry`.
+        ties: see `BradleyTerry`.
+        prior: see `BradleyTerry`.
+        right: pseudo-count of answers of each annotator that follow the scores.
+        wrong: pseudo-count of answers of each annotator that are the wrong way round.
+
+    Raises:
+        ConfigError: a setting that is out of range.
+    """
+
+    title: ClassVar[str] = "CrowdBT"
+    name: ClassVar[str] = "crowd-bt"
+    fitted: ClassVar[tuple[str, ...]] = ("shares",)
+    alternative: ClassVar[str] = "reversed"
+
+    right: float = setting(4.0, PRIOR)
+    wrong: float = setting(1.0, PRIOR)
+
+    def _start(self, params: PairParams, pairs: Pairs) -> PairParams:
+        start = super()._start(params, pairs)
+        return replace(start, shares=np.full(len(start.shares), np.log(4)))
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        return beta(params.shares, gradient.shares, (self.right, self.wrong))

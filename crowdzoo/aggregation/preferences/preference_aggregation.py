@@ -1,0 +1,282 @@
+"""PreferenceAggregation: what every aggregator of preferences gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.aggregation.base import Columns, Result, sizes
+from crowdzoo.aggregation.checks import check_preferences
+from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
+from crowdzoo.aggregation.engine.connected import linked_groups
+from crowdzoo.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from crowdzoo.aggregation.result_files import ReadResult
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["PreferenceAggregation"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PreferenceAggregation(Result):
+    """A score for each task out of comparisons of two, and what was learnt about the annotators.
+
+    `to_parquet` writes `tasks.parquet` (task, score, rank, group, annotations), `pairs.parquet` (left, right,
+    annotations, and the probabilities of the answers), `annotators.parquet` and `summary.json`.
+
+    With N tasks, R annotators, P pairs that were compared, K answers (left, right and, if anybody gave it, equal):
+
+    Attributes:
+        scores: log odds of being preferred to a task of score 0, [N]; higher is better. A task that was never compared
+            has 0.
+        ranks: place of a task within its group, int64 [N]; 1 is the best, equal scores have the same rank.
+        groups: group of a task, int64 [N]: a chain of comparisons leads from each of its tasks to each other. Scores
+            and ranks of different groups do not compare.
+        pairs: the pairs that were compared, task codes on the left and on the right, int64 [P, 2].
+        annotations_per_pair: int64 [P].
+        ties: "none" (nobody said "equal", or it is half a win for each), "davidson" or "rao-kupper".
+        tie: parameter of "equal" that all annotators share: log of Davidson's nu, log of Rao and Kupper's t.
+        bias: position bias that all annotators share, in units of the scores; above 0 they prefer the left.
+        slopes: how strongly an annotator's answers follow the scores, [R]; None where the method has none, as for
+            what follows.
+        biases: position bias of each annotator, beside `bias`, [R].
+        tie_biases: added to `tie`, [R].
+        shares: probability that an annotator's answer follows the scores, [R].
+        guesses: probabilities of the answers of an annotator who does not follow the scores, [R, K].
+        log_likelihood: log probability of the annotations, without priors, nats.
+        annotations_per_task: comparisons of a task, int64 [N].
+        annotations_per_annotator: int64 [R].
+        reliability: `slopes` or `shares`, whichever the method has, [R].
+        method: the algorithm's name, as in `crowdzoo.aggregation.PREFERENCE_METHODS`.
+    """
+
+    files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "pairs.parquet", "annotators.parquet", "summary.json")
+    title: ClassVar[str] = "an aggregation of preferences"
+
+    scores: NDArray[np.float64]
+    groups: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    annotations_per_pair: NDArray[np.int64]
+    ties: str = "none"
+    tie: float = 0.0
+    bias: float = 0.0
+    slopes: NDArray[np.float64] | None = None
+    biases: NDArray[np.float64] | None = None
+    tie_biases: NDArray[np.float64] | None = None
+    shares: NDArray[np.float64] | None = None
+    guesses: NDArray[np.float64] | None = None
+    log_likelihood: float = 0.0
+    annotations_per_task: NDArray[np.int64]
+    annotations_per_annotator: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        annotations: Annotations,
+        params: PairParams,
+        ties: str,
+        fitted: Collection[str],
+        **found: Any,
+    ) -> PreferenceAggregation:
+        """The result for a table of annotations: adds its names and counts to what was found.
+
+        Args:
+            method: see the attribute of that name, as for `ties` and `found`.
+            annotations: N tasks, R annotators.
+            params: parameters of the model.
+            ties: one of `FORMS`.
+            fitted: names of the parameters that the method has; "common" is the position bias.
+            **found: further attributes by name, such as `history`.
+        """
+        assert annotations.right_ids is not None
+        pairs, table = annotations.pairs()
+        groups = linked_groups(annotations.task_ids, annotations.right_ids, annotations.num_tasks)
+        of_annotators: dict[str, Any] = {name: getattr(params, name) for name in fitted if name != "common"}
+        if "shares" in of_annotators:
+            of_annotators["shares"] = 1 / (1 + np.exp(-np.clip(params.shares, -700, 700)))
+        if "guesses" in of_annotators:
+            logs = params.guesses - np.logaddexp.reduce(params.guesses, axis=1, keepdims=True)
+            of_annotators["guesses"] = np.exp(logs)
+        return cls(
+            method=method,
+            scores=params.scores,
+            groups=groups,
+            pairs=pairs,
+            annotations_per_pair=table.redundancy,
+            ties=ties,
+            tie=float(params.common[1]),
+            bias=float(params.common[0]),
+            **of_annotators,
+            reliability=of_annotators.get("slopes", of_annotators.get("shares")),
+            tasks=annotations.tasks,
+            annotators=annotations.annotators,
+            annotations_per_task=annotations.redundancy,
+            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
+            notes=_notes(groups, annotations.redundancy),
+            **found,
+        )
+
+    @property
+    def ranks(self) -> NDArray[np.int64]:
+        """Place of a task within its group, int64 [N]."""
+        order = np.lexsort((-self.scores, self.groups))
+        group, score, place = self.groups[order], self.scores[order], np.arange(len(order))
+        starts = np.maximum.accumulate(np.where(np.diff(group, prepend=-1) != 0, place, 0))
+        new = (np.diff(group, prepend=-1) != 0) | (np.diff(score, prepend=np.nan) != 0)
+        first = np.maximum.accumulate(np.where(new, place, 0))
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = first - starts + 1
+        return ranks
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Names of the answers that have a probability."""
+        return ("left", "right") if self.ties == "none" else ("left", "right", "equal")
+
+    def probabilities(self, left: ArrayLike, right: ArrayLike) -> NDArray[np.float64]:
+        """How likely a typical annotator without position bias prefers the left, the right, or neither.
+
+        Args:
+            left: task codes, int [n].
+            right: task codes, int [n].
+
+        Returns:
+            [n, K], in the order of `answers`; rows sum to one.
+        """
+        lead = self.scores[np.asarray(left)] - self.scores[np.asarray(right)]
+        return answer_probabilities(lead, self.tie, self.ties)
+
+    def answer_probabilities(self, annotations: Annotations) -> NDArray[np.float64]:
+        """How likely each annotator gives each answer to the pair that an annotation is about.
+
+        Args:
+            annotations: A preferences about this result's tasks by its annotators, such as those that were held out.
+
+        Returns:
+            [A, K], in the order of `answers`; rows sum to one.
+
+        Raises:
+            DataError: another kind, no annotation, or other tasks or annotators.
+        """
+        check_preferences(annotations, "answer_probabilities")
+        for name in ("tasks", "annotators"):
+            if not np.array_equal(getattr(self, name), getattr(annotations, name)):
+                raise DataError(f"The annotations have other {name} than this result.")
+        assert annotations.right_ids is not None
+        who = annotations.annotator_ids
+
+        def own(values: NDArray[np.float64] | None, default: float) -> Any:
+            return default if values is None else values[who]
+
+        gap = self.scores[annotations.task_ids] - self.scores[annotations.right_ids]
+        lead = own(self.slopes, 1.0) * gap + self.bias + own(self.biases, 0.0)
+        guess = None if self.guesses is None else self.guesses[who]
+        return answer_probabilities(lead, self.tie + own(self.tie_biases, 0.0), self.ties, own(self.shares, 1.0), guess)
+
+    def position_biases(self) -> NDArray[np.float64] | None:
+        """Log odds of left against right that an annotator gives two tasks of equal score, [R]; None if not fitted."""
+        none = np.zeros(len(self.annotators))
+        if self.guesses is not None and self.shares is not None:
+            same = answer_probabilities(none, self.tie, self.ties, self.shares, self.guesses)
+            return np.log(same[:, 0] / same[:, 1])
+        return (
+            None
+            if self.biases is None and not self.bias
+            else none + self.bias + (self.biases if self.biases is not None else 0)
+        )
+
+    def pair_frame(self) -> pd.DataFrame:
+        """One row a pair that was compared, with the probabilities of the answers. Needs pandas."""
+        from crowdzoo.aggregation.result_files import table_of
+
+        return table_of(self._pair_columns()).to_pandas()
+
+    def _tables(self) -> tuple[Columns, ...]:
+        return self._answer_columns(), self._pair_columns(), self._annotator_columns()
+
+    def _answer_columns(self) -> Columns:
+        return {
+            "task": self.tasks,
+            "score": self.scores,
+            "rank": self.ranks,
+            "group": self.groups,
+            "annotations": self.annotations_per_task,
+        }
+
+    def _pair_columns(self) -> Columns:
+        left, right = self.pairs.T
+        found = self.probabilities(left, right)
+        return {
+            "left": self.tasks[left],
+            "right": self.tasks[right],
+            "annotations": self.annotations_per_pair,
+            **{f"probability_{answer}": column for answer, column in zip(self.answers, found.T, strict=True)},
+        }
+
+    def _annotator_columns(self) -> Columns:
+        return {
+            "annotator": self.annotators,
+            "annotations": self.annotations_per_annotator,
+            "reliability": self.reliability,
+            "position_bias": self.position_biases(),
+            **{name: getattr(self, name) for name in _OF_ANNOTATORS},
+            "guesses": self.guesses,
+        }
+
+    @classmethod
+    def _read(cls, found: ReadResult) -> dict[str, Any]:
+        tasks, pairs, annotators, _ = cls.files
+        names = found.names(tasks, "task")
+        codes = {name: code for code, name in enumerate(names.tolist())}
+        sides = [[codes.get(name, -1) for name in found.names(pairs, side).tolist()] for side in ("left", "right")]
+        if any(-1 in side for side in sides):
+            raise DataError(f"{found.folder / pairs} holds a task that {tasks} does not have. Aggregate again.")
+        ties = found.value("ties", str)
+        if ties not in FORMS:
+            raise DataError(f"{found.folder / cls.files[-1]}: 'ties' is {ties!r}. Aggregate again.")
+        return {
+            "scores": found.numbers(tasks, "score"),
+            "groups": found.numbers(tasks, "group", whole=True),
+            "pairs": np.array(sides, np.int64).T,
+            "annotations_per_pair": found.numbers(pairs, "annotations", whole=True),
+            "ties": ties,
+            "tie": found.value("tie", float),
+            "bias": found.value("bias", float),
+            **{name: found.optional(annotators, name) for name in _OF_ANNOTATORS},
+            "guesses": found.optional(annotators, "guesses", 2 if ties == "none" else 3),
+            "log_likelihood": found.value("log_likelihood", float),
+            "tasks": names,
+            "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
+            "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
+        }
+
+    def _more(self) -> dict[str, Any]:
+        kept = ("ties", "tie", "bias", "log_likelihood")
+        return {"kind": "preference", **{name: getattr(self, name) for name in kept}}
+
+    def _summary(self) -> dict[str, Any]:
+        return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)} | {
+            "num_annotations": int(self.annotations_per_pair.sum())
+        }
+
+
+_OF_ANNOTATORS = ("slopes", "biases", "tie_biases", "shares")
+
+
+def _notes(groups: NDArray[np.int64], comparisons: NDArray[np.int64]) -> tuple[str, ...]:
+    """A sentence where tasks cannot be compared, because no chain of comparisons links them."""
+    number = len(np.unique(groups[comparisons > 0]))
+    if number < 2:
+        return ()
+    return (
+        f"No comparison links the {number:,} groups of tasks (column 'group'): scores and ranks compare within a group "
+        "only.",
+    )

@@ -1,0 +1,181 @@
+"""PreferenceMethod: the fit that all methods for preferences share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.checks import check_preferences
+from crowdzoo.aggregation.convergence import warn_not_converged
+from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
+from crowdzoo.aggregation.engine.lbfgs import maximize
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.constraints import MAX_ITER, PRIOR, TOL, Checked, Choice, setting
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["PreferenceMethod"]
+
+TIES = ("davidson", "rao-kupper", "half")
+VAGUE = 100.0  # variance of the prior of what all annotators share
+
+
+@dataclass(frozen=True)
+class PreferenceMethod(Checked):
+    """Base of the methods for preferences: the highest posterior density, found by L-BFGS.
+
+    Subclasses say which parameters of `crowdzoo.aggregation.engine.comparisons` they fit, and give those of the
+    annotators a prior.
+
+    Attributes:
+        title: the method's name in messages.
+        name: the method's name in `PREFERENCE_METHODS`.
+        fitted: names of the parameters of annotators that are fitted.
+        alternative: what an annotator answers who does not follow the scores; see `comparisons.ALTERNATIVES`.
+    """
+
+    title: ClassVar[str]
+    name: ClassVar[str]
+    fitted: ClassVar[tuple[str, ...]] = ()
+    alternative: ClassVar[str] = "none"
+
+    max_iter: int = setting(1000, MAX_ITER)
+    tol: float = setting(1e-4, TOL)
+    ties: str = setting("davidson", Choice(TIES))
+    prior: float = setting(0.5, PRIOR)
+
+    def fit(self, annotations: Annotations) -> PreferenceAggregation:
+        """Finds scores and what the method knows of the annotators.
+
+        An iteration takes time and memory in proportion to the annotations.
+
+        Args:
+            annotations: preferences of R annotators about N tasks; not changed.
+
+        Returns:
+            Scores, ranks, and the annotators' parameters. `history` is the log-likelihood plus the log density of the
+            priors, nats, up to a constant.
+
+        Raises:
+            DataError: annotations are not of kind preference, or there are none.
+
+        Warns:
+            ConvergenceWarning: `max_iter` was not enough.
+        """
+        check_preferences(annotations, self.title)
+        pairs, form = self._pairs(annotations)
+        num_answers = 2 if form == "none" else 3
+        start = self._start(PairParams.neutral(annotations.num_tasks, annotations.num_annotators, num_answers), pairs)
+        free = ("scores", *self.fitted, "common")
+        shared = np.array([self._has_bias, form != "none"], float)
+
+        def unpacked(point: NDArray[np.float64]) -> PairParams:
+            sizes = [getattr(start, name).size for name in free]
+            parts = np.split(point, np.cumsum(sizes)[:-1])
+            return replace(
+                start,
+                **{name: part.reshape(getattr(start, name).shape) for name, part in zip(free, parts, strict=True)},
+            )
+
+        def packed(params: PairParams) -> NDArray[np.float64]:
+            return np.concatenate([getattr(params, name).ravel() for name in free])
+
+        def objective(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            params = unpacked(point)
+            value, gradient = likelihood(pairs, params, form, self.alternative)
+            value += self._prior(params, gradient)
+            gradient.common[:] *= shared
+            return value, packed(gradient)
+
+        found = maximize(
+            objective, packed(start), packed(self._scale(start, pairs)), max_iter=self.max_iter, tol=self.tol
+        )
+        if not found.converged:
+            warn_not_converged(self.title, self.max_iter, self.tol, found.slope, "nats per unit of a parameter")
+        params = unpacked(found.point)
+        log_likelihood, _ = likelihood(pairs, params, form, self.alternative)
+        return PreferenceAggregation.of(
+            self.name,
+            annotations,
+            params,
+            form,
+            (*self.fitted, *(["common"] if self._has_bias else [])),
+            log_likelihood=log_likelihood,
+            history=found.history,
+            converged=found.converged,
+            num_iterations=found.num_iterations,
+        )
+
+    @property
+    def _has_bias(self) -> bool:
+        """Whether all annotators share a position bias that is fitted."""
+        return "biases" in self.fitted
+
+    def _pairs(self, annotations: Annotations) -> tuple[Pairs, str]:
+        """The comparisons as the kernel takes them, and the form of their answers."""
+        assert annotations.right_ids is not None
+        columns = (annotations.task_ids, annotations.right_ids, annotations.annotator_ids, annotations.labels)
+        equal = columns[-1] == EQUAL
+        if not equal.any() or self.ties != "half":
+            return Pairs(*columns, np.ones(len(equal))), self.ties if equal.any() else "none"
+        rows = np.concatenate([np.arange(len(equal)), np.flatnonzero(equal)])
+        twice = np.concatenate([equal, np.ones(equal.sum(), bool)])
+        left, right, annotators, answers = (column[rows] for column in columns)
+        answers[: len(equal)][equal], answers[len(equal) :] = 0, 1
+        return Pairs(left, right, annotators, answers, np.where(twice, 0.5, 1.0)), "none"
+
+    def _start(self, params: PairParams, pairs: Pairs) -> PairParams:
+        """Where the search begins; scores are the log odds of a task's wins, each count plus one."""
+        number = len(params.scores)
+        won, lost = np.ones(number), np.ones(number)
+        for mine, answer in ((pairs.left, 0), (pairs.right, 1)):
+            for total, share in ((won, pairs.answers == answer), (lost, pairs.answers == 1 - answer)):
+                total += np.bincount(mine, pairs.weights * share, number)
+        return replace(params, scores=np.log(won / lost))
+
+    def _scale(self, params: PairParams, pairs: Pairs) -> PairParams:
+        """A rough inverse of the curvature along each axis; a comparison adds a quarter at most."""
+        tasks = np.bincount(np.concatenate([pairs.left, pairs.right]), minlength=len(params.scores))
+        annotators = 1 / (1 + np.bincount(pairs.annotators, minlength=len(params.slopes)) / 4)
+        return PairParams(
+            1 / (0.1 + self.prior / 2 + tasks / 4),
+            *(annotators,) * 4,
+            np.repeat(annotators[:, None], params.guesses.shape[1], axis=1),
+            np.full(2, 1 / (1 + len(pairs.left) / 4)),
+        )
+
+    def _prior(self, params: PairParams, gradient: PairParams) -> float:
+        """Log density of the priors, up to a constant; its slopes are added to the gradient."""
+        size = np.abs(params.scores)
+        value = -self.prior * float((size + 2 * np.log1p(np.exp(-size))).sum())
+        gradient.scores[:] -= self.prior * np.tanh(params.scores / 2)
+        value += normal(params.common, gradient.common, 0.0, VAGUE)
+        return value + self._annotator_prior(params, gradient)
+
+    def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
+        """As `_prior`, of the annotators' parameters."""
+        return 0.0
+
+
+def normal(values: NDArray[np.float64], gradient: NDArray[np.float64], mean: float, variance: float) -> float:
+    """Log density of a normal prior, up to a constant; its slopes are added to the gradient."""
+    gradient -= (values - mean) / variance
+    return -float(np.square(values - mean).sum()) / (2 * variance)
+
+
+def beta(logits: NDArray[np.float64], gradient: NDArray[np.float64], counts: Sequence[float]) -> float:
+    """Log of p^a (1 - p)^b for probabilities with these log odds; its slopes are added to the gradient.
+
+    Args:
+        logits: log odds [R].
+        gradient: [R].
+        counts: a and b.
+    """
+    yes, no = counts
+    gradient += yes - (yes + no) / (1 + np.exp(-np.clip(logits, -700, 700)))
+    return -float((yes * np.logaddexp(0, -logits) + no * np.logaddexp(0, logits)).sum())

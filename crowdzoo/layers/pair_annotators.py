@@ -1,0 +1,121 @@
+"""Annotators who compare two tasks: how well they discriminate, a position bias, and a taste for "equal"."""
+
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+from keras import ops
+
+from crowdzoo.constraints import Number, checked
+from crowdzoo.layers.crowd_layer import CrowdLayer
+
+__all__ = ["PairAnnotators"]
+
+VARIANCE = Number(1e-9, 1e12)
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class PairAnnotators(CrowdLayer):
+    """A slope, a position bias and a taste for "equal" of every annotator, on top of a model of comparisons.
+
+    The model's probabilities p of left, right and equal (of `PairProbabilities`) have the difference `d = log p[left] -
+    log p[right]` and the tie `t = log p[equal] - (log p[left] + log p[right]) / 2`. Annotator r answers left, right and
+    equal with odds `exp(e / 2) : exp(-e / 2) : exp(t + c[r])` with `e = a[r] d + b[r]`: the model of
+    `crowdzoo.aggregation.AnnotatorBradleyTerry`. Its normal priors, around 1 for a and 0 for b and c, are added to the
+    loss, a mean over annotations, divided by their number.
+
+    Args:
+        num_annotators: R, number of annotators.
+        num_annotations: A, number of annotations that the model is trained on.
+        slope_variance: of the prior of a.
+        bias_variance: of the prior of b.
+        tie_variance: of the prior of c.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: probabilities of left, right and equal, `[B, 3]`.
+        annotators: int `[B, M]`, annotator codes, -1 for padding; None means all annotators.
+
+    Returns:
+        Log-probabilities of the answers, `[B, M, 3]` (`[B, R, 3]`).
+
+    Raises:
+        ValueError: impossible values, or an input of another shape.
+
+    Source:
+        R. Davidson, JASA 65, 1970; the annotators' parameters are those of a two-parameter logistic model.
+    """
+
+    no_confusions: str | None = (
+        "an answer depends on how far apart the tasks are, so there are no confusion matrices; `slopes` and `biases` "
+        "say what annotators are like"
+    )
+    kinds: ClassVar[tuple[str, ...]] = ("classification",)
+
+    @checked(
+        num_annotations=Number(1, whole=True),
+        slope_variance=VARIANCE,
+        bias_variance=VARIANCE,
+        tie_variance=VARIANCE,
+    )
+    def __init__(
+        self,
+        num_annotators: int,
+        num_annotations: int,
+        slope_variance: float = 0.25,
+        bias_variance: float = 0.25,
+        tie_variance: float = 1.0,
+        **kwargs: Any,
+    ):
+        super().__init__(num_annotators, **kwargs)
+        self.num_annotations = num_annotations
+        self.slope_variance = slope_variance
+        self.bias_variance = bias_variance
+        self.tie_variance = tie_variance
+        self.kernel: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the annotators' weights, `[R, 3]`: slope minus 1, position bias and taste for "equal".
+
+        Args:
+            inputs_shape: shape of the probabilities.
+        """
+        self._num_classes = self._check_shape(inputs_shape)
+        if self._num_classes != 3:
+            raise ValueError(f"PairAnnotators: the input must have shape [batch, 3], got {tuple(inputs_shape)}")
+        self.kernel = self._weight("kernel", (self.num_annotators, 3))
+        super().build(inputs_shape)
+
+    def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
+        """Log-probabilities of the answers; see the class for shapes."""
+        self._check_shape(inputs.shape)
+        logs = self._log_prior(inputs)
+        difference = (logs[:, 0] - logs[:, 1])[:, None]
+        tie = (logs[:, 2] - (logs[:, 0] + logs[:, 1]) / 2)[:, None]
+        own = self._of(self.kernel, annotators)
+        own = own[None] if annotators is None else own
+        half = ((1 + own[..., 0]) * difference + own[..., 1]) / 2
+        if training:
+            variances = ops.convert_to_tensor([self.slope_variance, self.bias_variance, self.tie_variance], half.dtype)
+            prior = ops.sum(ops.square(self._cast(self.kernel)) / variances) / 2
+            self.add_loss(prior / self.num_annotations)
+        return ops.log_softmax(ops.stack([half, -half, tie + own[..., 2]], axis=-1), axis=-1)
+
+    @property
+    def slopes(self) -> np.ndarray:
+        """How strongly each annotator's answers follow the scores, float64 `[R]`; 1 is typical, 0 tells nothing."""
+        return 1 + self._learned(0)
+
+    @property
+    def biases(self) -> np.ndarray:
+        """Position bias of each annotator in units of the scores, float64 `[R]`; above 0 they prefer the left."""
+        return self._learned(1)
+
+    @property
+    def tie_biases(self) -> np.ndarray:
+        """How much each annotator likes to answer "equal", float64 `[R]`: added to the log odds of it."""
+        return self._learned(2)
+
+    def _learned(self, column: int) -> np.ndarray:
+        self._check_built()
+        return ops.convert_to_numpy(self.kernel)[:, column].astype("float64")

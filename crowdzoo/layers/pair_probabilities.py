@@ -1,0 +1,79 @@
+"""Probabilities that the left or the right of two tasks is better, or neither, from their scores."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from crowdzoo.constraints import Number, checked
+
+__all__ = ["PairProbabilities"]
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class PairProbabilities(keras.layers.Layer):
+    """Davidson's model of a comparison: the end of a model of two tasks that share one network of scores.
+
+    Left, right and equal have odds `exp(d / 2) : exp(-d / 2) : exp(tie)`, d the score of the left minus that of the
+    right. `tie` is trained. The output is the class probabilities of kind "classification" with the classes left, right
+    and equal, so that any loss for classes and any crowd layer takes it.
+
+    Args:
+        tie: first value of the trained parameter of ties; 0 makes "equal" as likely as the others for equal scores.
+        **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
+
+    Call arguments:
+        inputs: scores, the left task's first and the right task's second, `[B, 2]`.
+
+    Returns:
+        Probabilities of left, right and equal, `[B, 3]`, float32 or wider.
+
+    Raises:
+        ConfigError: tie is not a finite number.
+        ValueError: an input of another shape.
+
+    Source:
+        R. Davidson: On Extending the Bradley-Terry Model to Accommodate Ties in Paired Comparison Experiments. JASA 65,
+        1970, equation 2.4; tie is log nu.
+    """
+
+    @checked(tie=Number(-100, 100))
+    def __init__(self, tie: float = 0.0, **kwargs: Any):
+        super().__init__(autocast=False, **kwargs)
+        self.tie = tie
+        self.log_nu: Any = None
+
+    def build(self, inputs_shape: tuple[int | None, ...]) -> None:
+        """Makes the parameter of ties.
+
+        Args:
+            inputs_shape: shape of the scores.
+        """
+        if len(inputs_shape) != 2 or inputs_shape[-1] != 2:
+            raise ValueError(
+                f"PairProbabilities: the input must have shape [batch, 2], the scores of left and right, got "
+                f"{tuple(inputs_shape)}"
+            )
+        start = keras.initializers.Constant(self.tie)
+        self.log_nu = self.add_weight(shape=(), initializer=start, name="log_nu", autocast=False)
+        super().build(inputs_shape)
+
+    def call(self, inputs: Any) -> Any:
+        """Probabilities; see the class for shapes."""
+        scores = ops.cast(inputs, keras.backend.result_type(self.variable_dtype, "float32"))
+        half = (scores[:, 0] - scores[:, 1]) / 2
+        equal = ops.zeros_like(half) + ops.cast(self.log_nu, half.dtype)
+        return ops.softmax(ops.stack([half, -half, equal], axis=-1), axis=-1)
+
+    def compute_output_shape(self, inputs_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Shape of the probabilities."""
+        return (inputs_shape[0], 3)
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """Symbolic probabilities, float32 or wider."""
+        dtype = keras.backend.result_type(self.variable_dtype, "float32")
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every argument of the constructor."""
+        return {**super().get_config(), "tie": self.tie}

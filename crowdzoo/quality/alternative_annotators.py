@@ -1,0 +1,174 @@
+"""alternative_annotator_test: may a model's labels replace those of people?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crowdzoo.constraints import Number, checked
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.quality.columns import name_column
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["AlternativeAnnotator", "alternative_annotator_test"]
+
+
+@dataclass(frozen=True, eq=False)
+class AlternativeAnnotator:
+    """What the test says of one model.
+
+    Attributes:
+        model: name.
+        winning_rate: share of the people for whom the test finds that the model may replace them.
+        advantage: probability that the model agrees with the others at least as well as the person does, mean over
+            people. It compares models with each other; the test decides.
+        passes: whether the winning rate is .5 or more.
+        people: one row a person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
+            the other way round), `p_value` (adjusted for the number of people), `won`.
+    """
+
+    model: str
+    winning_rate: float
+    advantage: float
+    passes: bool
+    people: pa.Table
+
+    def __repr__(self) -> str:
+        verdict = "passes" if self.passes else "does not pass"
+        return (
+            f"AlternativeAnnotator({self.model!r} {verdict}: winning rate {self.winning_rate:.2f}, "
+            f"advantage {self.advantage:.2f}, {self.people.num_rows} people)"
+        )
+
+
+@checked(epsilon=Number(0, 1), level=Number(0, 1, above=True, below=True), least_tasks=Number(2, whole=True))
+def alternative_annotator_test(
+    annotations: Annotations,
+    models: Sequence[str],
+    *,
+    epsilon: float = 0.2,
+    level: float = 0.05,
+    least_tasks: int = 30,
+) -> list[AlternativeAnnotator]:
+    """Tests for each model whether its labels may replace those of people (the alt-test).
+
+    Each person is left out in turn. On a task that both labelled, the model and the person are compared by the share of
+    the other people's labels that theirs equals; a tie is a win of both. The null hypothesis is that the model wins
+    less often than the person by `epsilon` or more. It is tested with Student's t for a mean of differences, and
+    Benjamini and Yekutieli's procedure corrects for the number of people. A model passes if at least half of the people
+    can be replaced.
+
+    `epsilon` is what a person's label costs more than a model's. The paper takes .2 where people are experts, .15 where
+    they are trained, .1 for crowd workers.
+
+    Source: N. Calderon, R. Reichart, R. Dror: The alternative annotator test for LLM-as-a-judge: How to statistically
+    justify replacing human annotators with LLMs. ACL 2025, arXiv:2501.10970.
+
+    Args:
+        annotations: kind classification, of people and models; three people or more should have labelled each task.
+        models: names of the annotators that are models; all others are people.
+        epsilon: from 0 to 1.
+        level: of the false discovery rate, between 0 and 1.
+        least_tasks: people who share fewer tasks with the model and other people are left out. The paper asks
+            for 30; with fewer, the test is only rough.
+
+    Returns:
+        One result a model, in the order of `models`.
+
+    Raises:
+        ConfigError: no models, an unknown one, or an option out of range.
+        DataError: another kind of labels, or no person shares enough tasks with a model.
+        ImportError: without SciPy.
+    """
+    if annotations.kind != "classification":
+        raise DataError(f"the alternative annotator test is for classes, got kind {annotations.kind}.")
+    annotations.check_no_repeats("The alternative annotator test")
+    names = [str(name) for name in annotations.annotators]
+    if not models:
+        raise ConfigError("models: name one annotator or more that is a model.")
+    for model in models:
+        if str(model) not in names:
+            raise ConfigError(unknown("annotator", str(model), names))
+    codes = np.array([names.index(str(model)) for model in models])
+    by_model = np.isin(annotations.annotator_ids, codes)
+    people = _People(annotations, ~by_model)
+    return [
+        _tested(annotations, people, code, str(model), (epsilon, level, least_tasks))
+        for code, model in zip(codes, models, strict=True)
+    ]
+
+
+class _People:
+    """Labels of people on tasks that other people labelled, too."""
+
+    def __init__(self, annotations: Annotations, chosen: NDArray[np.bool_]):
+        task, label = annotations.task_ids[chosen], annotations.labels[chosen]
+        shape = annotations.num_tasks, annotations.num_classes
+        self.counts = np.bincount(task * shape[1] + label, minlength=shape[0] * shape[1]).reshape(shape)
+        shared = self.counts.sum(axis=1)[task] > 1
+        self.task, self.label = task[shared], label[shared]
+        self.who = annotations.annotator_ids[chosen][shared]
+        self.agree = self.counts[self.task, self.label] - 1  # with how many other people
+
+    def wins(self, said: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Annotator codes, and whether the model and the person win, over the labels of people on a model's tasks.
+
+        Args:
+            said: a model's labels, class codes [N], -1 where it has none.
+        """
+        there = said[self.task] >= 0
+        task, own = self.task[there], self.label[there]
+        model = self.counts[task, said[task]] - (said[task] == own)  # without the person who is left out
+        person = self.agree[there]
+        return self.who[there], model >= person, person >= model
+
+
+def _tested(
+    annotations: Annotations, people: _People, code: int, model: str, how: tuple[float, float, int]
+) -> AlternativeAnnotator:
+    from scipy import stats
+
+    epsilon, level, least = how
+    own = annotations.annotator_ids == code
+    said = np.full(annotations.num_tasks, -1)
+    said[annotations.task_ids[own]] = annotations.labels[own]
+    who, won, lost = people.wins(said)
+    tasks = np.bincount(who, minlength=annotations.num_annotators)
+    persons = np.flatnonzero(tasks >= least)
+    if not len(persons):
+        raise DataError(
+            f"{model}: no person shares {least} tasks or more with it and other people. There is nothing to test."
+        )
+    order = np.argsort(who, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(tasks)])
+    found = np.empty((len(persons), 3))
+    for row, person in enumerate(persons):
+        rows = order[ends[person] : ends[person + 1]]
+        difference = lost[rows].astype(float) - won[rows]
+        found[row] = won[rows].mean(), lost[rows].mean(), _p_value(stats, difference - epsilon)
+    adjusted = stats.false_discovery_control(found[:, 2], method="by")
+    replaced = adjusted <= level
+    table = pa.table(
+        {
+            "annotator": name_column(annotations.annotators[persons]),
+            "tasks": tasks[persons],
+            "advantage": found[:, 0],
+            "person_advantage": found[:, 1],
+            "p_value": adjusted,
+            "won": replaced,
+        }
+    )
+    rate = float(replaced.mean())
+    return AlternativeAnnotator(model, rate, float(found[:, 0].mean()), rate >= 0.5, table)
+
+
+def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:
+    """Of the hypothesis that the mean of [n] is 0 or more, against one below 0."""
+    if np.ptp(excess) == 0:  # no spread, and no statistic
+        return float(excess[0] >= 0)
+    return float(stats.ttest_1samp(excess, 0, alternative="less").pvalue)

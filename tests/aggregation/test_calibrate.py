@@ -1,0 +1,176 @@
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax, logsumexp
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import Aggregation, DawidSkene, MajorityVote, OneCoinDawidSkene, calibrate
+from crowdzoo.aggregation.engine.kernel_logistic import kernel_logistic
+
+
+def judges(seed, num_tasks=600, num_judges=10):
+    """Graders of an ordered scale of four who misread the same tasks, in two families, and their true grades."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, num_tasks, p=[0.45, 0.3, 0.15, 0.1])
+    shared = rng.normal(0.4, 0.8, num_tasks)[:, None] + rng.normal(0, 0.5, (num_tasks, 2))[:, np.arange(num_judges) % 2]
+    seen = truth[:, None] + shared + rng.normal(0, 0.5, num_judges) + rng.normal(0, 0.5, (num_tasks, num_judges))
+    return Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int), classes=range(4)), truth
+
+
+def drawn(truth, number, seed=0):
+    """Gold of some random tasks, and which tasks have none."""
+    known = np.random.default_rng(seed).permutation(len(truth))[:number]
+    gold = np.full(len(truth), -1)
+    gold[known] = truth[known]
+    return gold, gold < 0
+
+
+def test_it_is_the_mode_of_the_penalised_likelihood():
+    rng = np.random.default_rng(0)
+    truth = np.eye(3)[rng.integers(0, 3, 40)]
+    offsets = truth * 2 + rng.normal(size=(40, 3))
+    offsets -= offsets.mean(axis=1, keepdims=True)
+    points = rng.normal(size=(40, 5))
+
+    def loss(flat):
+        scores = flat[0] * offsets + points @ flat[1:].reshape(5, 3)
+        return -(truth * log_softmax(scores, axis=1)).sum() + (flat**2).sum() / 2
+
+    best = minimize(loss, np.zeros(16), tol=1e-10)
+    found = kernel_logistic(offsets, points @ points.T, truth)
+    assert found.slope == pytest.approx(best.x[0], abs=5e-3)
+    np.testing.assert_allclose(points.T @ found.dual, best.x[1:].reshape(5, 3), atol=5e-3)
+    scores = best.x[0] * offsets + points @ best.x[1:].reshape(5, 3)
+    expected = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+    np.testing.assert_allclose(found.probabilities(offsets, points @ points.T), expected, atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    "method", [MajorityVote(), OneCoinDawidSkene(), DawidSkene()], ids=["majority-vote", "one-coin", "dawid-skene"]
+)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
+    gaps, before, gains = [], [], []
+    for seed in range(4):
+        crowd, truth = judges(seed, num_tasks=500)
+        gold, others = drawn(truth, 200, seed)
+        raw = method.fit(crowd)
+        found = calibrate(raw, crowd, gold)
+        right = found.labels[others] == truth[others]
+        gaps.append(found.posteriors[others].max(axis=1).mean() - right.mean())
+        raw_right = raw.labels[others] == truth[others]
+        before.append(raw.posteriors[others].max(axis=1).mean() - raw_right.mean())
+        gains.append(right.mean() - raw_right.mean())
+        np.testing.assert_array_equal(found.posteriors[~others], np.eye(4)[truth[~others]])
+        np.testing.assert_array_equal(found.labels[~others], truth[~others])
+        np.testing.assert_allclose(found.posteriors.sum(axis=1), 1)
+    # 200 gold tasks tell an accuracy of .6 to .035, and four draws of them to .017
+    assert abs(np.mean(gaps)) < 0.07
+    assert np.mean(before) > 2.5 * abs(np.mean(gaps))
+    assert np.mean(gains) > 0.03
+
+
+def test_the_interval_covers_the_accuracy_of_the_other_tasks():
+    inside, errors = [], []
+    for seed in range(24):
+        crowd, truth = judges(seed, num_tasks=300, num_judges=5)
+        gold, others = drawn(truth, 60, seed)
+        found = calibrate(MajorityVote().fit(crowd), crowd, gold, seed=seed)
+        value, low, high = found.accuracy_interval
+        accuracy = (found.labels[others] == truth[others]).mean()
+        inside.append(low <= accuracy <= high)
+        errors.append(value - accuracy)
+    assert np.sum(inside) >= 20  # of 24; less has a probability of 1 in 150 at 95 %
+    assert abs(np.mean(errors)) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [50, 200])
+def test_the_interval_covers_in_95_of_100_crowds(number):
+    inside = []
+    for seed in range(200):
+        crowd, truth = judges(seed, num_tasks=800, num_judges=8)
+        gold, others = drawn(truth, number, seed)
+        found = calibrate(MajorityVote().fit(crowd), crowd, gold, seed=seed)
+        accuracy = (found.labels[others] == truth[others]).mean()
+        inside.append(found.accuracy_interval[1] <= accuracy <= found.accuracy_interval[2])
+    assert 0.92 <= np.mean(inside) <= 0.98  # two standard errors of 95 % on 200 crowds
+
+
+def test_a_judge_who_is_right_is_found_among_many_who_are_wrong_together():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 500)
+    wrong = (truth + rng.integers(0, 3, 500)) % 3
+    said = np.stack([np.where(rng.random(500) < 0.9, truth, wrong)] + [wrong] * 6, axis=1)
+    crowd = Annotations.from_dense(said)
+    gold, others = drawn(truth, 100)
+    raw = MajorityVote().fit(crowd)
+    found = calibrate(raw, crowd, gold)
+    assert raw.expected_accuracy(np.where(others, truth, -1)) < 0.5
+    assert found.expected_accuracy(np.where(others, truth, -1)) > 0.85
+
+
+def test_sparse_crowds_tasks_without_annotations_and_more_gold_than_is_used(monkeypatch):
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 400)
+    tasks = np.repeat(np.arange(390), 3)
+    said = np.where(rng.random(tasks.size) < 0.8, truth[tasks], 1 - truth[tasks])
+    said_by = (tasks * 7 + np.tile([0, 50, 100], 390)) % 200
+    crowd = Annotations.from_arrays(tasks, said_by, said, tasks=range(400))
+    gold, _ = drawn(truth, 150)
+    raw = MajorityVote().fit(crowd)
+    found = calibrate(raw, crowd, gold)
+    empty = (crowd.redundancy == 0) & (gold < 0)
+    shares = np.bincount(gold[(gold >= 0) & (crowd.redundancy > 0)], minlength=2) + 1
+    np.testing.assert_allclose(found.posteriors[empty], np.tile(shares / shares.sum(), (empty.sum(), 1)))
+    np.testing.assert_array_equal(found.posteriors, calibrate(raw, crowd, gold).posteriors)
+    monkeypatch.setattr(sys.modules["crowdzoo.aggregation.calibrate"], "MOST_GOLD", 100)
+    part = calibrate(raw, crowd, gold)
+    assert (part.labels == found.labels).mean() > 0.9
+    assert (part.labels[gold >= 0] == truth[gold >= 0]).all()
+
+
+def test_a_task_does_not_see_its_place_in_the_table():
+    crowd, truth = judges(3, num_tasks=200)
+    gold, _ = drawn(truth, 80)
+    raw = MajorityVote().fit(crowd)
+    rows = np.random.default_rng(0).permutation(len(crowd))
+    shuffled = calibrate(raw, crowd.select_rows(rows), gold)
+    np.testing.assert_allclose(shuffled.posteriors, calibrate(raw, crowd, gold).posteriors, atol=1e-9)
+
+
+def test_all_tasks_with_gold_and_all_right_still_have_an_interval():
+    truth = np.tile([0, 1], 30)
+    crowd = Annotations.from_dense(np.stack([truth] * 4, axis=1))
+    found = calibrate(MajorityVote().fit(crowd), crowd, truth)
+    value, low, high = found.accuracy_interval
+    assert low < value <= high == 1
+    np.testing.assert_array_equal(found.labels, truth)
+
+
+def test_it_is_written_and_read_back(tmp_path):
+    crowd, truth = judges(0, num_tasks=100)
+    found = calibrate(MajorityVote().fit(crowd), crowd, drawn(truth, 40)[0])
+    read = Aggregation.from_parquet(found.to_parquet(tmp_path / "result"))
+    assert read.accuracy_interval == found.accuracy_interval
+    np.testing.assert_array_equal(read.posteriors, found.posteriors)
+
+
+def test_what_does_not_fit_is_refused():
+    crowd, truth = judges(0, num_tasks=100)
+    raw = MajorityVote().fit(crowd)
+    gold, _ = drawn(truth, 40)
+    with pytest.raises(DataError, match="19 annotated tasks have gold, and calibration needs 20 or more"):
+        calibrate(raw, crowd, drawn(truth, 19)[0])
+    with pytest.raises(DataError, match="0 annotated tasks have gold"):
+        calibrate(raw, crowd, None)
+    with pytest.raises(DataError, match="fit it without gold"):
+        calibrate(MajorityVote().fit(crowd, gold), crowd, gold)
+    with pytest.raises(DataError, match="other tasks than the aggregation"):
+        calibrate(raw, crowd.select_tasks(np.arange(50)), gold[:50])
+    with pytest.raises(DataError, match="gold is one integer class code per task"):
+        calibrate(raw, crowd, gold[:50])
+    with pytest.raises(ConfigError, match="level"):
+        calibrate(raw, crowd, gold, level=95)

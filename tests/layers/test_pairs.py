@@ -1,0 +1,110 @@
+"""Layers for preferences, against Davidson's model and its annotators written out in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation.engine.comparisons import answer_probabilities
+from crowdzoo.errors import ConfigError
+from crowdzoo.layers import PairAnnotators, PairProbabilities
+from crowdzoo.models import CrowdModel
+from crowdzoo.tables import Annotations
+from crowdzoo.testing import LAYER_CHECKS, LayerCase
+
+R, B = 5, 4
+IDS = np.array([[0, 2, -1], [1, -1, -1], [4, -1, -1], [3, 0, 1]], "int32")
+SCORES = np.array([[1.0, 0.2], [-0.5, 0.5], [3.0, -3.0], [0.1, 0.0]], "float32")
+PROBABILITIES = np.random.default_rng(0).dirichlet(np.ones(3), size=B).astype("float32")
+
+
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes_for_probabilities(check):
+    check(LayerCase(PairProbabilities, {"tie": 0.3}, SCORES, (B, 3)))
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
+def test_the_battery_passes_for_annotators(check, form):
+    arguments = {"num_annotators": R, "num_annotations": 10, "slope_variance": 0.5, "bias_variance": 0.4,
+                 "tie_variance": 0.3}  # fmt: skip
+    if form == "dense":
+        check(LayerCase(PairAnnotators, arguments, PROBABILITIES, (B, R, 3)))
+    else:
+        check(LayerCase(PairAnnotators, arguments, PROBABILITIES, (B, 3, 3), {"annotators": IDS}))
+
+
+def test_probabilities_are_those_of_aggregation():
+    found = keras.ops.convert_to_numpy(PairProbabilities(tie=-0.4)(SCORES))
+    np.testing.assert_allclose(found, answer_probabilities(SCORES[:, 0] - SCORES[:, 1], -0.4, "davidson"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_answers_are_those_of_aggregation(form):
+    layer = PairAnnotators(R, 10)
+    layer.build((None, 3))
+    kernel = np.random.default_rng(1).normal(size=(R, 3)).astype("float32")
+    layer.set_weights([kernel])
+    lead, tie = SCORES[:, 0] - SCORES[:, 1], 0.2
+    p = answer_probabilities(lead, tie, "davidson")
+    ids = np.tile(np.arange(R), (B, 1)) if form == "dense" else IDS
+    found = keras.ops.convert_to_numpy(layer(p.astype("float32"), **({} if form == "dense" else {"annotators": ids})))
+    for task, place in np.argwhere(ids >= 0):
+        slope, bias, taste = kernel[ids[task, place]]
+        wanted = answer_probabilities(np.array([(1 + slope) * lead[task] + bias]), tie + float(taste), "davidson")[0]
+        np.testing.assert_allclose(np.exp(found[task, place]), wanted, rtol=2e-4)
+    np.testing.assert_allclose([layer.slopes - 1, layer.biases, layer.tie_biases], kernel.T, atol=1e-6)
+    with pytest.raises(ValueError, match="there are no confusion matrices"):
+        layer.annotator_confusions()
+
+
+def test_the_loss_has_the_priors_per_annotation():
+    layer = PairAnnotators(R, 10, slope_variance=0.5, bias_variance=0.25, tie_variance=2.0)
+    layer.build((None, 3))
+    layer.set_weights([np.full((R, 3), 2.0)])
+    layer(PROBABILITIES, training=True)
+    assert float(sum(layer.losses)) == pytest.approx(R * 4 * (1 / 0.5 + 1 / 0.25 + 1 / 2.0) / 2 / 10)
+
+
+def test_wrong_shapes_and_values_are_refused():
+    with pytest.raises(ValueError, match=r"PairProbabilities: the input must have shape \[batch, 2\]"):
+        PairProbabilities()(np.zeros((2, 3), "float32"))
+    with pytest.raises(ValueError, match=r"PairAnnotators: the input must have shape \[batch, 3\]"):
+        PairAnnotators(R, 10)(np.zeros((2, 2), "float32"))
+    with pytest.raises(ConfigError, match="num_annotations"):
+        PairAnnotators(R, 0)
+    with pytest.raises(ConfigError, match="tie"):
+        PairProbabilities(tie=float("nan"))
+
+
+def test_a_reward_model_learns_scores_of_new_tasks_and_who_answers_at_random(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 4)).astype("float32")
+    truth = x @ np.array([1.5, -1.0, 0.5, 0.0], "float32")
+    left = rng.integers(0, 150, 6000)
+    right = (left + rng.integers(1, 150, 6000)) % 150
+    who = rng.integers(0, 10, 6000)
+    left, right, who = np.unique(np.stack([left, right, who]), axis=1)
+    slopes = np.where(np.arange(10) < 7, 1.3, 0.0)
+    p = answer_probabilities(slopes[who] * (truth[left] - truth[right]).astype(float), -0.5, "davidson")
+    answers = (rng.random(len(who))[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    crowd = Annotations.from_arrays(
+        left, who, np.array(["left", "right", "equal"], object)[answers], right=right, kind="preference",
+        tasks=np.arange(150),
+    )  # fmt: skip
+    keras.utils.set_random_seed(0)
+    scorer = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    sides = [keras.Input((4,), name=name) for name in ("left", "right")]
+    scores = keras.layers.Concatenate()([scorer(side) for side in sides])
+    base = keras.Model(dict(zip(("left", "right"), sides, strict=True)), PairProbabilities()(scores))
+    pairs, table = crowd.pairs()
+    model = CrowdModel(base, PairAnnotators(10, len(table)))
+    model.compile(keras.optimizers.Adam(0.05))
+    model.fit({"left": x[pairs[:, 0]], "right": x[pairs[:, 1]]}, table, epochs=12, batch_size=128, verbose=0)
+    found = scorer.predict(x[150:], verbose=0)[:, 0]
+    assert np.corrcoef(found, truth[150:])[0, 1] > 0.97
+    slopes = model.crowd.slopes
+    assert slopes[:7].min() > slopes[7:].max() + 0.3
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    ends = {"left": x[150:170], "right": x[170:190]}
+    np.testing.assert_allclose(again.predict(ends, verbose=0), model.predict(ends, verbose=0), rtol=1e-6)

@@ -1,0 +1,131 @@
+"""The alternative annotator test against one written in loops, and on people and models of known skill."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from crowdzoo import Annotations
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality import alternative_annotator_test
+
+PEOPLE = ["ann", "bo", "cy", "di"]
+
+
+def crowd(skills, tasks=120, share=1.0, seed=0, classes=3):
+    """Annotations by name -> probability of the right answer; other answers are drawn among the other classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(classes, size=tasks)
+    rows = []
+    for name, skill in skills.items():
+        for task in np.flatnonzero(rng.random(tasks) < share):
+            wrong = (truth[task] + rng.integers(1, classes)) % classes
+            rows.append((task, name, truth[task] if rng.random() < skill else wrong))
+    task, name, label = zip(*rows, strict=True)
+    return Annotations.from_arrays(task, name, label, classes=np.arange(classes))
+
+
+def in_loops(annotations, model, epsilon, level, least):
+    """Names and figures of the people, as the paper's section 3 puts it."""
+    names = annotations.annotators[annotations.annotator_ids]
+    pairs = zip(annotations.task_ids.tolist(), names, strict=True)
+    said = dict(zip(pairs, annotations.labels.tolist(), strict=True))
+    found = []
+    for person in PEOPLE:
+        wins, losses = [], []
+        for task in range(annotations.num_tasks):
+            others = [said[task, name] for name in PEOPLE if name != person and (task, name) in said]
+            if not others or (task, person) not in said or (task, model) not in said:
+                continue
+            of_model = np.mean([other == said[task, model] for other in others])
+            of_person = np.mean([other == said[task, person] for other in others])
+            wins.append(of_model >= of_person)
+            losses.append(of_person >= of_model)
+        difference = np.array(losses, float) - np.array(wins, float) - epsilon
+        if len(difference) < least:
+            continue
+        p = stats.ttest_1samp(difference, 0, alternative="less").pvalue
+        found.append((person, len(wins), np.mean(wins), np.mean(losses), p))
+    # Benjamini and Yekutieli, step up
+    ps = np.array([row[-1] for row in found])
+    rank, harmonic = ps.argsort().argsort() + 1, sum(1 / i for i in range(1, len(ps) + 1))
+    passing = [r for r, p in zip(rank, ps, strict=True) if p <= r * level / (len(ps) * harmonic)]
+    return found, rank <= max(passing, default=0)
+
+
+@pytest.mark.parametrize(("share", "epsilon"), [(1.0, 0.2), (0.6, 0.1), (0.5, 0.0), (0.6, 0.15)])
+def test_it_is_the_papers(share, epsilon):
+    skills = dict(zip([*PEOPLE, "model"], [0.9, 0.7, 0.6, 0.8, 0.75], strict=True))
+    for seed in range(3):
+        annotations = crowd(skills, tasks=130, share=share, seed=seed)
+        (found,) = alternative_annotator_test(annotations, ["model"], epsilon=epsilon, least_tasks=20)
+        expected, won = in_loops(annotations, "model", epsilon, 0.05, 20)
+        table = found.people.to_pydict()
+        assert table["annotator"] == [row[0] for row in expected]
+        assert table["tasks"] == [row[1] for row in expected]
+        np.testing.assert_allclose(table["advantage"], [row[2] for row in expected])
+        np.testing.assert_allclose(table["person_advantage"], [row[3] for row in expected])
+        assert table["won"] == won.tolist()
+        assert found.winning_rate == won.mean()
+        assert found.passes == (won.mean() >= 0.5)
+
+
+def test_a_model_better_than_the_people_passes_and_a_guess_does_not():
+    skills = {**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "guess": 1 / 3}
+    good, guess = alternative_annotator_test(crowd(skills, tasks=300), ["good", "guess"])
+    assert (good.passes, good.winning_rate) == (True, 1.0)
+    assert (guess.passes, guess.winning_rate) == (False, 0.0)
+    assert good.advantage > 0.8 > guess.advantage
+    assert "'good' passes" in repr(good)
+
+
+def test_a_model_as_far_behind_as_epsilon_is_seldom_let_through():
+    """Where the null hypothesis holds with equality, few people are found replaceable."""
+    won = 0
+    for seed in range(40):
+        annotations = crowd({"ann": 0.8, "bo": 0.8, "cy": 0.8, "model": 0.8}, seed=seed)
+        (found,) = alternative_annotator_test(annotations, ["model"], epsilon=0.0)
+        won += found.winning_rate > 0
+    assert won <= 6  # of 40, at a level of .05
+
+
+def test_it_is_printed_by_the_command(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "guess": 1 / 3}, tasks=200)
+    annotations.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
+    words = ["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "good", "guess"]
+    assert cli.main(words) == 0
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in printed if line[:1] == ["good"] and line[-1] == "yes"]
+    assert [line for line in printed if line[:1] == ["guess"] and line[-1] == "no"]
+    assert cli.main([*words[:-2], "god"]) != 0
+    assert "unknown annotator 'god'" in capsys.readouterr().err
+
+
+def test_what_cannot_be_tested_is_refused():
+    annotations = crowd({"ann": 0.8, "bo": 0.8, "model": 0.8}, tasks=5)
+    with pytest.raises(DataError, match="model: no person shares 30 tasks or more"):
+        alternative_annotator_test(annotations, ["model"])
+    with pytest.raises(ConfigError, match="name one annotator or more"):
+        alternative_annotator_test(annotations, [])
+    with pytest.raises(ConfigError, match="Did you mean 'model'"):
+        alternative_annotator_test(annotations, ["modle"])
+    with pytest.raises(ConfigError, match="epsilon"):
+        alternative_annotator_test(annotations, ["model"], epsilon=2)
+    ratings = Annotations.from_arrays([0, 0], ["a", "b"], [1.0, 2.0], kind="regression")
+    with pytest.raises(DataError, match="is for classes"):
+        alternative_annotator_test(ratings, ["a"])
+
+
+def test_a_model_that_always_agrees_replaces_people_only_where_that_saves_something():
+    labels = np.tile(np.arange(40)[:, None] % 2, (1, 4))
+    annotations = Annotations.from_dense(labels, annotators=["ann", "bo", "cy", "model"], classes=[0, 1])
+    assert alternative_annotator_test(annotations, ["model"], epsilon=0.1)[0].passes
+    assert not alternative_annotator_test(annotations, ["model"], epsilon=0.0)[0].passes
+
+
+def test_several_labels_by_one_annotator_for_a_task_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x\n1,a,y\n1,b,x\n")
+    repeated = Annotations.read(tmp_path / "a.csv", on_duplicate="all")
+    with pytest.raises(DataError, match="takes one label by an annotator for a task"):
+        alternative_annotator_test(repeated, ["b"])

@@ -1,0 +1,47 @@
+import json
+import re
+
+import numpy as np
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MajorityVote
+from crowdzoo.commands import main
+from crowdzoo.quality import data_notes, quality_report
+
+
+def crowd(copies, num_tasks=400, seed=0):
+    """Four groups of annotators, right for 70 %; in a group all give the same answer."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, num_tasks)
+    said = [np.where(rng.random(num_tasks) < 0.7, truth, rng.integers(0, 3, num_tasks)) for _ in range(4)]
+    return Annotations.from_dense(np.stack([one for one in said for _ in range(copies)], axis=1))
+
+
+def test_annotators_who_err_together_are_noted():
+    (note,) = data_notes(crowd(4))
+    worth = float(re.search(r"The 16 annotations of a task are worth ([.\d]+) independent ones", note)[1])
+    assert 1 < worth < 8
+    assert "--calibrate" in note
+    assert data_notes(crowd(1)) == ()
+
+
+def test_too_few_annotations_for_matrices_are_noted():
+    rng = np.random.default_rng(0)
+    tasks = np.repeat(np.arange(50), 2)
+    few = Annotations.from_arrays(tasks, (tasks + np.tile([0, 10], 50)) % 20, rng.integers(0, 6, 100))
+    (note,) = data_notes(few, "dawid-skene")
+    assert note.startswith("An annotator has 0.8 annotations of each class on average")  # 100 / (20 * 6)
+    assert data_notes(few, "one-coin") == data_notes(few) == ()
+    assert data_notes(few.select_tasks([]), "dawid-skene") == ()
+
+
+def test_quality_and_aggregate_tell_it(tmp_path, capsys):
+    annotations = crowd(4)
+    assert data_notes(annotations)[0] in quality_report(annotations, MajorityVote().fit(annotations), bootstrap=0).notes
+    rows = zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True)
+    text = "".join(f"t{task},a{annotator},c{label}\n" for task, annotator, label in rows)
+    (tmp_path / "a.csv").write_text("task,annotator,label\n" + text)
+    words = ["aggregate", str(tmp_path / "a.csv"), "--method", "one-coin", "--out", str(tmp_path / "out")]
+    assert main.main(words) == 0
+    assert "independent ones" in " ".join(capsys.readouterr().out.split())
+    assert "independent ones" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][-1]

@@ -1,0 +1,40 @@
+"""The table of `crowdzoo demo images`: what the results render to, and where it stands in the docs."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
+
+
+@pytest.fixture(scope="module")
+def script():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield importlib.import_module("demo_images")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_the_table_has_paired_differences_and_takes_the_place_of_the_one_before(script):
+    from stack import PAGES
+
+    def row(*accuracies):
+        runs = [{"seed": seed, "accuracy": one, "seconds": 30.0} for seed, one in enumerate(accuracies)]
+        return {"runs": runs, "stack": PAGES}
+
+    saved = {
+        "accuracy": {"majority vote": row(0.6, 0.7, 0.8), "the true labels": row(0.7, 0.8, 0.9)},
+        "time": {"crowdzoo demo images": {"runs": [{"minutes": 12.34}], "stack": PAGES}},
+    }
+    page = script.PAGE.read_text(encoding="utf-8")
+    found = script.written(page, saved)
+    # by hand: Student's 4.303 times 0.1 / sqrt(3); each difference is 0.1
+    assert (
+        "| majority vote | 0.700 ± 0.248 |  | 30 |\n| the true labels | 0.800 ± 0.248 | +0.100 ± 0.000 | 30 |" in found
+    )
+    assert "took 12.3 minutes" in found
+    assert script.written(found, saved) == found
+    assert found.split(script.START)[0] == page.split(script.START)[0]

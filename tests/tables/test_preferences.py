@@ -1,0 +1,133 @@
+"""Preferences: two tasks a row, read by the rules of all other annotations."""
+
+import numpy as np
+import pytest
+
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.tables import Annotations
+from crowdzoo.tables.annotation_files import write_annotations
+
+ROWS = [("tea", "milk", "ann", "left"), ("milk", "ale", "bob", "equal"), ("tea", "ale", "ann", "right")]
+
+
+@pytest.fixture
+def drinks():
+    left, right, annotator, label = zip(*ROWS, strict=True)
+    return Annotations.from_arrays(left, annotator, label, right=right, kind="preference")
+
+
+def write(path, header, *rows):
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def test_both_sides_share_one_list_of_tasks(drinks):
+    assert drinks.tasks.tolist() == ["ale", "milk", "tea"]
+    assert drinks.task_ids.tolist() == [2, 1, 2]
+    assert drinks.right_ids.tolist() == [1, 0, 0]
+    assert drinks.labels.tolist() == [0, 2, 1]
+    assert drinks.classes.tolist() == ["left", "right", "equal"]
+    assert drinks.redundancy.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_what_is_written_is_read_again(drinks, tmp_path, ending):
+    path = tmp_path / f"drinks.{ending}"
+    if ending == "parquet":
+        drinks.to_parquet(path)
+    elif ending == "csv":
+        write_annotations(drinks, path)
+    else:
+        drinks.to_frame().to_json(path, orient="records", lines=True)
+    assert Annotations.read(path, kind="preference") == drinks
+
+
+def test_a_parquet_file_keeps_tasks_without_annotations_and_their_order(drinks, tmp_path):
+    some = drinks.select_tasks(["tea", "ale"])
+    assert some.to_frame().values.tolist() == [["tea", "ale", "ann", "right"]]
+    found = Annotations.read(some.to_parquet(tmp_path / "some.parquet"))
+    assert found == some
+    assert found.tasks.tolist() == ["tea", "ale"]
+
+
+def test_integers_on_one_side_and_words_on_the_other_are_words(tmp_path):
+    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,x,a,left", "2,1,a,right")
+    found = Annotations.read(path, kind="preference")
+    assert found.tasks.tolist() == ["1", "2", "x"]
+    assert found.right_ids.tolist() == [2, 0]
+
+
+def test_bad_rows_are_named_with_row_column_value_and_what_to_do(tmp_path):
+    rows = ["1,2,a,left", "2,2,a,left", "3,1,a,lft", "1,2,a,right", "2,1,a,left", "1,,a,left"]
+    path = write(tmp_path / "a.csv", "left,right,annotator,label", *rows)
+    with pytest.raises(DataError) as error:
+        Annotations.read(path, kind="preference")
+    text = str(error.value)
+    assert "4 bad rows" in text
+    assert "row 3, column 'right': '2' stands in column 'left', too. Remove the row." in text
+    assert "row 4, column 'label': 'lft' is not one of the classes ['left', 'right', 'equal']. Did you mean" in text
+    assert "row 5, column 'annotator': 'a' has compared '1' (left) with '2' (right) before, in row 2." in text
+    assert "row 7, column 'right': '' is empty." in text
+    with pytest.warns(UserWarning, match="4 rows were left out"):
+        assert len(Annotations.read(path, kind="preference", on_bad_rows="reject")) == 2
+    with pytest.raises(DataError, match=r"column 'left' is missing.*columns='left=NAME'"):
+        Annotations.read(write(tmp_path / "b.csv", "one,two,annotator,label", "1,2,a,left"), kind="preference")
+
+
+def test_other_names_of_columns_and_answers(tmp_path):
+    path = write(tmp_path / "a.csv", "model_a,model_b,judge,winner", "x,y,1,B", "y,x,1,tie")
+    with pytest.warns(UserWarning, match="left=model_a,right=model_b,annotator=judge,label=winner"):
+        found = Annotations.read(path, kind="preference", classes=["A", "B", "tie"])
+    assert found.labels.tolist() == [1, 2]
+    columns = "left=model_a,right=model_b,annotator=judge,label=winner"
+    assert found == Annotations.read(path, kind="preference", classes=["A", "B", "tie"], columns=columns)
+    with pytest.raises(ConfigError, match="names of left, right, equal in this order"):
+        Annotations.read(path, kind="preference", classes=["A"], columns=columns)
+
+
+def test_given_tasks_are_the_order_of_the_codes_and_others_are_bad(tmp_path):
+    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,2,a,left", "2,3,a,equal")
+    found = Annotations.read(path, kind="preference", tasks=[3, 2, 1])
+    assert (found.task_ids.tolist(), found.right_ids.tolist()) == ([2, 1], [1, 0])
+    with pytest.raises(DataError, match="row 3, column 'right': '3' is not one of the tasks"):
+        Annotations.read(path, kind="preference", tasks=[2, 1])
+
+
+def test_ids_of_any_hashable_type():
+    found = Annotations.from_arrays(
+        [("q", 1), "b"], [1, 2], ["left", "equal"], right=["b", ("q", 1)], kind="preference"
+    )
+    assert found.to_frame()["right"].tolist() == ["b", ("q", 1)]
+
+
+def test_pairs_are_tasks_of_a_table_of_classes(drinks):
+    pairs, table = drinks.pairs()
+    assert pairs.tolist() == [[1, 0], [2, 0], [2, 1]]
+    assert (table.kind, table.task_ids.tolist(), table.labels.tolist()) == ("classification", [2, 0, 1], [0, 2, 1])
+    with pytest.raises(DataError, match="kind 'preference', got kind 'classification'"):
+        table.pairs()
+
+
+def test_splits_keep_both_orders_of_a_pair_together_and_all_tasks():
+    rng = np.random.default_rng(0)
+    left = rng.integers(0, 20, 400)
+    right = (left + rng.integers(1, 20, 400)) % 20
+    table = Annotations.from_arrays(left, np.arange(400), ["left"] * 400, right=right, kind="preference")
+    first, second = table.split((0.5, 0.5), seed=1)
+    sets = [{frozenset(pair) for pair in zip(part.task_ids, part.right_ids, strict=True)} for part in (first, second)]
+    assert not sets[0] & sets[1]
+    assert len(first) + len(second) == 400
+    assert first.num_tasks == second.num_tasks == 20
+    assert table.restrict(redundancy=1).pairs()[1].redundancy.max() == 1
+
+
+def test_what_has_one_task_a_row_refuses_preferences(drinks):
+    for call in (drinks.to_dense, drinks.padded, lambda: next(drinks.blocks())):
+        with pytest.raises(DataError, match="has no place for annotations of kind 'preference'; use pairs"):
+            call()
+    with pytest.raises(DataError, match="kind 'preference'"):
+        Annotations.from_dense(np.zeros((2, 2), int), kind="preference")
+    with pytest.raises(ValueError, match="right_ids belong to kind='preference'"):
+        Annotations("preference", [0], [0], [0], [0, 1], [0], ["left", "right", "equal"])
+    with pytest.raises(ConfigError, match="wide belongs to kinds"):
+        Annotations.read("x.csv", kind="preference", wide=True)
