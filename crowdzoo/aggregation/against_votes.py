@@ -63,14 +63,16 @@ def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
         warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
 
 
-def share_against_votes(annotations: Annotations, labels: NDArray[np.int64]) -> float:
+def share_against_votes(annotations: Annotations, labels: NDArray[np.int64], among: NDArray[np.bool_]) -> float:
     """Share of the annotated tasks whose label is not among the classes with the most votes; 0 if there are none.
 
     Args:
         annotations: N tasks, K classes.
         labels: class codes, int64 [N].
+        among: the tasks that count, bool [N].
     """
-    return _different(annotations, labels) / max(np.count_nonzero(annotations.redundancy), 1)
+    counted = among & (annotations.redundancy > 0)
+    return np.count_nonzero(_outvoted(annotations, labels) & counted) / max(np.count_nonzero(counted), 1)
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: st
         known: what else to compare with.
     """
     tasks = np.count_nonzero(annotations.redundancy)
-    different = _different(annotations, labels)
+    different = np.count_nonzero(_outvoted(annotations, labels))
     if different <= MOST_DIFFERENT * tasks:
         return ()
     return (
@@ -108,16 +110,16 @@ def empty_classes(named: NDArray[np.int64], given: NDArray[np.int64]) -> Iterato
         yield code, named[code] / named.sum(), empty.size - 1
 
 
-def _different(annotations: Annotations, labels: NDArray[np.int64]) -> int:
-    """How many tasks have a label that other classes have more votes than."""
+def _outvoted(annotations: Annotations, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which tasks have a label that other classes have more votes than, bool [N]."""
     step = max(1, CELLS // max(annotations.num_classes, 1))
-    different = 0
+    outvoted = np.zeros(annotations.num_tasks, bool)
     for begin in range(0, annotations.num_tasks, step):
         part = labels[begin : begin + step]
         votes = np.zeros((len(part), annotations.num_classes), np.int32)
         _count_votes(annotations.task_ids, annotations.labels, begin, votes)
-        different += int(np.count_nonzero(votes[np.arange(len(part)), part] < votes.max(axis=1)))
-    return different
+        outvoted[begin : begin + step] = votes[np.arange(len(part)), part] < votes.max(axis=1)
+    return outvoted
 
 
 @compiled()

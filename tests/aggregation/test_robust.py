@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
@@ -70,7 +72,7 @@ def test_weights_are_log_odds_and_never_negative():
     np.testing.assert_array_equal(table, [[0, 2.5], [1, 0], [0, 0]])
 
 
-def test_it_is_the_mean_of_its_three_parts():
+def test_with_many_annotations_an_annotator_it_is_the_mean_of_three_parts():
     crowd, _ = simulated_crowd(seed=2)
     coin = OneCoinDawidSkene().fit(crowd)
     weights = vote_weights(coin.reliability, 3)[crowd.annotator_ids]
@@ -113,7 +115,7 @@ def misled(num_tasks=800, seed=0):
 
 def test_where_matrices_contradict_the_votes_it_is_weighted_votes():
     crowd, truth = misled(seed=2)
-    with pytest.warns(VotesWarning, match="contradict the votes on .* probably make the same errors"):
+    with pytest.warns(VotesWarning, match="contradict the votes on .* may make the same errors, or many answer at ran"):
         found = Robust().fit(crowd)
     with pytest.warns(VotesWarning, match="differ from the plurality"):
         matrices = HierarchicalDawidSkene().fit(crowd)
@@ -127,6 +129,17 @@ def test_where_matrices_contradict_the_votes_it_is_weighted_votes():
     worth = 16 * (1 + concentration) / (16 + concentration)
     expected = (worth * votes / votes.sum(axis=1, keepdims=True) + 0.25) / (worth + 1)
     np.testing.assert_allclose(found.posteriors, expected, atol=1e-12)
+
+
+def test_gold_that_contradicts_the_votes_says_nothing_of_the_confusion_matrices():
+    crowd, truth = simulated_crowd(num_tasks=200, seed=2)
+    gold = np.where(np.arange(200) < 50, (truth + 1) % 3, truth)  # the votes are wrong on a quarter of the tasks
+    gold[150:] = -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VotesWarning)  # the labels, gold among them, are far from the votes
+        found = Robust().fit(crowd, gold)
+    assert not any("Confusion matrices contradict" in note for note in found.notes)
+    np.testing.assert_array_equal(found.labels[:150], gold[:150])
 
 
 def test_with_few_annotations_an_annotator_one_coin_is_a_fourth_part():

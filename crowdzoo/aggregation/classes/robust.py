@@ -1,4 +1,4 @@
-"""Robust: the mean of three posteriors, which assume much, little and nothing of the annotators."""
+"""Robust: the mean of three or four posteriors, which assume much, little and nothing of the annotators."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["Robust", "vote_weights"]
 
 CONTRADICTION = (
     "Confusion matrices contradict the votes on {:.0%} of the annotated tasks, so the labels are weighted votes without"
-    " them: annotators probably make the same errors. Check the labels on tasks whose class you know, or correct them "
-    "with 50 such tasks (calibrate)."
+    " them: annotators may make the same errors, or many answer at random. Check the labels on tasks whose class you "
+    "know, or correct them with 50 such tasks (calibrate)."
 )
 
 
@@ -46,7 +46,7 @@ def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
 
 @dataclass(frozen=True)
 class Robust(Checked):
-    """The mean of three methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
+    """The mean of three or four methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
 
     - `HierarchicalDawidSkene`, a confusion matrix for each annotator. Best where annotators are biased and have many
       annotations; it may go wrong where they have few, or make the same errors.
@@ -58,14 +58,15 @@ class Robust(Checked):
     Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are a
     fourth part: so few annotations say little of matrices.
 
-    A class wins against the votes only if the evidence of the other two for it is clear, and where the three disagree
-    the probability of the answer says so. The three parts have their own defaults, and the weights are equal: there is
+    A class wins against the votes only if the evidence of the other parts for it is clear, and where the parts disagree
+    the probability of the answer says so. The parts have their own defaults, and their weights are equal: there is
     nothing to set.
 
     If the labels of the confusion matrices are not among the classes with the most votes on more than a fifth of the
-    annotated tasks, annotators probably make the same errors, and no method that multiplies probabilities can be
-    trusted. The posteriors are then shares of the weighted votes alone (a linear opinion pool with the same weights):
-    as many votes as those of the task are worth, and one more, which the classes share (Perks' prior). `notes` says so.
+    annotated tasks without `gold`, annotators may make the same errors, or many answer at random, and no method that
+    multiplies probabilities can be trusted. The posteriors are then shares of the weighted votes alone (a linear
+    opinion pool with the same weights): as many votes as those of the task are worth, and one more, which the classes
+    share (Perks' prior). `notes` says so.
 
     Args:
         seed: seed of random ties, and of the draw of the tasks on which the correlation is fitted.
@@ -79,7 +80,7 @@ class Robust(Checked):
     seed: int = setting(0, SEED)
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Fits the three parts and averages them.
+        """Fits the parts and averages them.
 
         Memory beside the table of annotations: as `HierarchicalDawidSkene`, and 32 K bytes a task.
 
@@ -120,7 +121,7 @@ class Robust(Checked):
             weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
             votes = weighted_votes(annotations.task_ids, annotations.labels, weights, *found.shape)
             second = correlated_votes(votes, coin.posteriors, known, self.seed)
-            contradiction = share_against_votes(annotations, matrices.labels)
+            contradiction = share_against_votes(annotations, matrices.labels, ~known)
             if contradiction > MOST_DIFFERENT:
                 totals = votes.sum(axis=1, keepdims=True)
                 found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares.posteriors)
