@@ -67,6 +67,12 @@ def _method_problems(config: PipelineConfig) -> list[str]:
         _ = config.settings
     except ConfigError as error:
         return [_sentence(section, error)]
+    if config.method.arguments.get("confidence"):
+        return [
+            "method: confidence is for a training from annotations in memory, and the pipeline trains from files of "
+            "labels without it. Remove it here, and train with crowdzoo train --set confidence=true; the section "
+            "aggregation takes it, with dawid-skene or majority-vote."
+        ]
     return []
 
 

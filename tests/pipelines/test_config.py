@@ -386,6 +386,15 @@ def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
     assert message.endswith("Did you mean 'max_iter'?")
 
 
+def test_confidence_is_for_the_aggregation_and_not_for_the_method_of_a_pipeline(inputs):
+    message = refused(inputs, "name: x\n" + DATA + "method: {name: deep-em, confidence: true}\n")
+    assert message.startswith(", method: confidence is for a training from annotations in memory")
+    (inputs / "c.yaml").write_text("name: c\n" + DATA + "method: {name: deep-em, confidence: false}\n")
+    assert load_config(inputs / "c.yaml").method.arguments == {"confidence": False}
+    (inputs / "c.yaml").write_text("name: c\n" + DATA + "aggregation: {method: dawid-skene, confidence: true}\n")
+    assert load_config(inputs / "c.yaml").aggregation.arguments == {"confidence": True}
+
+
 def test_true_and_false_as_classes_need_quotes_and_yes_and_no_do_not(inputs):
     message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [true, no]}"))
     assert message == ", data.classes.0: must be text (put quotes round true and false), got True."
