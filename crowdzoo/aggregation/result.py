@@ -15,6 +15,8 @@ from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import occurrences, whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
+from crowdzoo.aggregation.engine.soft_answers import has_confidence
+from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ class Aggregation(Result):
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         clusters: group of each annotator, int64 [R]; None where the method forms no groups.
+        confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
         notes: sentences on what to check before using the result; see `notes_against_votes`. Empty as a rule.
@@ -69,6 +72,7 @@ class Aggregation(Result):
     annotations_per_annotator: NDArray[np.int64]
     difficulty: NDArray[np.float64] | None = None
     clusters: NDArray[np.int64] | None = None
+    confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
 
     @classmethod
@@ -142,7 +146,8 @@ class Aggregation(Result):
     def posteriors_of(self, annotations: Annotations) -> NDArray[np.float64]:
         """Class probabilities of other tasks by the same annotators, who are taken to be as they were found here.
 
-        Bayes' rule with `confusions` and `class_prior` (Dawid & Skene 1979, eq. 2.5). Nothing is fitted.
+        Bayes' rule with `confusions` and `class_prior` (Dawid & Skene 1979, eq. 2.5). Nothing is fitted. If this result
+        was fitted with `confidence=True`, annotations count by their confidence, and whole where they have none.
 
         Args:
             annotations: M tasks, with this result's annotators and classes in the same order.
@@ -151,7 +156,8 @@ class Aggregation(Result):
             [M, K], rows sum to one; the class prior where a task has no annotations.
 
         Raises:
-            DataError: this result has no confusion matrices or class prior, or other annotators or classes.
+            DataError: this result has no confusion matrices or class prior, or other annotators or classes; or a
+                confidence that counts is outside of 0 to 1.
         """
         if self.confusions is None or self.class_prior is None:
             raise DataError(f"{self.method} has no confusion matrices and class prior to apply to other tasks.")
@@ -160,7 +166,10 @@ class Aggregation(Result):
             if not np.array_equal(getattr(self, name), getattr(annotations, name)):
                 raise DataError(f"The annotations have other {name} than this result.")
         params = Params.from_probabilities(self.confusions, self.class_prior)
-        return bayes.posteriors(whole_block(annotations), params)
+        block = whole_block(annotations)
+        if self.confidence and has_confidence(annotations):
+            return SoftVotes(annotations, [block], "posteriors_of").posteriors(params)
+        return bayes.posteriors(block, params)
 
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:
@@ -184,6 +193,7 @@ class Aggregation(Result):
             "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
             "difficulty": found.optional(tasks, "difficulty"),
             "clusters": found.optional(annotators, "cluster", whole=True),
+            "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
         }
 
@@ -213,6 +223,7 @@ class Aggregation(Result):
             "classes": self.classes.tolist(),
             "class_prior": None if self.class_prior is None else self.class_prior.tolist(),
             "log_likelihood": self.log_likelihood,
+            **({"confidence": True} if self.confidence else {}),
             **({} if self.accuracy_interval is None else {"accuracy_interval": list(self.accuracy_interval)}),
         }
 

@@ -58,6 +58,33 @@ def test_posteriors_of_other_tasks_are_bayes_rule():
     assert result.posteriors_of(others.select_tasks([])).shape == (0, 2)
 
 
+@pytest.mark.parametrize(
+    "method", [DawidSkene(confidence=True, prior=0.5, max_iter=3, tol=10.0), MajorityVote(confidence=True)]
+)
+def test_posteriors_of_other_tasks_count_annotations_by_their_confidence_if_the_fit_did(method, tmp_path):
+    columns = [0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [0, 0, 1, 0, 1]
+    annotations = Annotations.from_arrays(*columns, confidence=[0.9, 0.6, 0.7, 0.8, np.nan])
+    fitted = method.fit(annotations)
+    result = Aggregation.from_parquet(fitted.to_parquet(tmp_path / "result"))
+    others = Annotations.from_arrays([0, 1, 1], [1, 0, 1], [1, 0, 1], confidence=[0.6, np.nan, 0.9], tasks=range(3))
+    sure = Annotations.from_arrays([0, 1, 1], [1, 0, 1], [1, 0, 1], tasks=range(3))
+    first, second = result.confusions
+    expected = np.stack(
+        [
+            result.class_prior * (0.4 * second[:, 0] + 0.6 * second[:, 1]),
+            result.class_prior * first[:, 0] * (0.1 * second[:, 0] + 0.9 * second[:, 1]),
+            result.class_prior,
+        ]
+    )
+    np.testing.assert_allclose(result.posteriors_of(others), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_array_equal(fitted.posteriors_of(others), result.posteriors_of(others))
+    whole = dataclasses.replace(
+        result, confidence=False
+    )  # annotations without a confidence count as if nobody had asked for it
+    np.testing.assert_array_equal(result.posteriors_of(sure), whole.posteriors_of(sure))
+    assert result.posteriors_of(others.select_tasks([])).shape == (0, 2)
+
+
 def test_posteriors_of_other_tasks_need_the_same_annotators_and_a_model():
     annotations = Annotations.from_arrays([0, 0], [0, 1], [0, 1])
     with pytest.raises(DataError, match="wawa has no confusion matrices"):

@@ -1,5 +1,7 @@
 """Answers for train and eval, without a pipeline around them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,3 +31,14 @@ def test_eval_follows_from_train_only_where_a_model_of_the_annotators_was_fitted
     expected = taught.posteriors_of(crowds["eval"]) if learns else alone.posteriors
     assert found["task"] == list(map(str, crowds["eval"].tasks))
     np.testing.assert_allclose(found["posterior"], expected, atol=1e-6)
+
+
+def test_eval_counts_annotations_by_their_confidence_as_train_does(crowds):
+    method = create("dawid-skene", confidence=True)
+    crowds = {
+        split: replace(crowd, confidence=np.where(np.arange(len(crowd)) % 2, 0.5, 0.9))
+        for split, crowd in crowds.items()
+    }
+    found = class_answers(method, crowds, method.fit, "").tables["eval"].to_pydict()
+    whole = replace(method.fit(crowds["train"]), confidence=False).posteriors_of(crowds["eval"])
+    assert np.abs(np.array(found["posterior"]) - whole).max() > 0.05

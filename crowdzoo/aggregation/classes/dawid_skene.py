@@ -108,8 +108,7 @@ class DawidSkene(Iterative):
             `initial`), the others weigh annotators at random.
         seed: seed of the starts, and of random ties.
         confidence: whether annotations count by their column `confidence`, a probability; where it is missing (NaN),
-            the label counts whole. It takes 8 K bytes an annotation
-            and does not run on Beam.
+            the label counts whole. It takes 8 K bytes an annotation and does not run on Beam.
 
     Raises:
         ConfigError: a setting that is out of range.
@@ -211,7 +210,9 @@ class DawidSkene(Iterative):
         self, annotations: Annotations, run: Run[Params], posteriors: NDArray[np.float64], labels: NDArray[np.int64]
     ) -> Aggregation:
         """What `fit` gives back for the chosen run, its posteriors [N, K] and their labels [N]."""
-        return Aggregation.of("dawid-skene", annotations, posteriors, labels, run.params, **run.facts)
+        return Aggregation.of(
+            "dawid-skene", annotations, posteriors, labels, run.params, confidence=self.confidence, **run.facts
+        )
 
     def warm_start(self, annotations: Annotations, initial: ArrayLike | Aggregation) -> Run[Params]:
         """A run that begins with given confusions [R, K, K] or an earlier `Aggregation`; see `fit`."""

@@ -121,4 +121,4 @@ class MajorityVote(Checked):
             out[:] = posteriors(blocks[place], params, self.voting, self.ties, self.seed, shares)
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
-        return Aggregation.of("majority-vote", annotations, found, labels, params)
+        return Aggregation.of("majority-vote", annotations, found, labels, params, confidence=self.confidence)

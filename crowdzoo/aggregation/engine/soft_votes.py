@@ -50,6 +50,10 @@ class SoftVotes:
         posteriors, likelihood = self._posteriors(params)
         return self._counts(posteriors, likelihood, params.confusions)
 
+    def posteriors(self, params: Params) -> NDArray[np.float64]:
+        """Class probabilities of all tasks that follow from parameters, [N, K]."""
+        return self._posteriors(params)[0]
+
     def answers(self, params: Params, seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
         """Posteriors [N, K], labels [N] and log-likelihood (nats); tasks without annotations have the class prior."""
         posteriors, likelihood = self._posteriors(params)
