@@ -123,7 +123,7 @@ def _outvoted(annotations: Annotations, labels: NDArray[np.int64]) -> NDArray[np
 
 
 @compiled()
-def _count_votes(tasks, labels, begin, votes):  # type: ignore[no-untyped-def]
+def _count_votes(tasks, labels, begin, votes):  # type: ignore[no-untyped-def]  # for Numba
     end = begin + len(votes)
     for row in range(len(tasks)):
         if begin <= tasks[row] < end:

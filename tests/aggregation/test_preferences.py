@@ -239,6 +239,31 @@ def test_annotators_who_answer_at_random_are_found_and_do_not_hide_the_scores(me
 
 @METHODS
 @pytest.mark.parametrize("ties", ["davidson", "rao-kupper", "half"])
+def test_position_biases_are_the_log_odds_of_an_annotator_about_equal_tasks(method, ties):
+    settings = {"position_bias": True} if method == "bradley-terry" else {}
+    crowd, _ = simulated(8, 5, 400, seed=2, biases=np.array([0.0, 1.0, -1.0, 0.5, 2.0]))
+    found = create(method, kind="preference", ties=ties, **settings).fit(crowd)
+    if method == "crowd-bt":
+        assert found.position_biases() is None
+        return
+    lead = found.bias + (0 if found.biases is None else found.biases)
+    tie = np.exp(found.tie + (0 if found.tie_biases is None else found.tie_biases))
+    if ties == "rao-kupper":
+        left, right = 1 / (1 + np.exp(tie - lead)), 1 / (1 + np.exp(tie + lead))
+    else:
+        left, right = (np.exp(side * lead / 2) for side in (1, -1))
+        whole = left + right + (tie if ties == "davidson" else 0)
+        left, right = left / whole, right / whole
+    if found.guesses is not None:
+        left, right = (
+            found.shares * side + (1 - found.shares) * guess
+            for side, guess in ((left, found.guesses[:, 0]), (right, found.guesses[:, 1]))
+        )
+    np.testing.assert_allclose(found.position_biases(), np.broadcast_to(np.log(left / right), 5), atol=1e-9)
+
+
+@METHODS
+@pytest.mark.parametrize("ties", ["davidson", "rao-kupper", "half"])
 def test_results_are_finite_repeatable_and_written(method, ties, tmp_path):
     crowd, _ = simulated(8, 5, 120, seed=2)
     before = crowd.labels.copy()

@@ -242,7 +242,7 @@ class _Model:
 
 
 @compiled()
-def _sweep(  # type: ignore[no-untyped-def]
+def _sweep(  # type: ignore[no-untyped-def]  # for Numba
     starts, annotators, labels, gold, log_table, log_states, given, posteriors, table, states, num_classes
 ):
     """E-step of all tasks that carry information, and what they add to `table` and `states`; returns the evidence.

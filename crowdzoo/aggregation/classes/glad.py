@@ -185,7 +185,7 @@ def _run(
 
 
 @compiled()
-def _kernel(  # type: ignore[no-untyped-def]
+def _kernel(  # type: ignore[no-untyped-def]  # for Numba
     starts, annotator_ids, labels, gold, alpha, class_prior, b, mean, variance, given, sums, classes, new, out
 ):
     """A block's tasks: adds to `sums` [R, 2] (pull, weight) and `classes` [K], sets `new` [T]; or only fills `out`.
@@ -302,7 +302,7 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]
+def _chances(ability, size, beta, chance):  # type: ignore[no-untyped-def]  # for Numba
     """Sets chance = 1 / (1 + exp(-x)) for x = ability * beta; returns the sum of log(1 + exp(x))."""
     total, product = 0.0, 1.0
     for i in range(size):

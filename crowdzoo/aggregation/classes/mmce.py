@@ -332,7 +332,7 @@ class _Tables:
 
 
 @compiled()
-def _climb(starts, others, tasks, labels, posteriors, own, other, ridge, steps):  # type: ignore[no-untyped-def]
+def _climb(starts, others, tasks, labels, posteriors, own, other, ridge, steps):  # type: ignore[no-untyped-def]  # for Numba
     """Improves the tables `own` [O, K, K] given `other`: of annotators given tasks', or the other way round.
 
     Maximises, for each owner o and row k, the sum over its annotations of q[task, k] log softmax(own[o, k] +
@@ -394,7 +394,7 @@ def _climb(starts, others, tasks, labels, posteriors, own, other, ridge, steps):
 
 
 @compiled(inline="always")
-def _solve(matrix, vector):  # type: ignore[no-untyped-def]
+def _solve(matrix, vector):  # type: ignore[no-untyped-def]  # for Numba
     """Solves a positive definite system in place by Cholesky's factors; reads the lower triangle only."""
     size = len(vector)
     for i in range(size):
@@ -415,7 +415,7 @@ def _solve(matrix, vector):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _add_log_said(places, tasks, annotators, labels, task_tables, annotator_tables, out):  # type: ignore[no-untyped-def]
+def _add_log_said(places, tasks, annotators, labels, task_tables, annotator_tables, out):  # type: ignore[no-untyped-def]  # for Numba
     """Adds log Q_ir[k, said] of each annotation to the row of `out` that `places` names, for each k."""
     size = np.uint64(out.shape[1])
     for a in range(np.uint64(len(tasks))):

@@ -139,7 +139,7 @@ class MMSR(Checked):
 
 
 @compiled()
-def _trimmed_means(starts, partners, sizes, others, own, trimmed, least):  # type: ignore[no-untyped-def]
+def _trimmed_means(starts, partners, sizes, others, own, trimmed, least):  # type: ignore[no-untyped-def]  # for Numba
     """Mean over partners of sizes / others, without those farthest above and below `own`; `own` where none are left."""
     result = own.copy()
     for node in range(len(own)):

@@ -204,13 +204,13 @@ def occurrences(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:
 
 
 @compiled()
-def _count(codes, counts):  # type: ignore[no-untyped-def]
+def _count(codes, counts):  # type: ignore[no-untyped-def]  # for Numba
     for row in range(len(codes)):
         counts[codes[row]] += 1
 
 
 @compiled()
-def _sort_by_task(index, annotator_ids, labels, place, annotators_out, labels_out):  # type: ignore[no-untyped-def]
+def _sort_by_task(index, annotator_ids, labels, place, annotators_out, labels_out):  # type: ignore[no-untyped-def]  # for Numba
     """Counting sort; `place` is where each task's next row goes, [T], and is used up."""
     for row in range(len(index)):
         at = place[index[row]]

@@ -122,20 +122,20 @@ def _softmax(logs: Vector) -> Vector:
 
 
 @compiled(inline="always")
-def _softplus(x):  # type: ignore[no-untyped-def]
+def _softplus(x):  # type: ignore[no-untyped-def]  # for Numba
     """log(1 + exp(x))."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 @compiled(inline="always")
-def _logistic(x):  # type: ignore[no-untyped-def]
+def _logistic(x):  # type: ignore[no-untyped-def]  # for Numba
     """1 / (1 + exp(-x))."""
     small = math.exp(-abs(x))
     return (1.0 if x >= 0.0 else small) / (1.0 + small)
 
 
 @compiled()
-def _form(form, answer, lead, tie):  # type: ignore[no-untyped-def]
+def _form(form, answer, lead, tie):  # type: ignore[no-untyped-def]  # for Numba
     """Gives log F(answer), and its slopes in lead and tie."""
     if form == 0:
         sign = 1.0 if answer == LEFT else -1.0
@@ -161,14 +161,14 @@ def _form(form, answer, lead, tie):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _fill(lead, tie, form, out):  # type: ignore[no-untyped-def]
+def _fill(lead, tie, form, out):  # type: ignore[no-untyped-def]  # for Numba
     for row in range(len(lead)):
         for answer in range(out.shape[1]):
             out[row, answer] = math.exp(_form(form, answer, lead[row], tie[row])[0])
 
 
 @compiled()
-def _add(  # type: ignore[no-untyped-def]
+def _add(  # type: ignore[no-untyped-def]  # for Numba
     left, right, annotators, answers, weights,
     scores, slopes, biases, tie_biases, shares, guesses, common,
     to_scores, to_slopes, to_biases, to_tie_biases, to_shares, to_guesses, to_common,

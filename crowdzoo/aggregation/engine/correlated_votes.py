@@ -121,7 +121,7 @@ def _log_prior(posteriors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @compiled()
-def _evidence(votes, posteriors, concentration, right, wrong):  # type: ignore[no-untyped-def]
+def _evidence(votes, posteriors, concentration, right, wrong):  # type: ignore[no-untyped-def]  # for Numba
     """Tables and slope of Minka's fixed point for the concentration, over all tasks; see `expected_tables`."""
     num_tasks, num_classes = votes.shape
     of_right, of_wrong = concentration * right, concentration * wrong
@@ -142,7 +142,7 @@ def _evidence(votes, posteriors, concentration, right, wrong):  # type: ignore[n
 
 
 @compiled()
-def _write_posteriors(votes, log_prior, of_right, of_wrong, out):  # type: ignore[no-untyped-def]
+def _write_posteriors(votes, log_prior, of_right, of_wrong, out):  # type: ignore[no-untyped-def]  # for Numba
     """Posteriors of each task: what differs between two classes is only which of them has the pseudo-count of right."""
     num_tasks, num_classes = votes.shape
     at_right, at_wrong = _pair(of_right)[1], _pair(of_wrong)[1]

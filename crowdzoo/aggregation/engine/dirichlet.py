@@ -87,7 +87,7 @@ def _digamma_and_log_gamma(values: NDArray[np.float64]) -> tuple[NDArray[np.floa
 
 
 @compiled()
-def _pair(value):  # type: ignore[no-untyped-def]
+def _pair(value):  # type: ignore[no-untyped-def]  # for Numba
     """Digamma and log gamma of a positive number.
 
     Both are carried up to 10 or more by their recurrences, and found there by their asymptotic series (Abramowitz and
@@ -109,13 +109,13 @@ def _pair(value):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _pairs(values, result):  # type: ignore[no-untyped-def]
+def _pairs(values, result):  # type: ignore[no-untyped-def]  # for Numba
     for index in range(len(values)):
         result[0, index], result[1, index] = _pair(values[index])
 
 
 @compiled()
-def _expect(counts, prior, prior_digamma, prior_log_gamma, logs):  # type: ignore[no-untyped-def]
+def _expect(counts, prior, prior_digamma, prior_log_gamma, logs):  # type: ignore[no-untyped-def]  # for Numba
     """Fills `logs` and returns the divergence; all [R, L, S] and [L, S]. A count of zero costs no logarithm."""
     num_outcomes, num_states = prior.shape
     totals, prior_totals = np.empty(num_states), np.zeros(num_states)
@@ -148,7 +148,7 @@ def _expect(counts, prior, prior_digamma, prior_log_gamma, logs):  # type: ignor
 
 
 @compiled()
-def _tables(counts, prior, prior_digamma, tables):  # type: ignore[no-untyped-def]
+def _tables(counts, prior, prior_digamma, tables):  # type: ignore[no-untyped-def]  # for Numba
     """Adds to `tables` [L, S] and returns the slope; see `expected_tables`. A count of zero costs nothing."""
     num_outcomes, num_states = prior.shape
     prior_totals = np.zeros(num_states)

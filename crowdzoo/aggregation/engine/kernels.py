@@ -182,7 +182,7 @@ def _bits(typingctx: Any, number: Any) -> Any:
 
 
 @compiled()
-def exp(x):  # type: ignore[no-untyped-def]
+def exp(x):  # type: ignore[no-untyped-def]  # for Numba
     """Exponential for x <= 0 to 4e-16 relative, without a call, so that loops of it become vector code; 0 below -708.
 
     x = n log 2 + r; the added constant rounds to an integer in the low bits; Taylor's series of r to degree 13.
@@ -209,7 +209,7 @@ def _kernel(fixed: int) -> Callable[..., float]:
     run = fixed or 8
 
     @compiled(inline="always")
-    def add_row(target, i, source, j, k_all):  # type: ignore[no-untyped-def]
+    def add_row(target, i, source, j, k_all):  # type: ignore[no-untyped-def]  # for Numba
         whole = k_all // U(run) * U(run)
         for k in range(U(0), whole, U(run)):
             _add_run(target, i + k, source, j + k, run)
@@ -217,7 +217,7 @@ def _kernel(fixed: int) -> Callable[..., float]:
             target[i + k] += source[j + k]
 
     @compiled()
-    def expect_and_count(  # type: ignore[no-untyped-def]
+    def expect_and_count(  # type: ignore[no-untyped-def]  # for Numba
         starts, annotators, labels, gold, num_classes, log_table, log_prior, given, found, counts, classes
     ):
         k_all = U(fixed) if fixed else U(num_classes)
@@ -352,7 +352,7 @@ def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) ->
 
 
 @compiled()
-def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ignore[no-untyped-def]
+def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = U(shares.shape[1])
     for i in range(U(len(starts) - 1)):
         if len(gold) > 0 and gold[i] >= 0:
@@ -405,7 +405,7 @@ def normalised_logs(
 
 
 @compiled()
-def _normalise(counts, prior, diagonal, least, shares):  # type: ignore[no-untyped-def]
+def _normalise(counts, prior, diagonal, least, shares):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = counts.shape[1]
     totals = np.empty(num_classes)
     for r in range(counts.shape[0]):

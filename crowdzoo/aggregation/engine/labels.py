@@ -44,7 +44,7 @@ def choose_labels(
 
 
 @compiled()
-def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped-def]
+def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = np.uint64(posteriors.shape[1])
     for i in range(np.uint64(posteriors.shape[0])):
         label = np.uint64(0)
@@ -72,13 +72,13 @@ def uniform_draws(codes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
 
 
 @compiled()
-def _draw(code, seed):  # type: ignore[no-untyped-def]
+def _draw(code, seed):  # type: ignore[no-untyped-def]  # for Numba
     """A number in [0, 1) for a code, or for each of an array."""
     return (split_mix(split_mix(seed) ^ code) >> U(11)) * 2.0**-53
 
 
 @compiled()
-def split_mix(values):  # type: ignore[no-untyped-def]
+def split_mix(values):  # type: ignore[no-untyped-def]  # for Numba
     """SplitMix64's next number (Steele, Lea and Flood, OOPSLA 2014), of uint64 or an array of them."""
     state = values + U(0x9E3779B97F4A7C15)
     state = (state ^ (state >> U(30))) * U(0xBF58476D1CE4E5B9)

@@ -106,7 +106,7 @@ def _parts(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 @compiled()
-def _log_sum(values):  # type: ignore[no-untyped-def]
+def _log_sum(values):  # type: ignore[no-untyped-def]  # for Numba
     largest = -np.inf
     for value in values:
         if value > largest:
@@ -121,7 +121,7 @@ def _log_sum(values):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, after_counts):  # type: ignore[no-untyped-def]
+def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, after_counts):  # type: ignore[no-untyped-def]  # for Numba
     """Writes posteriors, adds to the counts, and gives the sum of the sentences' log normalisers."""
     num_classes = len(first)
     longest = np.diff(starts).max()
@@ -181,7 +181,7 @@ def _sum_paths(first, after, last, emissions, starts, posteriors, first_counts, 
 
 
 @compiled()
-def _best_paths(first, after, last, emissions, starts, path):  # type: ignore[no-untyped-def]
+def _best_paths(first, after, last, emissions, starts, path):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = len(first)
     longest = np.diff(starts).max()
     came_from = np.zeros((longest, num_classes), np.int64)

@@ -153,7 +153,7 @@ def _run(blocks: Sequence[Block], cells: Cells, posteriors: NDArray[np.float64] 
 
 
 @compiled()
-def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]
+def share_out(gains, said, num_said, is_said, class_prior, log_prior, known, shares):  # type: ignore[no-untyped-def]  # for Numba
     """Posteriors of the classes that a task's annotators said; part of a compiled loop over tasks.
 
     Args:

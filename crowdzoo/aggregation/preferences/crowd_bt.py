@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from crowdzoo.aggregation.engine.comparisons import PairParams, Pairs
+from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
 from crowdzoo.constraints import PRIOR, setting
 
@@ -39,13 +37,10 @@ class CrowdBT(PreferenceMethod):
     name: ClassVar[str] = "crowd-bt"
     fitted: ClassVar[tuple[str, ...]] = ("shares",)
     alternative: ClassVar[str] = "reversed"
+    first_odds: ClassVar[float] = 4.0
 
     right: float = setting(4.0, PRIOR)
     wrong: float = setting(1.0, PRIOR)
-
-    def _start(self, params: PairParams, pairs: Pairs) -> PairParams:
-        start = super()._start(params, pairs)
-        return replace(start, shares=np.full(len(start.shares), np.log(4)))
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         return beta(params.shares, gradient.shares, (self.right, self.wrong))

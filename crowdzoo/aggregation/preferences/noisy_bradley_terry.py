@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from crowdzoo.aggregation.engine.comparisons import PairParams, Pairs
+from crowdzoo.aggregation.engine.comparisons import PairParams
 from crowdzoo.aggregation.preferences.preference_method import PreferenceMethod, beta
 from crowdzoo.constraints import PRIOR, setting
 
@@ -40,14 +40,11 @@ class NoisyBradleyTerry(PreferenceMethod):
     name: ClassVar[str] = "noisy-bradley-terry"
     fitted: ClassVar[tuple[str, ...]] = ("shares", "guesses")
     alternative: ClassVar[str] = "guess"
+    first_odds: ClassVar[float] = 2.0
 
     right: float = setting(2.0, PRIOR)
     wrong: float = setting(1.0, PRIOR)
     guess: float = setting(1.0, PRIOR)
-
-    def _start(self, params: PairParams, pairs: Pairs) -> PairParams:
-        start = super()._start(params, pairs)
-        return replace(start, shares=np.full(len(start.shares), np.log(2)))
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         logs = params.guesses - np.logaddexp.reduce(params.guesses, axis=1, keepdims=True)

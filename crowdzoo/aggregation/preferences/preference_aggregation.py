@@ -171,27 +171,26 @@ class PreferenceAggregation(Result):
             if not np.array_equal(getattr(self, name), getattr(annotations, name)):
                 raise DataError(f"The annotations have other {name} than this result.")
         assert annotations.right_ids is not None
-        who = annotations.annotator_ids
+        gap = self.scores[annotations.task_ids] - self.scores[annotations.right_ids]
+        return self._answer_probabilities(annotations.annotator_ids, gap)
+
+    def position_biases(self) -> NDArray[np.float64] | None:
+        """Log odds of left against right that an annotator gives two tasks of equal score, [R]; None if not fitted."""
+        if self.guesses is None and self.biases is None and not self.bias:
+            return None
+        size = len(self.annotators)
+        same = self._answer_probabilities(np.arange(size), np.zeros(size))
+        return np.log(same[:, 0] / same[:, 1])
+
+    def _answer_probabilities(self, who: NDArray[np.int64], gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities [n, K] of the answers of annotators [n] whose left task has a score that is higher by [n]."""
 
         def own(values: NDArray[np.float64] | None, default: float) -> Any:
             return default if values is None else values[who]
 
-        gap = self.scores[annotations.task_ids] - self.scores[annotations.right_ids]
         lead = own(self.slopes, 1.0) * gap + self.bias + own(self.biases, 0.0)
         guess = None if self.guesses is None else self.guesses[who]
         return answer_probabilities(lead, self.tie + own(self.tie_biases, 0.0), self.ties, own(self.shares, 1.0), guess)
-
-    def position_biases(self) -> NDArray[np.float64] | None:
-        """Log odds of left against right that an annotator gives two tasks of equal score, [R]; None if not fitted."""
-        none = np.zeros(len(self.annotators))
-        if self.guesses is not None and self.shares is not None:
-            same = answer_probabilities(none, self.tie, self.ties, self.shares, self.guesses)
-            return np.log(same[:, 0] / same[:, 1])
-        return (
-            None
-            if self.biases is None and not self.bias
-            else none + self.bias + (self.biases if self.biases is not None else 0)
-        )
 
     def pair_frame(self) -> pd.DataFrame:
         """One row a pair that was compared, with the probabilities of the answers. Needs pandas."""

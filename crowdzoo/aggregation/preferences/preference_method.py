@@ -37,12 +37,14 @@ class PreferenceMethod(Checked):
         name: the method's name in `PREFERENCE_METHODS`.
         fitted: names of the parameters of annotators that are fitted.
         alternative: what an annotator answers who does not follow the scores; see `comparisons.ALTERNATIVES`.
+        first_odds: odds that an annotator follows the scores, where the search begins.
     """
 
     title: ClassVar[str]
     name: ClassVar[str]
     fitted: ClassVar[tuple[str, ...]] = ()
     alternative: ClassVar[str] = "none"
+    first_odds: ClassVar[float] = 1.0
 
     max_iter: int = setting(1000, MAX_ITER)
     tol: float = setting(1e-4, TOL)
@@ -136,7 +138,8 @@ class PreferenceMethod(Checked):
         for mine, answer in ((pairs.left, 0), (pairs.right, 1)):
             for total, share in ((won, pairs.answers == answer), (lost, pairs.answers == 1 - answer)):
                 total += np.bincount(mine, pairs.weights * share, number)
-        return replace(params, scores=np.log(won / lost))
+        shares = np.full(len(params.shares), np.log(self.first_odds))
+        return replace(params, scores=np.log(won / lost), shares=shares)
 
     def _scale(self, params: PairParams, pairs: Pairs) -> PairParams:
         """A rough inverse of the curvature along each axis; a comparison adds a quarter at most."""

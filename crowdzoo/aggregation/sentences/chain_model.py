@@ -273,21 +273,21 @@ def _log(values: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 @compiled()
-def _add_said(tokens, contexts, labels, logs, weights):  # type: ignore[no-untyped-def]
+def _add_said(tokens, contexts, labels, logs, weights):  # type: ignore[no-untyped-def]  # for Numba
     for a in range(len(tokens)):
         for k in range(weights.shape[1]):
             weights[tokens[a], k] += logs[contexts[a], labels[a], k]
 
 
 @compiled()
-def _count_said(tokens, contexts, labels, posteriors, counts):  # type: ignore[no-untyped-def]
+def _count_said(tokens, contexts, labels, posteriors, counts):  # type: ignore[no-untyped-def]  # for Numba
     for a in range(len(tokens)):
         for k in range(posteriors.shape[1]):
             counts[contexts[a], labels[a], k] += posteriors[tokens[a], k]
 
 
 @compiled()
-def _count_words(words, posteriors, counts):  # type: ignore[no-untyped-def]
+def _count_words(words, posteriors, counts):  # type: ignore[no-untyped-def]  # for Numba
     for t in range(len(words)):
         for k in range(posteriors.shape[1]):
             counts[words[t], k] += posteriors[t, k]
