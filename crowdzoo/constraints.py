@@ -224,7 +224,7 @@ def checked(**rules: Rule) -> Callable[[_Function], _Function]:
             return function(*bound.args, **bound.kwargs)
 
         # Keras reads the arguments of a layer's `__init__` without following `__wrapped__`
-        wrapper.__signature__ = signature  # type: ignore[attr-defined]
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]  # a function takes any attribute
         return cast(_Function, wrapper)
 
     return decorate

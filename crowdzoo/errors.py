@@ -159,7 +159,7 @@ def shorten(text: str) -> str:
 def short_repr(value: object) -> str:
     """`repr(value)` for an error message, about 80 characters at most; a NumPy scalar as the number or text it is."""
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-        value = value.item()  # type: ignore[attr-defined]
+        value = value.item()  # type: ignore[attr-defined]  # a NumPy scalar
     if isinstance(value, str):
         return repr(shorten(value))
     if isinstance(value, bytes):

@@ -91,7 +91,7 @@ class ConfusionMatrices(CrowdLayer):
         )
 
     @property
-    def beyond_descent(self) -> str | None:  # type: ignore[override]
+    def beyond_descent(self) -> str | None:  # type: ignore[override]  # a constant in the base, here of each layer
         """See `CrowdLayer`."""
         return "annotations count by their confidence (confidence=True)" if self.confidence else None
 

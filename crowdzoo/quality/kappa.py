@@ -144,7 +144,7 @@ def cohen_kappas(annotations: Annotations, weights: str = "none") -> pa.Table:
         observed, expected = _distances(starts, left, right, ratings.num_values, POWERS[weights])
         parts.append((first[edges], second[edges], np.diff(starts), equal, observed, expected))
     if not parts:
-        parts = [tuple(np.empty(0, kind) for kind in (*[np.int64] * 4, float, float))]  # type: ignore[list-item]
+        parts = [tuple(np.empty(0, kind) for kind in (*[np.int64] * 4, float, float))]  # type: ignore[list-item]  # no pair: empty columns
     ones, others, tasks, equal, observed, expected = (np.concatenate(column) for column in zip(*parts, strict=True))
     varied = expected > 0
     kappa = 1 - np.divide(tasks * observed, expected, out=np.zeros(len(tasks)), where=varied)

@@ -149,7 +149,7 @@ class Annotations:
             _same(getattr(self, name), getattr(other, name)) for name in (*_ROW_TYPES, "tasks", "annotators", "classes")
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # compared by value
 
     # === From arrays ===
 

@@ -96,7 +96,7 @@ class ArrayData:
         self.num_tasks = annotations.num_tasks
         self.num_tokens = None
         if annotations.label_kind.has_positions:
-            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]
+            self.num_tokens = int(annotations.positions.max(initial=-1)) + 1  # type: ignore[union-attr]  # has_positions says that they are there
 
     def split(self, fraction: float) -> tuple["ArrayData", "ArrayData"]:
         """The first rows, and the share of the last ones.

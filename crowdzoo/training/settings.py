@@ -312,7 +312,7 @@ class OwnSettings(InstanceSettings):
         return self.reference
 
     @property
-    def instances(self) -> InstanceKind:  # type: ignore[override]
+    def instances(self) -> InstanceKind:  # type: ignore[override]  # an attribute of the base
         """Kind of instances."""
         return instance_kind(self.instance_kind)
 

@@ -177,7 +177,7 @@ class MMCE(Checked):
 
     def _gammas(self) -> tuple[float, ...]:
         several = isinstance(self.gamma, Sequence) and not isinstance(self.gamma, (str, bytes))
-        return tuple(self.gamma) if several else (self.gamma,)  # type: ignore[arg-type, return-value]
+        return tuple(self.gamma) if several else (self.gamma,)  # type: ignore[arg-type, return-value]  # `several` says which type it has
 
     def _held_out(self, rows: _Rows) -> NDArray[np.float64]:
         """See `cross_validate`; [number of gammas]."""

@@ -20,5 +20,5 @@ class Additive:
     num_annotations: int
 
     def __add__(self: T, other: T) -> T:
-        names: Any = fields(self)  # type: ignore[arg-type]
+        names: Any = fields(self)  # type: ignore[arg-type]  # T is a dataclass
         return type(self)(*(getattr(self, each.name) + getattr(other, each.name) for each in names))

@@ -50,7 +50,7 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
         label = np.uint64(0)
         for k in range(np.uint64(1), num_classes):
             if posteriors[i, k] > posteriors[i, label]:
-                label = k  # type: ignore[assignment]
+                label = k  # type: ignore[assignment]  # for Numba
         least = posteriors[i, label] - TOLERANCE
         number = 0
         for k in range(num_classes):
@@ -59,7 +59,7 @@ def _choose(posteriors, tasks, lowest, seed, labels):  # type: ignore[no-untyped
             skip = 0 if lowest else min(int(_draw(U(tasks[i]), seed) * number), number - 1)
             for k in range(num_classes):
                 if posteriors[i, k] >= least:
-                    label = k  # type: ignore[assignment]
+                    label = k  # type: ignore[assignment]  # for Numba
                     if skip == 0:
                         break
                     skip -= 1
