@@ -11,7 +11,8 @@ import pyarrow as pa
 from crowdzoo.errors import did_you_mean
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names, task_names
 from crowdzoo.tables.layout import Layout
-from crowdzoo.tables.numbers import numbers_of, without_zeros
+from crowdzoo.tables.numbers import numbers_of
+from crowdzoo.tables.vocabulary import as_named
 
 __all__ = ["parse_classes", "parse_ratings", "read_gold", "read_gold_ratings"]
 
@@ -74,11 +75,10 @@ def parse_classes(table: Table, gold: np.ndarray, classes: np.ndarray) -> np.nda
     """Gold as class codes, int64 [N], -1 where it is unknown.
 
     The column holds names; or codes, where no name looks like one. Gold is unknown where the column is empty, or holds
-    -1 or nan and that is no name.
+    -1 or nan and that is no name. `1.0` is the name or the code 1, unless a class is called so.
     """
     names = [str(name) for name in classes.tolist()]
-    if classes.dtype.kind == "i":  # of which 1.0 is the class 1, as in annotations
-        gold = without_zeros(pa.array(gold.tolist(), pa.large_string())).to_numpy(zero_copy_only=False)
+    gold = as_named(pa.array(gold.tolist(), pa.large_string()), names).to_numpy(zero_copy_only=False)
     code = {name: number for number, name in enumerate(names)} | dict.fromkeys({"", "-1", "nan"} - {*names}, -1)
     codes = {str(number): number for number in range(len(names))}
     known = {*gold.tolist()} - {"", "-1", "nan"}

@@ -22,7 +22,7 @@ from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
 from crowdzoo.tables.sources import OPTIONAL, Batch, Source
 from crowdzoo.tables.suspicious import suspicious_classes
-from crowdzoo.tables.vocabulary import Vocabulary, is_among, text_as_integers
+from crowdzoo.tables.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 
 __all__ = ["collect"]
 
@@ -303,6 +303,8 @@ class _Collector:
         if empty.any():
             problems.append((np.flatnonzero(empty), "is empty. Fill it in, or remove the row."))
         if column == "label" and (classes := self.rules.names["label"]) is not None:
+            if self.source.text:
+                dictionary = as_named(dictionary, classes)
             outside = ~is_among(dictionary, classes) & ~blank
             if outside.any():
                 problems.append((np.flatnonzero(outside[codes] & ~empty), self._not_one_of("label")))

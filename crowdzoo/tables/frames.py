@@ -21,6 +21,12 @@ SIDES = ("left", "right")
 NAMES = ("task", *SIDES, "annotator", "label")
 
 
+_NEEDED = {
+    "position": "a sequence needs 'position', each token's place from 0.",
+    "right": "a preference needs 'right', the task that the first one is compared with.",
+}
+
+
 class TableSource(Source):
     """Arrow columns of equal length. Rows count from 0."""
 
@@ -78,9 +84,11 @@ def array_source(columns: Mapping[str, Any], kind: str, given: Container[str], n
     lengths = {column: len(values) for column, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise DataError(f"{name}: all columns must have the same length. Received: {lengths}")
-    if label_kind(kind).has_positions and "position" not in arrays:
-        raise DataError(f"{name}: a sequence needs 'position', each token's place from 0.")
-    return TableSource(arrays, kind, name, objects)
+    source = TableSource(arrays, kind, name, objects)
+    for column in source.required:
+        if column not in arrays:
+            raise DataError(f"{name}: {_NEEDED.get(column, f'{column!r} is missing.')}")
+    return source
 
 
 def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | None = None) -> TableSource:
@@ -113,17 +121,19 @@ def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | 
 
 
 def _with_shared_ids(columns: Mapping[str, Any], given: bool) -> tuple[dict[str, Any], np.ndarray | None]:
-    """The columns with left and right as one column of ids would be, and what `_ids` gives as its second."""
+    """The columns with left and right as one column of ids would be, and what `_ids` gives as its second.
+
+    Numbers on one side and strings on the other stay as they are: they are compared by their text, as in files.
+    """
     sides: list[Any] = [columns.get(side) for side in SIDES]
     if any(side is None or isinstance(side, (pa.Array, pa.ChunkedArray)) for side in sides):
         return dict(columns), None
-    left, right = (side.to_numpy() if hasattr(side, "to_numpy") else side for side in sides)
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and left.dtype.kind == right.dtype.kind:
-        ids, names = _ids(np.concatenate([left, right]), "left", given)
-    else:
-        ids, names = _ids([*left, *right], "left", given)
-    # strings stay arrays of objects, which are checked one column at a time
-    return {**columns, "left": ids[: len(left)], "right": ids[len(left) :]}, names
+    sides = [side.to_numpy() if hasattr(side, "to_numpy") else list(side) for side in sides]
+    found = {name: _ids(side, name, given) for name, side in zip(SIDES, sides, strict=True)}
+    if all(names is None for _, names in found.values()):
+        return {**columns, **{name: ids for name, (ids, _) in found.items()}}, None
+    ids, joint = _ids([*sides[0], *sides[1]], "left", given)
+    return {**columns, "left": ids[: len(sides[0])], "right": ids[len(sides[0]) :]}, joint
 
 
 def _table(frame: Any) -> pa.Table:

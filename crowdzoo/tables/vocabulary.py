@@ -12,7 +12,7 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.files.text import is_utf8
 from crowdzoo.tables.numbers import without_zeros
 
-__all__ = ["Vocabulary", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
+__all__ = ["Vocabulary", "as_named", "is_among", "name_texts", "names_array", "sort_names", "text_as_integers"]
 
 # what an integer looks like when Python writes it, and always within int64
 _CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -248,6 +248,11 @@ def is_among(names: np.ndarray | pa.Array, others: np.ndarray | list[str]) -> np
     """Whether each name is among the others, by their texts: bool [n]. NumPy compares each object with each."""
     texts = names.cast(pa.large_string()) if isinstance(names, pa.Array) else _text_array(names)
     return pc.is_in(texts, value_set=_text_array(np.asarray(others, object))).to_numpy(zero_copy_only=False)
+
+
+def as_named(texts: pa.Array, names: np.ndarray | list[str]) -> pa.Array:
+    """Texts, large_string [n]; one that is none of the names and is written as a float is an integer: `1.0` is `1`."""
+    return pc.if_else(pa.array(is_among(texts, names)), texts, without_zeros(texts))
 
 
 def names_array(given: Any, what: str) -> np.ndarray:

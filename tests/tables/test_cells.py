@@ -204,6 +204,30 @@ def test_classes_written_as_floats_are_those_of_a_file_with_types():
     assert read_gold("gold.csv", found.tasks, found.classes).tolist() == [1, 3, -1, -1]
 
 
+def test_classes_written_as_floats_are_those_that_are_named(capsys):
+    write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,2\nt2,b,2.0\nt1,b,1.50\n")
+    write("gold.csv", "task,gold\nt1,1.0\nt2,2.0\nt3,-1.0\n")
+    for classes in ([1, 2, "1.50"], ["1", "2", "1.50"]):
+        found = Annotations.read("a.csv", classes=classes)
+        assert found.labels.tolist() == [0, 1, 1, 2]
+        assert read_gold("gold.csv", np.array(["t1", "t2", "t3"]), found.classes).tolist() == [0, 1, -1]
+    write("a.csv", "task,annotator,label\nt1,a,1.0\nt2,a,1\n")
+    assert Annotations.read("a.csv", classes=["1", "1.0"]).labels.tolist() == [1, 0]
+    with pytest.raises(DataError, match=r"row 2, column 'label': '1\.0' is not one of the classes"):
+        Annotations.read("a.csv", classes=["2", "1.00", "3"])
+    assert cli.main(["aggregate", "a.csv", "--classes", "1,2", "--gold", "gold.csv", "--out", "out"]) == 0
+    assert "(on 2 tasks with gold" in capsys.readouterr().out
+
+
+def test_codes_of_gold_may_be_written_as_floats():
+    write("gold.csv", "task,gold\nt1,1.0\nt2,0.0\nt3,-1.0\nt4,\n")
+    tasks, classes = np.array(["t1", "t2", "t3", "t4"]), np.array(["cat", "dog"], object)
+    assert read_gold("gold.csv", tasks, classes).tolist() == [1, 0, -1, -1]
+    write("gold.csv", "task,gold\nt1,1.5\nt2,0.0\n")
+    with pytest.raises(DataError, match=r"row 2, column 'gold': '1\.5' is not one of the classes"):
+        read_gold("gold.csv", tasks, classes)
+
+
 def test_a_wide_table_is_recognised_and_its_other_columns_are_no_annotators(capsys):
     write("a.csv", "task,ann,bob,gold\nt1,cat,,dog\nt2,dog,cat,dog\n")
     with pytest.raises(DataError, match="If a row is a task and each other column an annotator, say so: wide=True"):

@@ -1,6 +1,8 @@
 """Preferences: two tasks a row, read by the rules of all other annotations."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from crowdzoo.errors import ConfigError, DataError
@@ -98,6 +100,36 @@ def test_ids_of_any_hashable_type():
         [("q", 1), "b"], [1, 2], ["left", "equal"], right=["b", ("q", 1)], kind="preference"
     )
     assert found.to_frame()["right"].tolist() == ["b", ("q", 1)]
+
+
+@pytest.mark.parametrize("made", [list, np.array, pd.Series])
+def test_numbers_on_one_side_are_the_same_tasks_as_strings_on_the_other(made):
+    left, right = made([1, 2, 2]), made(["2", "1", "c"])
+    frame = {"left": left, "right": right, "annotator": ["a", "b", "c"], "label": ["left"] * 3}
+    columns = [left, ["a", "b", "c"], ["left"] * 3]
+    for found in (
+        Annotations.from_frame(frame, kind="preference"),
+        Annotations.from_arrays(*columns, right=right, kind="preference"),
+        Annotations.from_frame(pa.table({name: pa.array(values) for name, values in frame.items()}), kind="preference"),
+    ):
+        assert found.tasks.tolist() == ["1", "2", "c"]
+        assert (found.task_ids.tolist(), found.right_ids.tolist()) == ([0, 1, 1], [1, 0, 2])
+    with pytest.raises(DataError, match="row 0, column 'right': '1' stands in column 'left', too"):
+        Annotations.from_arrays([1], ["a"], ["left"], right=["1"], kind="preference")
+
+
+def test_a_missing_id_among_numbers_leaves_them_numbers():
+    with pytest.raises(DataError, match="row 1, column 'right': None is empty"):
+        Annotations.from_arrays([1, 2], [1, 2], ["left"] * 2, right=[2.0, np.nan], kind="preference")
+    found = Annotations.from_arrays([1, 2], [1, 2], ["left"] * 2, right=np.array([2.0, 3.0]), kind="preference")
+    assert found.tasks.tolist() == [1, 2, 3]
+
+
+def test_columns_that_are_not_given_are_named():
+    with pytest.raises(DataError, match="arrays: a preference needs 'right'"):
+        Annotations.from_arrays([1], ["a"], ["left"], kind="preference")
+    with pytest.raises(DataError, match="arrays: 'annotator' is missing"):
+        Annotations.from_arrays([1], None, ["x"])
 
 
 def test_pairs_are_tasks_of_a_table_of_classes(drinks):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import METHODS, DawidSkene, MajorityVote, create
+from crowdzoo.aggregation import METHODS, Aggregation, DawidSkene, MajorityVote, create
+from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import quality_report
 from crowdzoo.training.pair_rows import pair_rows
@@ -43,6 +44,20 @@ def test_every_label_of_a_repeated_answer_is_kept():
 def test_majority_vote_counts_each_label():
     posteriors = MajorityVote().fit(repeated()).posteriors
     np.testing.assert_allclose(posteriors, [[0.5, 0.5], [0.25, 0.75], [0.75, 0.25]])
+
+
+@pytest.mark.parametrize("method", ["majority-vote", "dawid-skene"])
+def test_the_command_counts_each_label(method, tmp_path, capsys):
+    rows = [f"{task},{who},{label}" for task, who, label in zip(TASK, ANNOTATOR, LABEL, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label", *rows]) + "\n")
+    words = ["aggregate", str(tmp_path / "a.csv"), "--method", method, "--out", str(tmp_path / "out")]
+    assert main(words) == DataError.exit_code
+    assert "pass --on-duplicate first or last." in capsys.readouterr().err
+    assert main([*words, "--on-duplicate", "all"]) == 0
+    found = Aggregation.from_parquet(tmp_path / "out")
+    assert found.annotations_per_task.tolist() == [4, 4, 4]
+    np.testing.assert_array_equal(found.posteriors, create(method).fit(repeated()).posteriors)
+    assert main([*words, "--on-duplicate", "all", "--method", "glad", "--force"]) == DataError.exit_code
 
 
 def test_dawid_skene_counts_each_label_as_its_authors_did():
