@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.engine.block import occurrences
 from crowdzoo.aggregation.result_files import ReadResult, table_of, write_result, write_table
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import SHOWN
@@ -22,7 +23,9 @@ from crowdzoo.files.writing import atomic_file
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Columns", "Result", "sizes"]
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Columns", "Result", "names_and_counts", "sizes"]
 
 R = TypeVar("R", bound="Result")
 Columns = dict[str, NDArray[Any] | None]
@@ -54,7 +57,7 @@ class Result(ABC):
     notes: tuple[str, ...] = ()
 
     files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "annotators.parquet", "summary.json")
-    title: ClassVar[str] = "an aggregation"
+    kind: ClassVar[str] = "classification"
 
     def __repr__(self) -> str:
         classes = f", {len(self.classes):,} classes" if hasattr(self, "classes") else ""
@@ -132,7 +135,7 @@ class Result(ABC):
         Raises:
             DataError: a file is missing or damaged, or the result is one of another kind of labels.
         """
-        found = ReadResult(folder, cls.files, cls.title)
+        found = ReadResult(folder, cls.files, cls.kind)
         return cls(
             **cls._read(found),
             method=found.value("method", str),
@@ -180,6 +183,16 @@ def _frame(columns: Columns) -> pd.DataFrame:
     return table_of(
         {name: values for name, values in columns.items() if values is None or values.ndim == 1}
     ).to_pandas()
+
+
+def names_and_counts(annotations: Annotations) -> dict[str, Any]:
+    """Names of tasks and annotators, and their numbers of annotations, as the attributes of a result."""
+    return {
+        "tasks": annotations.tasks,
+        "annotators": annotations.annotators,
+        "annotations_per_task": annotations.redundancy,
+        "annotations_per_annotator": occurrences(annotations.annotator_ids, annotations.num_annotators),
+    }
 
 
 def sizes(annotations_per_task: NDArray[np.int64], annotators: NDArray[Any]) -> dict[str, int]:

@@ -84,7 +84,8 @@ def calibrate(
 
     Returns:
         The aggregation with new `posteriors`, `labels` and `accuracy_interval`; tasks with gold have their class. A
-        task without annotations has the frequencies of the classes among the gold tasks.
+        task without annotations has the frequencies of the classes among the gold tasks. `notes` is empty: those of
+        the method are about its own labels.
 
     Raises:
         DataError: fewer than 20 annotated tasks have gold, the gold tasks were known when the aggregation was fitted,

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import notes_against_votes, warn_of_notes
-from crowdzoo.aggregation.base import Columns, Result, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine import bayes
-from crowdzoo.aggregation.engine.block import occurrences, whole_block
+from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.labels import choose_labels, tied_classes
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.soft_answers import has_confidence
@@ -110,12 +110,9 @@ class Aggregation(Result):
             method=method,
             posteriors=posteriors,
             labels=labels,
-            tasks=annotations.tasks,
-            annotators=annotations.annotators,
             classes=np.asarray(annotations.classes),
-            annotations_per_task=annotations.redundancy,
-            annotations_per_annotator=occurrences(annotations.annotator_ids, annotations.num_annotators),
             notes=notes,
+            **names_and_counts(annotations),
             **found,
         )
 
@@ -174,10 +171,6 @@ class Aggregation(Result):
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
-        if found.has(tasks, "estimate"):
-            raise DataError(
-                f"{found.folder} holds an aggregation of ratings: read it with RatingAggregation.from_parquet."
-            )
         classes = found.list_of_names("classes")
         size = len(classes)
         interval = found.optional_list("accuracy_interval", 3) if "accuracy_interval" in found.summary else None

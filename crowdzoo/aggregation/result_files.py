@@ -27,6 +27,15 @@ RESULT_FILES = frozenset(
 )
 
 
+# kind of labels -> what was aggregated, and what reads it
+_HELD = {
+    "classification": ("classes", "Aggregation"),
+    "regression": ("ratings", "RatingAggregation"),
+    "sequence": ("sentences", "SequenceAggregation"),
+    "preference": ("preferences", "PreferenceAggregation"),
+}
+
+
 def write_result(
     folder: str | os.PathLike[str],
     files: Sequence[str],
@@ -113,25 +122,35 @@ class ReadResult:
     Args:
         folder: folder of the result.
         files: as there.
-        what: what the folder holds, for the message.
+        kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Raises:
-        DataError: a file is missing or damaged; later, what is asked for is missing, or of another type or size.
+        DataError: a file is missing or damaged, or the result is one of another kind of labels; later, what is asked
+            for is missing, or of another type or size.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], files: Sequence[str], what: str):
+    def __init__(self, folder: str | os.PathLike[str], files: Sequence[str], kind: str):
         from crowdzoo.files.arrow import read_parquet
         from crowdzoo.files.json import read_json
 
         self.folder = Path(folder)
-        for name in files:
-            if not (self.folder / name).is_file():
-                raise DataError(f"{self.folder} is not {what}'s folder: it has no {name}.")
-        self.tables = {name: read_parquet(self.folder / name) for name in files[:-1]}
         self.file = files[-1]
+        missing = [name for name in files if not (self.folder / name).is_file()]
+        if self.file in missing:
+            raise self._missing(missing[0], kind)
         self.summary = read_json(self.folder / self.file, constants=True)
         if not isinstance(self.summary, dict):
             raise self._error(self.file, f"holds no object, but {short_repr(self.summary)}")
+        own = self.summary.get("kind", "sequence" if "scheme" in self.summary else "classification")
+        if own in _HELD and own != kind:
+            title, reader = _HELD[own]
+            raise DataError(f"{self.folder} holds an aggregation of {title}: read it with {reader}.from_parquet.")
+        if missing:
+            raise self._missing(missing[0], kind)
+        self.tables = {name: read_parquet(self.folder / name) for name in files[:-1]}
+
+    def _missing(self, name: str, kind: str) -> DataError:
+        return DataError(f"{self.folder} is not the folder of an aggregation of {_HELD[kind][0]}: it has no {name}.")
 
     def has(self, file: str, column: str) -> bool:
         """Whether a table has a column."""

@@ -226,8 +226,9 @@ def named_values(words: Iterable[str], example: str) -> Iterator[tuple[str, str]
 
 
 def options_of(command: argparse.ArgumentParser) -> dict[str, str]:
-    """Name of the Python argument -> option, of a command."""
-    return {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
+    """Name of the Python argument -> option, of a command; the kind of labels is --task."""
+    found = {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
+    return {**found, "kind": found["task"]} if "task" in found else found
 
 
 def as_options(message: str, options: Mapping[str, str]) -> str:

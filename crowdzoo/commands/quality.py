@@ -6,7 +6,7 @@ from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import progress
 from crowdzoo.constraints import SEED
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, number, path
 
@@ -37,11 +37,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--top", type=integer(0, options.MOST), default=5, metavar="N", help="length of each list (default 5)"
     )
     command.add_argument(
-        "--models", nargs="+", metavar="NAME",
+        "--models", metavar="A,B,…",
         help="annotators that are models: tests whether they may replace the others, who are people (needs SciPy)",
     )  # fmt: skip
     command.add_argument(
-        "--epsilon", type=number(0, 1), default=0.2,
+        "--epsilon", type=number(0, 1),
         help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
     )  # fmt: skip
     options.add_seed(command, "the bootstrap")
@@ -57,6 +57,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.quality_tables import print_quality, print_replacements
 
     SEED.checked("", "seed", arguments.seed)
+    if arguments.epsilon is not None and arguments.models is None:
+        raise ConfigError("--epsilon is what the test of --models compares with: name the models, or leave it out.")
     kind, aggregator = kind_of("classification"), None
     if arguments.method != "none":
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
@@ -65,11 +67,15 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    tests = []
-    if arguments.models:
+    tests, untested = [], None
+    if arguments.models is not None:
         from crowdzoo.quality import alternative_annotator_test
 
-        tests = alternative_annotator_test(annotations, arguments.models, epsilon=arguments.epsilon)
+        models = [name.strip() for name in arguments.models.split(",")]
+        try:
+            tests = alternative_annotator_test(annotations, models, **options.given(arguments, ["epsilon"]))
+        except DataError as error:  # the report comes first
+            untested = error
     aggregation = None if aggregator is None else aggregator.fit(annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         report = quality_report(
@@ -83,3 +89,5 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
+    if untested is not None:
+        raise untested

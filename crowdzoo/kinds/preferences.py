@@ -26,6 +26,7 @@ class Preferences(AggregatedKind):
     aggregation = "annotator-bradley-terry"
     refused: ClassVar = {
         **RATINGS_ONLY,
+        "calibrate": "calibration is for classes; leave it out.",
         "use_gold": "no method for preferences takes known scores; leave it out.",
         "platform": "preferences are read from tables with the columns left, right, annotator, label.",
         "field": "belongs to an export of a labelling platform; leave it out.",

@@ -67,7 +67,7 @@ def prediction_powered_mean(
 
     Raises:
         ConfigError: an option out of range.
-        DataError: arrays of other shapes, fewer than two tasks in any, or a value that is not finite.
+        DataError: arrays of other shapes, fewer than two tasks in any, or a value that is no number or not finite.
     """
     y, f, more = (_numbers(*given) for given in (
         ("truth", truth), ("predicted", predicted), ("predicted_only", predicted_only)
@@ -86,7 +86,10 @@ def prediction_powered_mean(
 
 
 def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(given, dtype=np.float64)
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name}: holds what is no number ({error}). Give 0 and 1 for no and yes.") from None
     if values.ndim != 1 or len(values) < 2:
         raise DataError(f"{name}: give two values or more in one dimension, got the shape {list(values.shape)}.")
     if not np.isfinite(values).all():

@@ -182,6 +182,8 @@ class Source:
         if column == "annotator":
             message = f"{self.name}: column 'annotator' (or 'worker') is missing."
         free = [name for name in header if name not in taken]
+        if "task" in missing and {"left", "right"} <= {*free}:
+            return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
         for platform in PLATFORMS.values():
             if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."

@@ -373,3 +373,9 @@ def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):
     capsys.readouterr()
     assert main([*words, "--wide", "--out", str(tmp_path / "x")]) == 4
     assert "--wide: a wide table has one task a row" in capsys.readouterr().err
+    assert main([*words, "--calibrate", "--out", str(tmp_path / "x")]) == 4
+    assert "--calibrate: calibration is for classes; leave it out." in capsys.readouterr().err
+    assert main([*words[:2], "--out", str(tmp_path / "x")]) == DataError.exit_code
+    assert (
+        "looks like preferences (left, right), which are aggregated with --task preference." in capsys.readouterr().err
+    )

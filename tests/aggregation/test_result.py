@@ -6,7 +6,17 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import METHODS, Aggregation, DawidSkene, MajorityVote, create
+from crowdzoo.aggregation import (
+    METHODS,
+    Aggregation,
+    DawidSkene,
+    MajorityVote,
+    PreferenceAggregation,
+    RatingAggregation,
+    SequenceAggregation,
+    create,
+)
+from crowdzoo.sequences import CrowdSequences
 
 
 def crowd():
@@ -257,3 +267,34 @@ def test_a_result_prints_a_line_and_a_notebook_shows_the_first_answers():
     assert len(page) < 3000
     assert "&lt;Aggregation: majority-vote" in page
     assert "&lt;a&gt;" in page
+
+
+RESULTS = {
+    "classification": (Aggregation, "classes", "majority-vote", ["x", "y"], {}),
+    "regression": (RatingAggregation, "ratings", "mean", [1.0, 2.0], {}),
+    "sequence": (
+        SequenceAggregation,
+        "sentences",
+        "span-majority-vote",
+        ["B-LOC", "O"],
+        {"position": [0, 0], "classes": ["B-LOC", "I-LOC", "O"]},
+    ),
+    "preference": (PreferenceAggregation, "preferences", "bradley-terry", ["left", "right"], {"right": ["c", "c"]}),
+}
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_a_folder_of_another_kind_of_labels_names_what_reads_it(kind, tmp_path):
+    own, title, method, labels, more = RESULTS[kind]
+    crowd = Annotations.from_arrays(["a", "b"], ["ann", "bo"], labels, kind=kind, **more)
+    if kind == "sequence":
+        crowd = CrowdSequences([["Rome"], ["Oslo"]], crowd)
+    create(method, kind=kind).fit(crowd).to_parquet(tmp_path / "out")
+    for reader, others, *_ in RESULTS.values():
+        if reader is own:
+            assert reader.from_parquet(tmp_path / "out").method == method
+            continue
+        with pytest.raises(DataError, match=f"holds an aggregation of {title}: read it with {own.__name__}.from_par"):
+            reader.from_parquet(tmp_path / "out")
+        with pytest.raises(DataError, match=f"is not the folder of an aggregation of {others}: it has no t"):
+            reader.from_parquet(tmp_path)

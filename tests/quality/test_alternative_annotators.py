@@ -93,13 +93,29 @@ def test_it_is_printed_by_the_command(tmp_path, capsys):
     path = tmp_path / "a.csv"
     annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "guess": 1 / 3}, tasks=200)
     annotations.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
-    words = ["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "good", "guess"]
+    words = ["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "good, guess"]
     assert cli.main(words) == 0
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line for line in printed if line[:1] == ["good"] and line[-1] == "yes"]
     assert [line for line in printed if line[:1] == ["guess"] and line[-1] == "no"]
-    assert cli.main([*words[:-2], "god"]) != 0
+    assert cli.main([*words[:-1], "god"]) == ConfigError.exit_code
     assert "unknown annotator 'god'" in capsys.readouterr().err
+    assert cli.main(["quality", "--models", "good,guess", str(path), "--bootstrap", "0"]) == 0
+    assert "may replace" in capsys.readouterr().out
+    assert cli.main([*words[:-2], "--epsilon", "0.1"]) == ConfigError.exit_code
+    assert "--epsilon is what the test of --models compares with: name the models" in capsys.readouterr().err
+
+
+def test_a_test_that_is_impossible_does_not_keep_the_report_back(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    few = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95}, tasks=20)
+    few.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
+    words = ["quality", str(path), "--bootstrap", "0", "--models", "good", "--out", str(tmp_path / "out")]
+    assert cli.main(words) == DataError.exit_code
+    said = capsys.readouterr()
+    assert "Krippendorff" in said.out
+    assert "good: no person shares 30 tasks or more" in said.err
+    assert (tmp_path / "out").is_dir()
 
 
 def test_what_cannot_be_tested_is_refused():

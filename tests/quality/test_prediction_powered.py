@@ -67,5 +67,7 @@ def test_what_cannot_be_used_is_refused():
         prediction_powered_mean([0, 1], [0, 1], [0])
     with pytest.raises(DataError, match="truth: value 1 is nan"):
         prediction_powered_mean([0, np.nan], [0, 1], [0, 1])
+    with pytest.raises(DataError, match="predicted: holds what is no number"):
+        prediction_powered_mean([0, 1], ["a", "b"], [0, 1])
     with pytest.raises(ConfigError, match="level"):
         prediction_powered_mean([0, 1], [0, 1], [0, 1], level=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, sizes
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
 from crowdzoo.aggregation.checks import check_preferences
 from crowdzoo.aggregation.engine.comparisons import FORMS, PairParams, answer_probabilities
 from crowdzoo.aggregation.engine.connected import linked_groups
@@ -58,7 +58,7 @@ class PreferenceAggregation(Result):
     """
 
     files: ClassVar[tuple[str, ...]] = ("tasks.parquet", "pairs.parquet", "annotators.parquet", "summary.json")
-    title: ClassVar[str] = "an aggregation of preferences"
+    kind: ClassVar[str] = "preference"
 
     scores: NDArray[np.float64]
     groups: NDArray[np.int64]
@@ -116,11 +116,8 @@ class PreferenceAggregation(Result):
             bias=float(params.common[0]),
             **of_annotators,
             reliability=of_annotators.get("slopes", of_annotators.get("shares")),
-            tasks=annotations.tasks,
-            annotators=annotations.annotators,
-            annotations_per_task=annotations.redundancy,
-            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
             notes=_notes(groups, annotations.redundancy),
+            **names_and_counts(annotations),
             **found,
         )
 
@@ -259,7 +256,7 @@ class PreferenceAggregation(Result):
 
     def _more(self) -> dict[str, Any]:
         kept = ("ties", "tie", "bias", "log_likelihood")
-        return {"kind": "preference", **{name: getattr(self, name) for name in kept}}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in kept}}
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)} | {

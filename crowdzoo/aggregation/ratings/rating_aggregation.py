@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.base import Columns, Result, sizes
-from crowdzoo.errors import DataError
+from crowdzoo.aggregation.base import Columns, Result, names_and_counts, sizes
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
@@ -49,6 +48,8 @@ class RatingAggregation(Result):
         method: the algorithm's name, as in `crowdzoo.aggregation.RATING_METHODS`.
     """
 
+    kind: ClassVar[str] = "regression"
+
     estimates: NDArray[np.float64]
     standard_errors: NDArray[np.float64]
     biases: NDArray[np.float64] | None = None
@@ -83,18 +84,13 @@ class RatingAggregation(Result):
             estimates=estimates,
             standard_errors=standard_errors,
             reliability=reliability,
-            tasks=annotations.tasks,
-            annotators=annotations.annotators,
-            annotations_per_task=annotations.redundancy,
-            annotations_per_annotator=np.bincount(annotations.annotator_ids, minlength=annotations.num_annotators),
+            **names_and_counts(annotations),
             **found,
         )
 
     @classmethod
     def _read(cls, found: ReadResult) -> dict[str, Any]:
         tasks, annotators, _ = cls.files
-        if not found.has(tasks, "estimate"):
-            raise DataError(f"{found.folder} holds an aggregation of classes: read it with Aggregation.from_parquet.")
         return {
             "estimates": found.numbers(tasks, "estimate"),
             "standard_errors": found.numbers(tasks, "standard_error"),
@@ -123,7 +119,7 @@ class RatingAggregation(Result):
         }
 
     def _more(self) -> dict[str, Any]:
-        return {"kind": "regression"}
+        return {"kind": self.kind}
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}

@@ -74,7 +74,7 @@ class SequenceAggregation(Result):
     scheme: str
 
     files: ClassVar[tuple[str, str, str]] = ("tokens.parquet", "annotators.parquet", "summary.json")
-    title: ClassVar[str] = "a sequence aggregation"
+    kind: ClassVar[str] = "sequence"
 
     @classmethod
     def of(
@@ -222,6 +222,7 @@ class SequenceAggregation(Result):
     def _more(self) -> dict[str, Any]:
         lists = ("classes", "tasks", "starts", "annotators_per_task", "transitions", "first")
         return {
+            "kind": self.kind,
             "scheme": self.scheme,
             **{name: None if getattr(self, name) is None else getattr(self, name).tolist() for name in lists},
             "log_likelihood": self.log_likelihood,
