@@ -16,6 +16,7 @@ from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, short_repr
 from crowdzoo.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.tables.collecting import collect
 from crowdzoo.tables.csv import CsvSource
+from crowdzoo.tables.dense import read_matrix
 from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.jsonl import JsonlSource
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
@@ -219,51 +220,8 @@ class Annotations:
         Raises:
             DataError: for a code outside the classes or a number that is not finite.
         """
-        facts = label_kind(kind)
-        if facts.has_pairs:
-            raise DataError(f"a dense matrix has no place for annotations of kind '{kind}'; use from_arrays.")
-        names = Rules.of(facts, {}, tasks=tasks, annotators=annotators, classes=classes).names
-        matrix = np.asarray(matrix)
-        axes = facts.axes + 1
-        if matrix.ndim != axes or matrix.dtype.kind not in "iuf":
-            raise DataError(
-                f"a dense matrix of kind '{kind}' has {axes} axes and holds "
-                f"{'class codes' if facts.has_classes else 'numbers'}, got shape {matrix.shape} of {matrix.dtype}"
-            )
-        if facts.has_positions:
-            matrix = np.moveaxis(matrix, 2, 1)
-        if missing is None:
-            missing = facts.missing
-        present = ~np.isnan(matrix) if np.isnan(missing) else matrix != missing
-        where = np.nonzero(present)
-        values = matrix[where]
-        whole = np.isfinite(values)
-        class_names = None
-        if not facts.has_classes:
-            labels, good = values.astype(np.float64), whole
-            reason = "is not a finite number."
-        else:
-            whole &= np.floor(values) == values
-            labels = np.where(whole, values, -1).astype(np.int64)
-            class_names = _names(names["label"], int(labels.max(initial=-1)) + 1)
-            good = (labels >= 0) & (labels < len(class_names))
-            reason = f"is not a class code, 0 to {len(class_names) - 1}, and not the missing value {missing:g}."
-        if not good.all():
-            bad = np.flatnonzero(~good)
-            rows = [BadRow("matrix", int(where[0][i]), str(where[1][i]), values[i].item(), reason) for i in bad[:10]]
-            raise DataError("The matrix holds bad labels.", rows, len(bad))
-        if facts.has_positions:
-            _check_dense_sequences(present)
-        return cls(
-            kind,
-            where[0],
-            where[1],
-            labels,
-            _names(names["task"], matrix.shape[0]),
-            _names(names["annotator"], matrix.shape[1]),
-            class_names,
-            positions=where[2] if facts.has_positions else None,
-        )
+        given = Rules.of(label_kind(kind), {}, tasks=tasks, annotators=annotators, classes=classes).names
+        return cls(**read_matrix(matrix, label_kind(kind), given, missing))
 
     @classmethod
     def from_frame(cls, frame: Any, *, kind: str = "classification", **options: Unpack[FrameOptions]) -> Annotations:
@@ -754,23 +712,6 @@ def _same(left: np.ndarray | None, right: np.ndarray | None) -> bool:
         return left is right
     floats = left.dtype.kind == "f" and right.dtype.kind == "f"
     return left.dtype.kind == right.dtype.kind and np.array_equal(left, right, equal_nan=floats)
-
-
-def _names(given: np.ndarray | None, count: int) -> np.ndarray:
-    """A given vocabulary, or 0 ... count-1."""
-    return np.arange(count, dtype=np.int64) if given is None else given
-
-
-def _check_dense_sequences(present: np.ndarray) -> None:
-    """Refuses gaps, and annotators of one task who stop at different tokens; present is bool [N, R, T]."""
-    tokens = present.sum(axis=2)
-    gaps = (present != (np.arange(present.shape[2]) < tokens[:, :, None])).any(axis=2)
-    longest = tokens.max(axis=1, initial=0)[:, None]
-    bad = np.argwhere(gaps | ((tokens > 0) & (tokens < longest)))
-    if len(bad):
-        reason = "tokens are labelled; each annotator of a task labels its tokens from the first to the last."
-        rows = [BadRow("matrix", int(task), str(who), int(tokens[task, who]), reason) for task, who in bad[:10]]
-        raise DataError("The matrix holds ragged sequences.", rows, len(bad))
 
 
 def _given(options: ReadingOptions) -> set[str]:

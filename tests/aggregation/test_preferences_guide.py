@@ -18,13 +18,6 @@ GUIDE = (ROOT / "docs" / "preferences.md").read_text(encoding="utf-8")
 RESULTS = json.loads((ROOT / "benchmarks" / "results" / "preferences.json").read_text(encoding="utf-8"))
 
 
-def table(name):
-    """Rows of a marked table by their first cell, cells as text."""
-    lines = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", GUIDE, flags=re.S)[1].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if line]
-    return {row[0]: row[1:] for row in cells}
-
-
 def mean(row, figure):
     return statistics.mean(run[figure] for run in row["runs"])
 
@@ -58,8 +51,8 @@ def test_the_default_is_the_method_that_the_protocol_chose():
     assert best == aggregated_kind_of("preference").aggregation
 
 
-def test_the_table_of_held_out_judgments_is_that_of_the_results():
-    rows, saved = table("held-out"), RESULTS["held-out, odd topics"]
+def test_the_table_of_held_out_judgments_is_that_of_the_results(rows_of):
+    rows, saved = rows_of(GUIDE, "held-out"), RESULTS["held-out, odd topics"]
     assert list(rows) == list(saved)
     for row, cells in rows.items():
         for cell, figure in zip(cells, ("log-likelihood", "share right"), strict=True):
@@ -74,8 +67,8 @@ def test_the_agreement_with_the_published_labels_is_that_of_the_results():
     assert float(high) == pytest.approx(max(saved.values()), abs=0.00051)
 
 
-def test_the_table_of_new_topics_is_that_of_the_results():
-    rows, saved = table("cross-topic"), RESULTS["cross-topic"]
+def test_the_table_of_new_topics_is_that_of_the_results(rows_of):
+    rows, saved = rows_of(GUIDE, "cross-topic"), RESULTS["cross-topic"]
     assert list(rows) == list(saved)
     for row, cells in rows.items():
         for cell, figure in zip(cells, ("accuracy", "rho", "log-likelihood"), strict=False):  # length has no likelihood

@@ -16,13 +16,6 @@ GUIDE = (ROOT / "docs" / "ratings.md").read_text(encoding="utf-8")
 RESULTS = json.loads((ROOT / "benchmarks" / "results" / "movie_reviews.json").read_text(encoding="utf-8"))
 
 
-def table(name):
-    """Rows of a marked table by their first cell, cells as text."""
-    lines = re.search(rf"<!-- {name} -->\n(.*?)<!-- end -->", GUIDE, flags=re.S)[1].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if line]
-    return {row[0]: row[1:] for row in cells}
-
-
 @pytest.mark.slow
 def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -48,16 +41,16 @@ def test_every_method_has_a_row(method):
     assert re.search(rf"^\| `{method}` \| ", GUIDE, flags=re.M)
 
 
-def test_the_table_of_ratings_alone_is_that_of_the_results():
-    rows, saved = table("aggregation"), RESULTS["aggregation"]["MovieReviews"]
+def test_the_table_of_ratings_alone_is_that_of_the_results(rows_of):
+    rows, saved = rows_of(GUIDE, "aggregation"), RESULTS["aggregation"]["MovieReviews"]
     assert list(rows) == list(saved)
     for row, cells in rows.items():
         for cell, figure in zip(cells[:3], ("MAE", "RMSE", "R2"), strict=True):
             assert float(cell) == pytest.approx(saved[row][figure], abs=0.00051), (row, figure)
 
 
-def test_the_table_of_networks_is_that_of_the_results_and_keeps_its_bars():
-    rows, saved = table("networks"), RESULTS["bag of words"]
+def test_the_table_of_networks_is_that_of_the_results_and_keeps_its_bars(rows_of):
+    rows, saved = rows_of(GUIDE, "networks"), RESULTS["bag of words"]
     assert list(rows) == list(saved)
     r2 = {row: statistics.mean(seed["R2"] for seed in seeds.values()) for row, seeds in saved.items()}
     for row, cells in rows.items():
@@ -72,8 +65,8 @@ def test_the_table_of_networks_is_that_of_the_results_and_keeps_its_bars():
     assert r2["Doctor Net"] < r2["Doctor Net by ratings"]
 
 
-def test_the_table_of_texts_is_that_of_the_results():
-    rows, saved = table("texts"), RESULTS["text, bag of words"]
+def test_the_table_of_texts_is_that_of_the_results(rows_of):
+    rows, saved = rows_of(GUIDE, "texts"), RESULTS["text, bag of words"]
     assert list(rows) == list(saved)
     for row, cells in rows.items():
         assert len(saved[row]) == 5
