@@ -201,8 +201,7 @@ def compare(
             started = time.perf_counter()
             model, encoder = train(chosen, dataset.instances[training], **labels)
             seconds[method].append(time.perf_counter() - started)
-            x = dataset.instances[held_out]
-            x = x if encoder is None else encoder.to_numpy(x)
+            x = _encoded(dataset.instances[held_out], encoder)
             estimate = keras.ops.convert_to_numpy(model.base(x, training=False))
             predicted = estimate.argmax(axis=1)
             accuracies[method].append(accuracy(dataset.gold[held_out], predicted))
@@ -210,9 +209,8 @@ def compare(
                 history = {} if model.history is None else model.history.history
                 curves[method] = {name: [float(value) for value in values] for name, values in history.items()}
                 if method in CROWD_LAYERS:
-                    confusions[method] = model.calibrated_confusions(
-                        dataset.instances[training], annotations, tasks=annotations.tasks
-                    )
+                    x = _encoded(dataset.instances[training], encoder)
+                    confusions[method] = model.calibrated_confusions(x, annotations, tasks=annotations.tasks)
             if progress is not None:
                 done = sum(map(len, accuracies.values()))
                 progress(method, seed, done, len(methods) * len(seeds))
@@ -232,6 +230,11 @@ def compare(
         num_train=len(training),
         num_eval=len(held_out),
     )
+
+
+def _encoded(x: Any, encoder: Any) -> Any:
+    """Instances as the model takes them."""
+    return x if encoder is None else encoder.to_numpy(x)
 
 
 def _one_hot(labels: np.ndarray, annotations: Annotations) -> np.ndarray:

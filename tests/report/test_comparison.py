@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote
-from crowdzoo.datasets import CrowdDataset, simulate_annotations
+from crowdzoo.datasets import CrowdDataset, load, simulate_annotations
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.report import comparison as module
 from crowdzoo.report.comparison import COMPARED, Comparison, compare
-from crowdzoo.training.settings import TrainingSettings
+from crowdzoo.training.settings import ImageSettings, TrainingSettings
 
 QUICK = TrainingSettings(hidden=(8,), dropout=0.0, epochs=2, batch_size=32, learning_rate=0.01)
 
@@ -144,6 +144,42 @@ def test_every_method_trains(dataset):
     for confusions in result.confusions.values():
         np.testing.assert_allclose(confusions.sum(axis=2), np.ones((4, 3)), atol=1e-6)
     assert all(len(curve["loss"]) == QUICK.epochs for curve in result.curves.values())
+
+
+def test_instances_that_have_an_encoder_are_encoded_wherever_the_model_is_asked(dataset, monkeypatch):
+    """The model's own matrices were once asked about images as the bytes of their files."""
+    asked = []
+
+    def train(settings, x, **labels):
+        model = SimpleNamespace(
+            base=lambda x, training: (asked.append(x), np.eye(3)[np.zeros(len(x), int)])[1],
+            calibrated_confusions=lambda x, *_, **__: (asked.append(x), np.full((4, 3, 3), 1 / 3))[1],
+            history=None,
+        )
+        return model, SimpleNamespace(to_numpy=lambda values: values + 1000)
+
+    monkeypatch.setattr(module, "train", train)
+    compare(dataset, ("MW",), seeds=[0], settings=QUICK)
+    held_out = dataset.split == "eval"
+    expected = [dataset.instances[held_out] + 1000, dataset.instances[~held_out] + 1000]
+    assert all(np.array_equal(*pair) for pair in zip(asked, expected, strict=True))
+
+
+@pytest.mark.slow
+def test_ways_of_training_are_compared_on_image_files():
+    dataset = load("labelme-images")
+    kept = np.sort(np.random.default_rng(0).choice(len(dataset.gold), 80, replace=False))
+    few = dataclasses.replace(
+        dataset,
+        annotations=dataset.annotations.select_tasks(kept),
+        instances=dataset.instances[kept],
+        gold=dataset.gold[kept],
+        split=dataset.split[kept],
+    )
+    settings = ImageSettings(height=8, width=8, stages=(4,), epochs=1, batch_size=32)
+    result = compare(few, ("majority", "VW", "MW", "gold"), seeds=[0], settings=settings)
+    assert all(0 <= values[0] <= 1 for values in result.accuracies.values())
+    assert {name: found.shape[1:] for name, found in result.confusions.items()} == {"VW": (8, 8), "MW": (8, 8)}
 
 
 def test_training_sees_training_tasks_only(dataset, given):
