@@ -92,8 +92,8 @@ FILES = [
     aggregate("a file without a header", "1,ann,cat\n2,bob,dog\n", "'task' is missing", "--no-header"),
     aggregate("a confidence that is no number", "task,annotator,label,confidence\n1,2,cat,high\n", "row 2", "'high'"),
     aggregate(
-        "thirty bad rows", "task,annotator,label\n" + "".join(f"{task},ann,\n" for task in range(30)), "30 bad rows",
-        "and 20 more",
+        "thirty bad rows", "task,annotator,label\n" + "".join(f"{task},ann,\n" for task in range(30)),
+        "all 30 rows are bad", "and 20 more",
     ),
     aggregate(
         "a broken line of JSON", '{"task": 1, "annotator": 2, "label": "cat"}\n{"task": 1,\n', "row 2", "is not JSON",

@@ -54,6 +54,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "random ties and starts")
     options.add_kinds(command, AGGREGATED_KINDS)
     options.add_reading(command, "gold")
+    options.add_image(command)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
     options.add_outputs(command, ("annotations", "gold"), *outputs)

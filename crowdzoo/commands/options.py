@@ -17,6 +17,7 @@ __all__ = [
     "MOST",
     "REJECTS",
     "add_column_types",
+    "add_image",
     "add_kinds",
     "add_outputs",
     "add_reading",
@@ -95,6 +96,14 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--on-duplicate", choices=("error", "first", "last", "all"), default="error",
         help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
         "(majority vote and Dawid-Skene)",
+    )  # fmt: skip
+
+
+def add_image(command: argparse.ArgumentParser, more: str = "") -> None:
+    """Adds --image; `more` is the end of its help."""
+    command.add_argument("--image", metavar="COLUMN",
+        help="with --platform: name tasks after the files of their images, which this column of the export names"
+        f"{more}",
     )  # fmt: skip
 
 
@@ -250,5 +259,5 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
         if "_" in name:
             message = re.sub(rf"{alone}{name}(?![\w='\"/])", option, message)
         else:  # also a word of prose
-            message = re.sub(rf"^{name}(?= is | must | has | takes |:)", option, message)
+            message = re.sub(rf"^{name}(?= is | must | has | takes | belongs |:)", option, message)
     return message

@@ -46,6 +46,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_seed(command, "the bootstrap")
     options.add_reading(command)
+    options.add_image(command)
     outputs = Output("out", "--out", is_quality, folder=True), Output("plot", "--plot", is_picture), options.REJECTS
     options.add_outputs(command, ("annotations",), *outputs)
 

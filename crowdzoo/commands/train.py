@@ -94,9 +94,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="sentences: file of true tags, to print F1; otherwise gold is a column of the instances",
     )  # fmt: skip
     options.add_reading(command, "instance")
-    command.add_argument("--image", metavar="COLUMN",
-        help="with --platform and a folder of images: column of the export that names the image of a task, of several",
-    )  # fmt: skip
+    options.add_image(command, "; with a folder of images it is found where there is only one")
     model = Output("out", "--out", is_model)
     names = Output("out", "names of --out", is_names, place=names_path)
     options.add_outputs(command, ("annotations", "instances", "gold"), model, names, options.REJECTS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdzoo.errors import did_you_mean
+from crowdzoo.errors import DataError, did_you_mean, short_repr
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names, task_names
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import numbers_of
@@ -31,8 +31,8 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
         Class codes, int64 [N], -1 where the file does not know.
 
     Raises:
-        DataError: no such file or columns, a repeated or empty task, a class that is not among `classes`; names file,
-            row, column and value.
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a class that is
+            not among `classes`; names file, row, column and value.
     """
     return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
 
@@ -49,8 +49,8 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None
         float64 [N], NaN where the file does not know.
 
     Raises:
-        DataError: no such file or columns, a repeated or empty task, gold that is no number or infinite; names file,
-            row, column and value.
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, gold that is no
+            number or infinite; names file, row, column and value.
     """
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
 
@@ -68,6 +68,11 @@ def _gold_of(
     names = map(str, task_names(table).tolist())
     found = parse(table, table.names("gold"))
     known = dict(zip(names, found.tolist(), strict=True))
+    if known and len(tasks) and known.keys().isdisjoint(map(str, tasks.tolist())):
+        raise DataError(
+            f"{path}: none of its {len(known):,} tasks is among the {len(tasks):,} that were annotated. Its tasks look "
+            f"like {short_repr(next(iter(known)))}, those of the annotations like {short_repr(tasks[0])}."
+        )
     return np.array([known.get(str(task), missing) for task in tasks.tolist()], found.dtype)
 
 

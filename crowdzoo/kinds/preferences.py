@@ -30,6 +30,7 @@ class Preferences(AggregatedKind):
         "use_gold": "no method for preferences takes known scores; leave it out.",
         "platform": "preferences are read from tables with the columns left, right, annotator, label.",
         "field": "belongs to an export of a labelling platform; leave it out.",
+        "image": "belongs to an export of a labelling platform; leave it out.",
         "wide": "a wide table has one task a row, and a preference has two.",
     }
 

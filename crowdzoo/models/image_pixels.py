@@ -123,7 +123,9 @@ class ImagePixels(InstanceEncoder):
         large = tf.boolean_mask(found, sizes > self.max_megapixels * 1e6)
         bad = tf.sets.difference(rows[None], tf.boolean_mask(found, sizes > 0)[None]).values
         limit = f"instances: more than {self.max_megapixels:g} megapixels in row"
-        no_image = "instances: no sound JPEG, PNG or BMP (24 or 32 bits) image in row"
+        # most often base64 was sent as it is; TensorFlow would write quotes with backslashes
+        sent = "(bytes of a file; in JSON {b64: ...} with their base64)"
+        no_image = f"instances: no sound JPEG, PNG or BMP (24 or 32 bits) image {sent} in row"
         checks = [
             tf.debugging.Assert(tf.equal(tf.size(rows_), 0), [message, rows_], summarize=3)
             for message, rows_ in ((limit, large), (no_image, bad))

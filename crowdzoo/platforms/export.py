@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, unknown
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, CrowdzooError, DataError, did_you_mean, short_repr, unknown
 from crowdzoo.files.text import shown
 from crowdzoo.platforms.argilla import ARGILLA
 from crowdzoo.platforms.bad_value import BadValue
@@ -20,7 +20,7 @@ from crowdzoo.platforms.doccano import DOCCANO
 from crowdzoo.platforms.export_file import ExportFile, export_files
 from crowdzoo.platforms.label_studio import LABEL_STUDIO
 from crowdzoo.platforms.mturk import MTURK
-from crowdzoo.platforms.pictures import is_picture, task_of_picture
+from crowdzoo.platforms.pictures import is_picture, place_of_picture, task_of_picture
 from crowdzoo.platforms.platform import Platform
 from crowdzoo.platforms.prodigy import PRODIGY
 from crowdzoo.platforms.record import Record
@@ -32,6 +32,8 @@ PLATFORMS = {one.name: one for one in (LABEL_STUDIO, MTURK, TOLOKA, PRODIGY, DOC
 
 # Kind of label -> sorts of questions, the preferred one first
 _SORTS = {"classification": ("class", "number"), "regression": ("number", "class"), "sequence": ("spans",)}
+
+_TABLE = "Give a table of the images, with columns task and image, instead of their folder."
 
 
 class Export:
@@ -87,7 +89,7 @@ class Export:
         """
         found: dict[str, str] = {}
         bad: list[BadRow] = []
-        any_entry = False
+        first: Mapping[str, Any] | None = None
         for file in self._files:
             is_first = True
             for number, entry in self.platform.records(file):
@@ -95,9 +97,10 @@ class Export:
                     bad.append(entry)
                     continue
                 if is_first and not self.platform.is_own(entry):
-                    title = self.platform.title
-                    raise DataError(f"{file.name}: does not look like an export of {title}. {self._other(file)}")
-                is_first, any_entry = False, True
+                    lacking = self.platform.lacking(entry, "task", "annotator", "label")
+                    what = f"does not look like an export of {self.platform.title}{lacking}"
+                    raise DataError(f"{file.name}: {what}. {self._other(file)}")
+                is_first, first = False, entry if first is None else first
                 try:
                     for name, sort in self.platform.questions(entry):
                         found[name] = sort if found.get(name, sort) == sort else "other"
@@ -106,8 +109,10 @@ class Export:
                 del bad[SHOWN:]
         if bad and not found:
             raise DataError(f"{self.name}: no entry can be read.", bad)
-        if not any_entry:
+        if first is None:
             raise DataError(f"{self.name}: holds no entries of {self.platform.title}. {self._other(self._files[0])}")
+        if not found and (lacking := self.platform.lacking(first, "label")):
+            raise DataError(f"{self.name}: has no answers{lacking}. {self.platform.menu}")
         return self._chosen(found)
 
     def _chosen(self, found: Mapping[str, str]) -> str:
@@ -151,7 +156,10 @@ class Export:
                     others = values.setdefault(name, [])
                     if value and not is_picture(str(value)) and not others:
                         others.append(str(value))
-        listed = ", ".join(f"'{name}'" for name in values) or "none"
+        if not values:
+            lacking = self.platform.lacking((), "data") if self.platform.columns else ""
+            raise DataError(f"{self.name}: does not name the images of the tasks{lacking}. {_TABLE}")
+        listed = ", ".join(f"'{name}'" for name in values)
         if isinstance(self._image, str):
             found = [name for name in values if name == self._image or self._image.endswith((f".{name}", f":{name}"))]
             if not found:
@@ -174,20 +182,30 @@ class Export:
         """Walks through the entries; see `image` for the names of tasks.
 
         Yields:
-            What an entry says, or what is wrong with it. Rows of `Record` count over all files.
+            What an entry says, or what is wrong with it: also that its image has the file name of another one, as both
+            would be one task. Rows of `Record` count over all files.
 
         Raises:
             ConfigError, DataError: as `question`.
         """
-        column = self.image
+        column, images = self.image, dict[str, str]()
         for record in self._records():
-            if column is not None and not isinstance(record, BadRow):
-                value = str(record.data.get(column) or "")
-                if not (task := task_of_picture(value)):
-                    yield BadRow(self.name, record.row, column, shown(value), "names no image. Fill it in.")
-                    continue
+            yield record if column is None or isinstance(record, BadRow) else self._named(record, column, images)
+
+    def _named(self, record: Record, column: str, images: dict[str, str]) -> Record | BadRow:
+        """The record with the name of its image for its task; `images`, task -> image, gets it."""
+        value = str(record.data.get(column) or "")
+        task, reason = task_of_picture(value), "names no image. Fill it in."
+        if task:
+            first = images.setdefault(task, value)
+            if place_of_picture(first) == place_of_picture(value):
                 record.task = task
-            yield record
+                return record
+            reason = (
+                f"has the file name of {short_repr(shown(first))}, and a task is named after the file of its image. "
+                f"{_TABLE}"
+            )
+        return BadRow(self.name, record.row, self.platform.column("data", column), shown(value), reason)
 
     def _records(self) -> Iterator[Record | BadRow]:
         """The entries with the platform's own names of tasks."""

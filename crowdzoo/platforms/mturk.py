@@ -122,4 +122,5 @@ MTURK = Platform(
     is_own=_is_own,
     questions=_questions,
     read=_read,
+    columns={"task": "HITId", "annotator": "WorkerId", "label": _ANSWER, "data": _INPUT},
 )

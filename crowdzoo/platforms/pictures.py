@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["is_picture", "task_of_picture"]
+__all__ = ["is_picture", "place_of_picture", "task_of_picture"]
 
 _ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
@@ -19,9 +19,15 @@ def task_of_picture(value: str) -> str:
     return name.stem if is_picture(value) else name.name
 
 
+def place_of_picture(value: str) -> str:
+    """The path or the URL without what follows a question mark, such as a signature that differs from row to row."""
+    return value.partition("?")[0]
+
+
 def _file_name(value: str) -> PurePosixPath:
+    path = place_of_picture(value)
     try:
-        path = unquote(urlsplit(value).path) if "://" in value else value.partition("?")[0]
+        path = unquote(urlsplit(path).path) if "://" in path else path
     except ValueError:  # no URL after all
         path = value
     return PurePosixPath(PurePosixPath(path.replace("\\", "/")).name)

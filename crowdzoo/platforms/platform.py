@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from crowdzoo.errors import BadRow
@@ -29,6 +29,8 @@ class Platform:
             which is never chosen unless it is named. Raises `BadValue`.
         read: what an entry says, given the question, whether spans are wanted, and who annotated the file where the
             entry does not say. Raises `BadValue`.
+        columns: of exports that are tables "task", "annotator", "label" and "data" (what annotators saw) -> the column,
+            or what the names of such columns begin with; for messages.
     """
 
     name: str
@@ -39,3 +41,22 @@ class Platform:
     is_own: Callable[[Mapping[str, Any]], bool]
     questions: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]]
     read: Callable[[Mapping[str, Any], str, bool, str], Record]
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def column(self, what: str, name: str = "") -> str:
+        """How a column is called in the export: `Input.url` for "data" and "url"."""
+        return self.columns.get(what, "") + name
+
+    def lacking(self, columns: Collection[str], *needed: str) -> str:
+        """The end of a sentence on what a table should have and has not, such as ": it has no column 'WorkerId'".
+
+        Args:
+            columns: those of the table.
+            needed: keys of the attribute `columns`.
+        """
+        for what in needed:
+            name = self.columns.get(what, "")
+            if not any(column.startswith(name) for column in columns):
+                begins = " whose name begins with" if name.endswith((".", ":")) else ""
+                return f": it has no column{begins} '{name}'"
+        return ""

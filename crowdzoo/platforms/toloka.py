@@ -71,4 +71,5 @@ TOLOKA = Platform(
     is_own=_is_own,
     questions=_questions,
     read=_read,
+    columns={"annotator": _WORKER, "label": _OUTPUT, "data": _INPUT},
 )

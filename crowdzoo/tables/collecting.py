@@ -38,6 +38,7 @@ _ATTRIBUTES = {
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 _WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
+_ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 
 
 def collect(source: Source, rules: Rules) -> dict[str, Any]:
@@ -123,7 +124,8 @@ class _Collector:
             self.rows = {name: values[self.keep] for name, values in self.rows.items()}
         num_left_out = self.num_bad + sum(len(problem.lines) for problem in self.late)
         if num_left_out and not len(self.rows["annotator"]):
-            raise DataError(f"{self.source.name}: all {num_left_out:,} rows are bad.", self.shown, num_left_out)
+            text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
+            raise DataError(text, self.shown, num_left_out)
         if num_left_out and self.rules.rejects is None:
             example = self.shown[0] if self.shown else self.repeat
             text = f"{num_left_out:,} row{'s were' if num_left_out > 1 else ' was'} left out, e.g. {example}"
@@ -319,7 +321,9 @@ class _Collector:
 
         @functools.cache
         def reason(value: Any) -> str:
-            return f"is not one of the {what} {listed}.{did_you_mean(value, names)}"
+            # an id of other digits is another id, however near it is
+            near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
+            return f"is not one of the {what} {listed}.{did_you_mean(value, near)}"
 
         return reason
 
@@ -460,8 +464,10 @@ class _Collector:
                 self.shown.append(self._bad_row(problem, number))
         if num_bad and self.rules.on_bad_rows == "error":
             self.shown.sort(key=lambda problem: problem.row or 0)
-            rows = f"{num_bad:,} bad row{'s' * (num_bad != 1)}"
-            raise DataError(f"{self.source.name}: {rows}. {_WAY_OUT}", self.shown, num_bad)
+            rows, way_out = f"{num_bad:,} bad row{'s' * (num_bad != 1)}", _WAY_OUT
+            if num_bad > 1 and not self.keep.any():  # to skip them would leave nothing
+                rows, way_out = f"all {num_bad:,} rows are bad", _ALL_BAD
+            raise DataError(f"{self.source.name}: {rows}. {way_out}", self.shown, num_bad)
 
     def _bad_row(self, problem: _Late, number: int) -> BadRow:
         column, value, reason = problem.describe(number)
@@ -488,6 +494,10 @@ class _Collector:
             done = end
             if done == len(lines):
                 break
+
+
+def _digits(name: Any) -> str:
+    return "".join(letter for letter in str(name) if letter.isdigit())
 
 
 def _any_repeat(key: np.ndarray) -> bool:

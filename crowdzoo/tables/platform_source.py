@@ -52,6 +52,11 @@ class PlatformSource(Source):
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the export from its start."""
+        platform, image = self.export.platform, self.export.image
+        ends = {"label": self.export.question}
+        self.found = {what: platform.column(what, ends.get(what, "")) for what in platform.columns if what in REQUIRED}
+        if image is not None:
+            self.found["task"] = platform.column("data", image)
         rows: list[tuple[Record, str, str]] = []
         bad: list[tuple[BadRow, str]] = []
         for record in self.export.records():

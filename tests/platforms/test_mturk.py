@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+import re
 
 import pytest
 
 from crowdzoo import Annotations
+from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
 
@@ -126,7 +128,11 @@ def test_a_folder_of_photographs_fits_a_batch_by_the_names_of_the_images(write, 
     photographs(tmp_path / "photos", *names)
     said = (("H1", "W1", "cat"), ("H1", "W2", "dog"), ("H2", "W1", "dog"), ("H3", "W3", "dog"))
     text = batch(*((hit, worker, "Approved", label) for hit, worker, label in said))
-    urls = {"H1": "https://b.org/photos/1.jpg?v=2", "H2": "https://b.org/photos/2.png", "H3": "s3://b/1.jpg"}
+    urls = {
+        "H1": "https://b.org/photos/1.jpg?v=2",
+        "H2": "https://b.org/photos/2.png",
+        "H3": "https://b.org/photos/1.jpg?v=3",
+    }
     for hit, url in urls.items():  # two HITs of one photograph are one task
         text = text.replace(f"https://example.org/{hit}.jpg", url)
     path = write("batch.csv", text)
@@ -153,11 +159,79 @@ def test_the_column_of_the_images_is_found_or_asked_for(write):
     with pytest.raises(ConfigError, match="image belongs to an export"):
         Annotations.read(path, image="left")
     path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")).replace("https://example.org/H1.jpg", " "))
-    with pytest.raises(DataError, match="column 'image_url': '' names no image"):
+    with pytest.raises(DataError, match=r"column 'Input\.image_url': '' names no image"):
         Annotations.read(path, platform="mturk", image=True)
+
+
+def test_two_images_of_one_file_name_are_not_one_task(write):
+    """They were once, without a word: `cats/1.jpg` and `dogs/1.jpg` were both the photograph `1`."""
+    text = batch(*((hit, who, "Approved", "cat") for hit in ("H1", "H2", "H3") for who in ("W1", "W2")))
+    for hit, url in {"H1": "s3://b/cats/1.jpg?a", "H2": "s3://b/dogs/1.jpg", "H3": "s3://b/3.jpg"}.items():
+        text = text.replace(f"https://example.org/{hit}.jpg", url)
+    path = write("batch.csv", text)
+    with pytest.raises(DataError) as error:
+        Annotations.read(path, platform="mturk", image=True)
+    assert [row.row for row in error.value.rows] == [4, 5]
+    assert str(error.value.rows[0]) == (
+        f"{path}, row 4, column 'Input.image_url': 's3://b/dogs/1.jpg' has the file name of 's3://b/cats/1.jpg?a', and "
+        "a task is named after the file of its image. Give a table of the images, with columns task and image, instead "
+        "of their folder."
+    )
+    with pytest.warns(UserWarning, match="2 rows were left out"):
+        found = Annotations.read(path, platform="mturk", image=True, on_bad_rows="reject")
+    assert found.tasks.tolist() == [1, 3]
+    assert found.redundancy.tolist() == [2, 2]
+    assert Annotations.read(path, platform="mturk").num_tasks == 3
+
+
+@pytest.mark.parametrize(
+    ("left_out", "says"),
+    [
+        ("HITId", "does not look like an export of Amazon Mechanical Turk: it has no column 'HITId'. In Manage"),
+        ("WorkerId", "does not look like an export of Amazon Mechanical Turk: it has no column 'WorkerId'. In Manage"),
+        ("Answer.category", "has no answers: it has no column whose name begins with 'Answer.'. In Manage"),
+        ("Input.image_url", "does not name the images of the tasks: it has no column whose name begins with 'Input.'."),
+    ],
+)
+def test_a_column_that_the_file_lacks_is_named(write, left_out, says):
+    header, row = csv.reader(io.StringIO(batch(("H1", "W1", "Approved", "cat"))))
+    place = header.index(left_out)
+    path = write("batch.csv", "\n".join(",".join(cells[:place] + cells[place + 1 :]) for cells in (header, row)) + "\n")
+    with pytest.raises(DataError, match=re.escape(f"{path}: {says}")):
+        Annotations.read(path, platform="mturk", image=True)
+
+
+def test_a_photograph_that_is_missing_is_said_by_the_export_s_own_column(write, tmp_path):
+    """It was column 'task', which the file does not have, and `Did you mean '2'?`, which is another photograph."""
+    photographs(tmp_path / "photos", "img_1.jpg", "img_2.jpg")
+    rows = [(f"H{number}", "W1", "Approved", "cat") for number in (1, 2, 3)]
+    path = write("batch.csv", batch(*rows).replace("https://example.org/H", "https://example.org/img_"))
+    with pytest.raises(DataError) as error:
+        kind_of("classification").training_set(path, tmp_path / "photos", platform="mturk")
+    (row,) = error.value.rows
+    place = f"{path}, row 4, column 'Input.image_url'"
+    assert str(row) == f"{place}: 'img_3' is not one of the tasks ['img_1', 'img_2']."
 
 
 def test_a_batch_that_is_read_as_a_table_is_recognised(write):
     path = write("batch.csv", batch(("H1", "W1", "Approved", "cat")))
     with pytest.raises(DataError, match="an export of Amazon Mechanical Turk: write platform='mturk'"):
         Annotations.read(path)
+
+
+def test_gold_that_names_the_photographs_goes_with_their_names(write, tmp_path, capsys):
+    """Without `--image` it matched nothing, and that was not said."""
+    write("batch.csv", batch(*((hit, who, "Approved", "cat") for hit in ("H1", "H2") for who in ("W1", "W2"))))
+    gold = write("gold.csv", "task,gold\nH1,cat\n7,cat\n")
+    words = ["aggregate", str(tmp_path / "batch.csv"), "--platform", "mturk", "--gold", str(gold), "--out"]
+    assert main([*words, str(tmp_path / "a"), "--image", "Input.image_url"]) == 0
+    assert "1.0000 (on 1 tasks with gold" in capsys.readouterr().out
+    write("gold.csv", "task,gold\nH1.jpg,cat\nH2.jpg,cat\n")
+    assert main([*words, str(tmp_path / "b")]) == 3
+    assert (
+        f"{gold}: none of its 2 tasks is among the 2 that were annotated. Its tasks look like 'H1.jpg', those of the "
+        "annotations like 'H1'."
+    ) in capsys.readouterr().err
+    assert not (tmp_path / "b").exists()
+    assert main(["aggregate", str(gold), "--image", "x", "--out", str(tmp_path / "b")]) == 4
+    assert "--image belongs to an export of a labelling platform" in capsys.readouterr().err

@@ -96,6 +96,13 @@ def test_rest_takes_b64_as_tensorflow_serving_does(running, expected):
     assert [answer["class"] for answer in found] == expected["class"].tolist()
 
 
+def test_base64_as_plain_text_is_told_how_to_be_sent(running):
+    url = f"http://127.0.0.1:{running.rest_port}/v1/models/photos:predict"
+    answer = httpx.post(url, content=json.dumps({"instances": [base64.b64encode(FILES[0]).decode()]}))
+    assert answer.status_code == 400
+    assert answer.json()["error"].endswith("image (bytes of a file; in JSON {b64: ...} with their base64) in row 0")
+
+
 def test_the_card_says_the_size_policy_and_the_request_beside_it_is_one(folder, running):
     card = json.loads((folder / "1" / "assets.extra" / "model_card.json").read_text())
     assert card["images"] == {

@@ -170,13 +170,24 @@ def test_a_label_outside_the_classes_is_named_with_the_nearest_class():
 
 def test_ten_bad_rows_are_shown_and_the_rest_counted():
     with pytest.raises(DataError) as error:
-        Annotations.from_arrays(range(1000), [""] * 1000, [0] * 1000)
+        Annotations.from_arrays(range(1001), [*[""] * 1000, "ann"], [0] * 1001)
     lines = str(error.value).splitlines()
     way_out = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
     assert lines[0] == f"arrays: 1,000 bad rows. {way_out}"
     assert lines[1] == "  arrays, row 0, column 'annotator': '' is empty. Fill it in, or remove the row."
     assert len(lines) == 12
     assert lines[-1] == "  ... and 990 more"
+
+
+def test_where_all_rows_are_bad_nobody_is_told_to_skip_them():
+    with pytest.raises(DataError, match=r"^arrays: all 2 rows are bad\. Is it the right file, and do its columns"):
+        Annotations.from_arrays(["1", "2"], ["ann", "bob"], ["cat", "dog"], tasks=["a", "b"])
+
+
+def test_an_id_of_other_digits_is_not_proposed():
+    for task, end in (("img_3", r"\['img_1', 'img_2'\]\.$"), ("imh_1", r"Did you mean 'img_1'\?$")):
+        with pytest.raises(DataError, match=f"'{task}' is not one of the tasks .*{end}"):
+            Annotations.from_arrays(["img_1", task], ["ann", "bob"], ["cat", "dog"], tasks=["img_1", "img_2"])
 
 
 @pytest.mark.parametrize("empty", [None, float("nan"), "", "  ", pd.NA])

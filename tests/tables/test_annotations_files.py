@@ -651,7 +651,9 @@ def test_rejecting_without_a_file_warns_with_the_count_and_an_example():
 
 def test_a_file_without_a_single_good_row_is_an_error_all_the_same():
     name = write("a.csv", HEADER + ",x,cat\n,y,cat\n")
-    assert message_of(name, on_bad_rows="reject", rejects="rejects.csv").startswith("a.csv: all 2 rows are bad.\n")
+    assert message_of(name, on_bad_rows="reject", rejects="rejects.csv").startswith(
+        "a.csv: all 2 rows are bad. Is it the right file"
+    )
     assert os.listdir() == ["a.csv"]
 
 
