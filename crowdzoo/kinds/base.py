@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.errors import ConfigError, DataError, unknown
 from crowdzoo.instances import (
     IMAGES,
     INSTANCE_KINDS,
@@ -71,7 +71,7 @@ class TrainingSet:
         crowd: what `Kind.read` gave.
         x: instances of all tasks, as `Kind.train` takes them.
         annotations: labels of all tasks; task code i is row i of x.
-        training: which tasks are trained on, bool [N].
+        training: which tasks are trained on, bool [N]: those that somebody labelled and whose split is not "eval".
         gold: what is known of the tasks, in the kind's own form; None where nothing is.
         names: of the columns of feature vectors; None for a list column, and for other instances.
     """
@@ -278,7 +278,10 @@ class Kind(AggregatedKind):
             table = table.named_like(self.read(annotations, **options).tasks)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         gold = self.gold_column(table, crowd, instances)
-        return TrainingSet(crowd, table.values, crowd, table.training, gold, table.names)
+        training = table.training & (crowd.redundancy > 0)
+        if not training.any():
+            raise DataError(f"{instances}: every annotated task is of the split 'eval', so nothing is trained on.")
+        return TrainingSet(crowd, table.values, crowd, training, gold, table.names)
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> Any:
         """What a table of instances knows of the tasks, in the kind's own form.

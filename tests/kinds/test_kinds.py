@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import AGGREGATED_KINDS, KINDS, Kind, kind_of
 from crowdzoo.label_kinds import LABEL_KINDS
@@ -163,3 +163,27 @@ def test_predictions_are_lines_of_a_csv_file(name, outputs, lines):
     found = kind.prediction_lines([1, "t,2"], outputs)
     assert found == lines
     assert all(len(line.split(",")) >= len(kind.header) for line in found)
+
+
+@pytest.mark.parametrize(("task", "labels"), [("classification", ("cat", "dog")), ("regression", ("2", "8"))])
+def test_tasks_that_nobody_labelled_are_not_trained_on(tmp_path, task, labels):
+    """An aggregation gave them the classes' prior, from which the base then learned; and they were counted."""
+    said = [(number, who, labels[number % 2]) for number in range(1, 5) for who in ("ann", "bob")]
+    rows = [("task", "annotator", "label"), *said]
+    (tmp_path / "a.csv").write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    lines = [
+        f"{number},{number}.5,{split}\n" for number, split in enumerate(("train", "eval", "train", "train", "train"), 1)
+    ]
+    (tmp_path / "i.csv").write_text("task,f0,split\n" + "".join(lines))  # nobody labelled 5
+    kind = kind_of(task)
+    data = kind.training_set(tmp_path / "a.csv", tmp_path / "i.csv")
+    assert data.training.tolist() == [True, False, True, True, False]
+    assert data.instances.tolist() == [[1.5], [3.5], [4.5]]
+    assert ("tasks trained on", "3") in kind.size_rows(data.trained_on, " trained on")
+    targets = kind.targets(
+        kind.create_aggregator("majority-vote" if task == "classification" else "mean").fit(data.used), data.used
+    )
+    assert len(targets) == 3
+    (tmp_path / "i.csv").write_text("task,f0,split\n" + "".join(lines).replace("train", "eval"))
+    with pytest.raises(DataError, match="every annotated task is of the split 'eval'"):
+        kind.training_set(tmp_path / "a.csv", tmp_path / "i.csv")
