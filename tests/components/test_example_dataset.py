@@ -1,9 +1,16 @@
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from crowdzoo import Annotations
 from crowdzoo.components.example_dataset import ExampleDataset
+from crowdzoo.components.training import train_on_instances
+from crowdzoo.layers import DeepEM
+from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.models.image_pixels import ImagePixels
+from crowdzoo.training.methods import methods_of
+from crowdzoo.training.settings import ImageSettings
 
 INFO = {"num_features": 3, "classes": ["a", "b", "c"]}
 
@@ -78,6 +85,60 @@ def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
 def test_a_pattern_without_files_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no Examples in .*Split-train"):
         ExampleDataset([f"{tmp_path}/Split-train/*"], 30, INFO)
+
+
+def write_images(path, pixels, classes=3):
+    """Examples of images, three annotators each; `classes` None: of ratings."""
+    rng, kind = np.random.default_rng(1), "float_list" if classes is None else "int64_list"
+    with tf.io.TFRecordWriter(path, "GZIP") as file:
+        for task, image in enumerate(pixels):
+            said = [task % (classes or 9) if rng.random() < 0.8 else 0 for _ in range(3)]
+            target = (
+                ("aggregated_label", [task % 9]) if classes is None else ("posterior", np.eye(classes)[task % classes])
+            )
+            feature = {
+                "instances": tf.train.Feature(bytes_list={"value": [tf.io.encode_png(image).numpy()]}),
+                "annotator_ids": tf.train.Feature(int64_list={"value": range(3)}),
+                "annotator_labels": tf.train.Feature(**{kind: {"value": said}}),
+                target[0]: tf.train.Feature(float_list={"value": target[1]}),
+            }
+            file.write(tf.train.Example(features={"feature": feature}).SerializeToString())
+
+
+def test_em_asks_the_model_about_the_pixels_of_images(tmp_path):
+    """From Examples and from files in memory alike."""
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 8, 8, 3), dtype="uint8")
+    write_images(path := str(tmp_path / "examples.gz"), pixels)
+    encode, info = ImagePixels(8, 8), {"num_features": None, "classes": ["a", "b", "c"]}
+    examples = ExampleDataset([path], 9, info, encode=encode)
+    x, labels = next(examples.batches(9, 0, shuffle=False).as_numpy_iterator())
+    crowd = Annotations.from_dense(labels)
+    files = np.array([tf.io.encode_png(image).numpy() for image in pixels] + [None], object)[:-1]
+    keras.utils.set_random_seed(0)
+    layers = keras.layers.Rescaling(1 / 255), keras.layers.Flatten(), keras.layers.Dense(3, activation="softmax")
+    base = keras.Sequential([keras.Input((8, 8, 3)), *layers])
+    model = CrowdModel(base, DeepEM(3))
+    expected = model.posteriors(x["instances"], crowd)
+    assert np.ptp(expected, axis=0).min() > 0.1
+    for data in (examples, ArrayData(files, crowd, crowd.tasks, encode=encode)):
+        np.testing.assert_allclose(model.posteriors(data), expected, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "method"), [(kind, method) for kind in ("classification", "regression") for method in methods_of(kind)]
+)
+@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
+def test_every_method_learns_from_examples_of_images(tmp_path, kind, method):
+    pixels = np.random.default_rng(0).integers(0, 256, (18, 8, 8, 3), dtype="uint8")
+    classes = ["a", "b", "c"] if kind == "classification" else None
+    write_images(path := str(tmp_path / "examples.gz"), pixels, classes and 3)
+    info = {"num_features": None, "classes": classes, "annotators": ["x", "y", "z"], "num_tasks": {"train": 18}}
+    settings = ImageSettings(method=method, task=kind, height=8, width=8, stages=(4,), epochs=2, batch_size=6)
+    trained = train_on_instances(settings, [path], info)
+    answers = trained.model.predict(np.float32(pixels), verbose=0)
+    assert answers.shape == (18, 3 if classes else 1)
+    assert np.isfinite(answers).all()
 
 
 @pytest.mark.parametrize("inputs", [(), ("annotators", "tasks")])
