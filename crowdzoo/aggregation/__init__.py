@@ -2,6 +2,8 @@
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.calibrate import calibrate
+from crowdzoo.aggregation.candidate import Candidate
+from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -58,9 +60,11 @@ __all__ = [
     "SEQUENCE_METHODS",
     "Aggregation",
     "AnnotatorBradleyTerry",
+    "Auto",
     "BayesianSequenceCombination",
     "Block",
     "BradleyTerry",
+    "Candidate",
     "ConvergenceWarning",
     "CrowdBT",
     "DawidSkene",

@@ -1,5 +1,6 @@
 """METHODS: the algorithms for classes by name."""
 
+from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
@@ -26,6 +27,7 @@ METHODS: dict[str, type] = {
     "zero-based-skill": ZeroBasedSkill,
     "dawid-skene": DawidSkene,
     "robust": Robust,
+    "auto": Auto,
     "hierarchical-dawid-skene": HierarchicalDawidSkene,
     "one-coin": OneCoinDawidSkene,
     "glad": GLAD,
