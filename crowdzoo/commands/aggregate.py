@@ -1,9 +1,12 @@
 """`crowdzoo aggregate`: one label for each task out of the annotators' labels."""
 
 import argparse
+from collections.abc import Sequence
 
+from crowdzoo.aggregation.candidate import Candidate
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_result
+from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds import AGGREGATED_KINDS, aggregated_kind_of
@@ -75,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
     crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
     used_gold = bool(arguments.use_gold)
-    result = aggregator.fit(crowd, **({"gold": gold} if used_gold else {}))
+    result = fitted(aggregator, crowd, **({"gold": gold} if used_gold else {}))
     if arguments.calibrate:
         from crowdzoo.aggregation import calibrate
 
@@ -90,3 +93,24 @@ def run(arguments: argparse.Namespace) -> None:
         ("results", str(arguments.out)),
     ]
     print_table(result.method, ("", ""), rows)
+    if getattr(result, "candidates", None):
+        print()
+        print_table("methods of auto", *_candidate_table(result.candidates))
+
+
+def _candidate_table(candidates: Sequence[Candidate]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: the methods that auto weighed, the heaviest first."""
+    with_gold = any(one.gold is not None for one in candidates)
+    head = ["method", "weight", "score of hidden annotations", "behind the best", "differs from the votes"]
+    rows = [
+        [
+            one.method,
+            f"{one.weight:.3f}" if one.weight else "left out",
+            "-" if one.score is None else f"{one.score:.4f}",
+            "-" if one.behind is None else f"{one.behind:.4f} ± {one.error:.4f}",
+            f"{one.against_votes:.1%}",
+            *([f"{one.gold:.3f}"] if one.gold is not None else []),
+        ]
+        for one in sorted(candidates, key=lambda one: -one.weight)
+    ]
+    return [*head, *(["score of gold"] if with_gold else [])], rows

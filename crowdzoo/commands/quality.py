@@ -4,7 +4,7 @@ import argparse
 
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
-from crowdzoo.commands.progress import progress
+from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import kind_of
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
             tests = alternative_annotator_test(annotations, models, **options.given(arguments, ["epsilon"]))
         except DataError as error:  # the report comes first
             untested = error
-    aggregation = None if aggregator is None else aggregator.fit(annotations)
+    aggregation = None if aggregator is None else fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         report = quality_report(
             annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_model, is_names, names_path
-from crowdzoo.commands.progress import progress
+from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.writing import atomic_file, atomic_path
 from crowdzoo.instances import InstanceKind
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
     reading = options.reading_options(arguments, kind)
     data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, arguments.base, **reading)
-    targets = None if aggregator is None else kind.targets(aggregator.fit(data.trained_on), data.used)
+    targets = None if aggregator is None else kind.targets(fitted(aggregator, data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
 
