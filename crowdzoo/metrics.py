@@ -16,6 +16,7 @@ __all__ = [
     "confusion_recovery",
     "expected_calibration_error",
     "mean_absolute_error",
+    "pair_accuracy",
     "r2_score",
     "root_mean_squared_error",
     "span_scores",
@@ -111,6 +112,31 @@ def r2_score(gold: np.ndarray, predicted: np.ndarray) -> float:
     if total == 0:
         return 1.0 if unexplained == 0 else 0.0
     return float(1 - unexplained / total)
+
+
+def pair_accuracy(preferences: Annotations, scores: np.ndarray) -> float:
+    """Share of preferences for left or right whose better task has the higher score; equal scores count as half.
+
+    Args:
+        preferences: annotations of kind "preference"; those that say "equal" do not count.
+        scores: of the tasks, higher is better, [N].
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: annotations of another kind, another number of scores, or nowhere a side is better.
+    """
+    if preferences.right_ids is None or np.shape(scores) != (preferences.num_tasks,):
+        raise ValueError(
+            f"pair_accuracy: give preferences and one score a task, got kind {preferences.kind!r} of "
+            f"{preferences.num_tasks} tasks and scores of shape {np.shape(scores)}"
+        )
+    decided = preferences.labels < 2
+    if not decided.any():
+        raise ValueError("pair_accuracy: no preference is for left or right")
+    lead = (np.asarray(scores)[preferences.task_ids] - np.asarray(scores)[preferences.right_ids])[decided]
+    return float(np.where(lead == 0, 0.5, (lead > 0) == (preferences.labels[decided] == 0)).mean())
 
 
 def spearman(gold: np.ndarray, predicted: np.ndarray) -> float:

@@ -58,6 +58,7 @@ _CLASSES = {
     "crowdzoo.models.feature_regressor": ("FeatureRegressor",),
     "crowdzoo.models.image_classifier": ("ImageClassifier",),
     "crowdzoo.models.image_regressor": ("ImageRegressor",),
+    "crowdzoo.models.reward_model": ("RewardModel",),
     "crowdzoo.models.sequence_tagger": ("SequenceTagger",),
     "crowdzoo.models.text_classifier": ("TextClassifier",),
     "crowdzoo.models.text_regressor": ("TextRegressor",),

@@ -13,6 +13,7 @@ import crowdzoo
 from crowdzoo import layers, models
 from crowdzoo.datasets.generated_ner import generated_ner
 from crowdzoo.datasets.simulated import simulate_annotations
+from crowdzoo.tables import Annotations
 
 ROOT = Path(__file__).resolve().parents[1]
 WITH_EXAMPLES = sorted(
@@ -38,7 +39,9 @@ def names_of(module):
     sequences = generated_ner(num_sentences=12, num_annotators=4)
     encoder = models.TokenEncoder.fit(sequences.tokens)
     given = {name: getattr(place, name) for place in (layers, models) for name in place.__all__}
+    preferences = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], ["left"] * 3, right=[1, 2, 3], kind="preference")
     return given | {
+        "preferences": preferences,
         "crowdzoo": crowdzoo, "keras": keras, "sequences": sequences, "encoder": encoder, "ids": annotations.tasks,
         "sentences": sequences.tokens, "x": np.random.default_rng(0).normal(size=(40, 20)).astype("float32"),
         "annotations": sequences.annotations if "sequence" in module or "token" in module else annotations,

@@ -9,7 +9,7 @@ from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.table_formats import TABLE_FORMATS
-from crowdzoo.kinds import AGGREGATED_KINDS, aggregated_kind_of
+from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
 
@@ -55,7 +55,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--tol", type=number(), metavar="X", help="stop when an iteration raises the objective by less per annotation"
     )
     options.add_seed(command, "random ties and starts")
-    options.add_kinds(command, AGGREGATED_KINDS)
+    options.add_kinds(command)
     options.add_reading(command, "gold")
     options.add_image(command)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
@@ -65,7 +65,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the result and prints a summary."""
-    kind = aggregated_kind_of(arguments.task)
+    kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
     if arguments.use_gold and arguments.gold is None:
         raise ConfigError("--use-gold takes the classes of --gold FILE: give that file.")

@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace) -> None:
         ]  # fmt: skip
         print_table("data sets that crowdzoo ships", header, rows)
         for kind in list(KINDS.values())[1:]:
-            print(f"of {kind.title}: {', '.join(datasets.names(kind.name))}")
+            if names := datasets.names(kind.name):
+                print(f"of {kind.title}: {', '.join(names)}")
         return
     chosen = datasets.load(arguments.name)
     if arguments.write:

@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
-from crowdzoo.kinds import KINDS, AggregatedKind
+from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.option_types import integer, path
 from crowdzoo.tables.layout import Layout
 
@@ -124,14 +124,14 @@ def add_second_columns(command: argparse.ArgumentParser, second: str) -> None:
     )  # fmt: skip
 
 
-def add_kinds(command: argparse.ArgumentParser, kinds: Mapping[str, AggregatedKind] = KINDS) -> None:
+def add_kinds(command: argparse.ArgumentParser) -> None:
     """Adds --task, and the options of each kind of label."""
-    command.add_argument("--task", choices=tuple(kinds), default=next(iter(kinds)),
+    command.add_argument("--task", choices=tuple(KINDS), default=next(iter(KINDS)),
         help="kind of labels (default classification). sequence: tagged sentences, as spans in .jsonl, in CoNLL's "
-        "columns under any other ending. regression: ratings, numbers as labels"
-        + (". preference: which of two tasks is better" if "preference" in kinds else ""),
+        "columns under any other ending. regression: ratings, numbers as labels. preference: which of two tasks is "
+        "better",
     )  # fmt: skip
-    for kind in kinds.values():
+    for kind in KINDS.values():
         kind.add_arguments(command)
 
 
@@ -166,7 +166,7 @@ def column_types(text: str | None) -> dict[str, str]:
     return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
-def reading_options(arguments: argparse.Namespace, kind: AggregatedKind) -> dict[str, Any]:
+def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]:
     """The options of `kind.read` that a command line has.
 
     Raises:

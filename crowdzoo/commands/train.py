@@ -31,7 +31,10 @@ FIELDS = (
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    command.add_argument("annotations", type=path,
+        help="columns task, annotator, label; of preferences left, right, annotator, label "
+        f"({options.LABEL_FORMATS})",
+    )  # fmt: skip
     command.add_argument("instances", type=path, nargs="?",
         help="columns task, features (or text, image, a path, or columns of a table), optional gold and split "
         "(.parquet, .csv, .csv.gz); or a folder of images; not for sentences",
@@ -39,8 +42,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_column_types(command)
     command.add_argument("--out", type=path, required=True, metavar="FILE.keras", help="file for the trained model")
     command.add_argument(
-        "--method", default="crowdsourced-layer", metavar="NAME",
-        help="method that learns from the labels of all annotators (default crowdsourced-layer), or an aggregation "
+        "--method", metavar="NAME",
+        help="method that learns from the labels of all annotators (default crowdsourced-layer; preferences: "
+        "pair-annotators), or an aggregation "
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. For "
         "ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
@@ -91,7 +95,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     options.add_kinds(command)
     command.add_argument("--gold", type=path, metavar="FILE",
-        help="sentences: file of true tags, to print F1; otherwise gold is a column of the instances",
+        help="sentences: file of true tags, to print F1. Preferences: file of pairs with the columns left, right, gold "
+        "(left, right or equal), to print the share that is right. Otherwise gold is a column of the instances",
     )  # fmt: skip
     options.add_reading(command, "instance")
     options.add_image(command, "; with a folder of images it is found where there is only one")
@@ -113,7 +118,10 @@ def run(arguments: argparse.Namespace) -> None:
     if inputs:
         fields["inputs"] = inputs
     hyperparameters = options.settings_of(arguments.settings)
-    method, aggregation = kind.split_method(arguments.method)
+    if arguments.gold is not None and "gold" not in (*kind.reading, *kind.training_reading):
+        raise ConfigError(f"--gold {arguments.gold}: what is known of {kind.title} is a column gold of the instances.")
+    named = kind.method if arguments.method is None else arguments.method
+    method, aggregation = kind.split_method(named)
     layout = options.second_layout(arguments)
     of_kind = kind.instances_of(arguments.instances, inputs, layout, arguments.base)
     base = arguments.base or of_kind.bases[kind.name]
@@ -130,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
     aggregator = None
     if aggregation is not None:
         aggregator = kind.create_aggregator(aggregation, seed=arguments.seed, **scale | hyperparameters)
-    reading = options.reading_options(arguments, kind)
+    reading = options.reading_options(arguments, kind) | options.given(arguments, kind.training_reading)
     data = kind.training_set(arguments.annotations, arguments.instances, inputs, layout, arguments.base, **reading)
     targets = None if aggregator is None else kind.targets(fitted(aggregator, data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
@@ -148,7 +156,7 @@ def run(arguments: argparse.Namespace) -> None:
         *kind.training_rows(model, encoder, data),
         ("model", str(arguments.out)),
     ]
-    print_table(arguments.method, ("", ""), rows)
+    print_table(named, ("", ""), rows)
 
 
 def _own_fields(arguments: argparse.Namespace, instances: InstanceKind, fields: dict[str, Any]) -> dict[str, Any]:

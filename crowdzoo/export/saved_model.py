@@ -45,9 +45,13 @@ def export_model(
       tag), `starts` and `ends` int64 `[B, T]` (bytes of the text's UTF-8, end exclusive), `lengths` int64 `[B]`.
     - `spans`, of a tagger with BIO or IOBES tags: `instances` -> `types`, `texts` string `[B, S]`, `scores` float32
       `[B, S]` (mean of the span's tokens), `starts`, `ends` int64 `[B, S]` (bytes), `lengths` int64 `[B]`.
-    - `annotators`, where the model has a crowd layer: `instances` and `annotator`, string `[B]`, the
-      annotators' names -> the same outputs as `serving_default`, for what that annotator would say of the instance. A
-      name that the model was not trained with is an `InvalidArgumentError` that quotes it.
+    - `pairs`, of a model on a `RewardModel`, whose `serving_default` gives `score` float32 `[B]` of single instances:
+      `left` and `right`, each like `instances` (of several inputs `left_x` and `right_x` for each) -> `probabilities`
+      float32 `[B, 3]` of left, right and equal, `label` int64 `[B]`, `class` string `[B]`.
+    - `annotators`, where the model has a crowd layer: `instances` (of preferences `left` and `right`) and `annotator`,
+      string `[B]`, the annotators' names -> the same outputs as `serving_default` (of preferences as `pairs`), for what
+      that annotator would say of the instance. A name that the model was not trained with is an `InvalidArgumentError`
+      that quotes it.
 
     Beside the graph, in `assets.extra/`: warm-up requests in TF Serving's format (`PredictionLog` records),
     `model_card.json`, and for each signature one request as JSON.
@@ -85,8 +89,9 @@ def export_model(
     _check_backend()
     import tensorflow as tf
 
-    from crowdzoo.export.signatures import build_signatures
+    from crowdzoo.export.signatures import build_pair_signatures, build_signatures
     from crowdzoo.export.warmup import instance_specs, request_json, warmup_arrays, write_warmup
+    from crowdzoo.models.reward_model import SIDES, RewardModel, input_name
     from crowdzoo.training.faults import check_weights
 
     check_weights(model)
@@ -96,17 +101,27 @@ def export_model(
         raise ConfigError(
             f"export: {len(annotator_names)} annotators are named, the crowd layer has {model.crowd.num_annotators}"
         )
+    of_pairs = isinstance(model.base, RewardModel)
+    base = model.base.scorer if of_pairs else model.base
     if encoder is None:
-        specs = instance_specs(model.base, warmup_instances)
+        specs = instance_specs(base, warmup_instances)
     else:
         specs = encoder.inputs
         if warmup_instances is None:
             warmup_instances = {name: [value] for name, value in encoder.example.items()}
-    warmup = warmup_arrays(warmup_instances, specs, model.base)
-    module, signatures = build_signatures(model, specs, class_names, annotator_names, encoder)
+    warmup = warmup_arrays(warmup_instances, specs, base)
+    build = build_pair_signatures if of_pairs else build_signatures
+    module, signatures = build(model, specs, class_names, annotator_names, encoder)
     said = {**getattr(encoder, "card", {}), **(model_card or {})}
     card = _card(model, name, class_names, annotator_names, signatures, said)
     requests = {name: warmup for name in signatures if name != "annotators"}
+    if of_pairs:  # each instance beside the next
+        warmup = {
+            input_name(side, name): np.roll(values, -place, axis=0)
+            for place, side in enumerate(SIDES)
+            for name, values in warmup.items()
+        }
+        requests["pairs"] = warmup
     if model.crowd is not None:
         rows = len(next(iter(warmup.values())))
         cycled = [annotator_names[i % len(annotator_names)] for i in range(rows)]

@@ -1,4 +1,4 @@
-"""Signatures of an exported model: what it answers to instances, for classes, ratings and tagged sentences."""
+"""Signatures of an exported model: what it answers to instances, for each kind of label."""
 
 from __future__ import annotations
 
@@ -9,13 +9,47 @@ import keras
 import tensorflow as tf
 
 from crowdzoo.errors import ConfigError
+from crowdzoo.export.warmup import instance_specs
+from crowdzoo.models.pair_encoder import PairEncoder
 from crowdzoo.sequences.tags import spans_of, tag_problem
 
-__all__ = ["build_signatures"]
+__all__ = ["build_pair_signatures", "build_signatures"]
+
+
+def build_pair_signatures(
+    model: Any, specs: dict[str, Any], classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
+) -> tuple[Any, dict[str, Any]]:
+    """The module and the signatures of a model on a `RewardModel`: single instances, and pairs of them.
+
+    Args:
+        model: a built `CrowdModel`.
+        specs: of single instances; see `build_signatures`, as for the arguments that follow.
+        classes: names of left, right and equal.
+        annotators: names.
+        encoder: of single instances, or None.
+
+    Returns:
+        The module, and its functions: "serving_default" gives scores of single instances, "pairs" and "annotators" what
+        is said of pairs.
+
+    Raises:
+        ConfigError: `classes` does not fit the model.
+    """
+    both = None if encoder is None else PairEncoder(encoder)
+    of_pairs = instance_specs(model.base, None) if both is None else both.inputs
+    module, functions = build_signatures(model, of_pairs, classes, annotators, both)
+    scorer = type(model)(model.base.scorer)  # a `CrowdModel`, whose file imports the exporter
+    module.scorer, single = build_signatures(scorer, specs, None, [], encoder, number="score")
+    return module, {**single, "pairs": functions.pop("serving_default"), **functions}
 
 
 def build_signatures(
-    model: Any, specs: dict[str, Any], classes: Sequence[str] | None, annotators: list[str], encoder: Any = None
+    model: Any,
+    specs: dict[str, Any],
+    classes: Sequence[str] | None,
+    annotators: list[str],
+    encoder: Any = None,
+    number: str = "value",
 ) -> tuple[Any, dict[str, Any]]:
     """A `tf.Module` that holds each variable once, and its signatures as concrete functions.
 
@@ -24,8 +58,9 @@ def build_signatures(
         specs: `tf.TensorSpec` of each input by its name.
         classes: names of the K classes or tags; None for ratings.
         annotators: names of the R annotators, where there is a crowd layer.
-        encoder: from a request to what the base takes, an `InstanceEncoder` or `TokenEncoder`; None takes the request
-            itself.
+        encoder: from a request to what the base takes, such as an `InstanceEncoder`, a `PairEncoder` or a
+            `TokenEncoder`; None takes the request itself.
+        number: name of the output of a model that gives one number.
 
     Returns:
         The module, and its functions by the names of their signatures.
@@ -38,7 +73,7 @@ def build_signatures(
         module.resources = encoder.resources  # held, or the graph's tables would be gone
     estimate = tf.function(lambda inputs: model(_read(model, encoder, inputs)[0], training=False))
     shape = estimate.get_concrete_function(specs).output_shapes.as_list()
-    answers = _answers(model, shape, classes, encoder)
+    answers = _answers(model, shape, classes, encoder, number)
 
     def predict(answer: Callable[..., dict[str, Any]], inputs: Any, annotator: Any = None) -> dict[str, Any]:
         """The answer for instances, or for what a named annotator would say of each."""
@@ -81,7 +116,7 @@ def build_signatures(
 
 
 def _answers(
-    model: Any, shape: list[int | None], classes: Sequence[str] | None, encoder: Any
+    model: Any, shape: list[int | None], classes: Sequence[str] | None, encoder: Any, number: str
 ) -> dict[str, Callable[..., dict[str, Any]]]:
     """What each signature makes of the model's input, its estimate and the tokens."""
     sequence = len(shape) == 3 and hasattr(encoder, "tokenize")
@@ -98,7 +133,7 @@ def _answers(
     if shape[-1] == 1:
         if classes is not None:
             raise ConfigError(f"export: {len(classes)} classes are named, but the model gives ratings, one a task")
-        return {"serving_default": _value}
+        return {"serving_default": _number_answer(number)}
     if classes is None or shape[-1] != len(classes):
         named = "no classes are" if classes is None else f"{len(classes)} classes are"
         raise ConfigError(f"export: {named} named, the model has {shape[-1]} outputs")
@@ -163,8 +198,8 @@ def _known_codes(codes: Any, annotator: Any, size: Any, num_annotators: int) -> 
 # === Classes and ratings ===
 
 
-def _value(_: Any, estimate: Any, __: Any) -> dict[str, Any]:
-    return {"value": tf.cast(estimate, tf.float32)[:, 0]}
+def _number_answer(name: str) -> Callable[..., dict[str, Any]]:
+    return lambda _, estimate, __: {name: tf.cast(estimate, tf.float32)[:, 0]}
 
 
 def _class_answer(classes: list[str]) -> Callable[..., dict[str, Any]]:

@@ -18,6 +18,7 @@ REQUEST_FILES = {
     "serving_default": "assets.extra/request.json",
     "annotators": "assets.extra/request_annotators.json",
     "spans": "assets.extra/request_spans.json",
+    "pairs": "assets.extra/request_pairs.json",
 }
 
 

@@ -1,7 +1,7 @@
 """Instances: what was labelled, as feature vectors, texts, images or sentences; one file for each kind."""
 
 from crowdzoo.instances.check_no_paths import check_no_paths
-from crowdzoo.instances.gold import read_gold, read_gold_ratings
+from crowdzoo.instances.gold import read_gold, read_gold_pairs, read_gold_ratings
 from crowdzoo.instances.images import IMAGES
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, recognised
@@ -28,6 +28,7 @@ __all__ = [
     "named_by_image",
     "opened",
     "read_gold",
+    "read_gold_pairs",
     "read_gold_ratings",
     "read_inputs",
     "read_instances",

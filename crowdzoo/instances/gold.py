@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from crowdzoo.errors import DataError, did_you_mean, short_repr
 from crowdzoo.instances.table import Table, check_has, read_table, shown_names, task_names
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import numbers_of
 from crowdzoo.tables.vocabulary import as_named
 
-__all__ = ["parse_classes", "parse_ratings", "read_gold", "read_gold_ratings"]
+__all__ = ["parse_classes", "parse_ratings", "read_gold", "read_gold_pairs", "read_gold_ratings"]
 
 
 def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None) -> np.ndarray:
@@ -53,6 +54,43 @@ def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None
             number or infinite; names file, row, column and value.
     """
     return _gold_of(path, tasks, parse_ratings, np.nan, layout)
+
+
+def read_gold_pairs(
+    path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None
+) -> Annotations:
+    """Reads which side of pairs of tasks is better.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `left`, `right` (names of tasks) and `gold` (one of `classes`;
+            empty where unknown).
+        tasks: names of the tasks, [N].
+        classes: names of left, right and equal.
+        layout: names of the columns; without it gold is found by usual names as well.
+
+    Returns:
+        Annotations of kind "preference" by one annotator, "gold", a row for each pair that is known.
+
+    Raises:
+        DataError: no such file or columns, an unknown task, a task beside itself, or gold that is none of `classes`;
+            names file, row, column and value.
+    """
+    needed = ("left", "right", "gold")
+    table = read_table(path, needed, functools.partial(check_has, needed=needed), layout, ("gold",))
+    code = {str(name): number for number, name in enumerate(tasks.tolist())}
+    sides = {side: table.names(side) for side in ("left", "right")}
+    for side, names in sides.items():
+        unknown = [row for row, name in enumerate(names.tolist()) if name not in code]
+        reason = f"is none of the {len(tasks):,} tasks, which look like {str(tasks[0])!r}. Remove the row."
+        table.complain(unknown, side, names, reason)
+    left, right = (np.array([code[name] for name in names.tolist()], np.int64) for names in sides.values())
+    table.complain(np.flatnonzero(left == right), "right", sides["right"], "stands in column 'left', too.")
+    better = parse_classes(table, table.names("gold"), classes)
+    known = better >= 0
+    return Annotations(
+        "preference", left[known], np.zeros(known.sum(), np.int64), better[known], tasks, np.array(["gold"], object),
+        classes, right_ids=right[known],
+    )  # fmt: skip
 
 
 def _gold_of(

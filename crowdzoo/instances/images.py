@@ -175,7 +175,7 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
 
 IMAGES = InstanceKind(
     "images",
-    {"classification": "image-classifier", "regression": "image-regressor"},
+    {"classification": "image-classifier", "regression": "image-regressor", "preference": "image-regressor"},
     _looks_like,
     table=read_image_table,
     values=lambda table: (checked_images(table), None),

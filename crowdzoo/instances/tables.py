@@ -376,7 +376,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 TABLES = InstanceKind(
     "tables",
-    {"classification": "table-classifier", "regression": "table-regressor"},
+    {"classification": "table-classifier", "regression": "table-regressor", "preference": "table-regressor"},
     _looks_like,
     check_header=_check_header,
     values=functools.partial(_values, inputs={}),

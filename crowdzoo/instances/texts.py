@@ -77,7 +77,7 @@ def _texts(table: Table) -> tuple[np.ndarray, None]:
 _CHECK = functools.partial(check_has, needed=("task", "text"))
 TEXTS = InstanceKind(
     "texts",
-    {"classification": "text-classifier", "regression": "text-regressor"},
+    {"classification": "text-classifier", "regression": "text-regressor", "preference": "text-regressor"},
     _looks_like,
     wanted=NAMED,
     check_header=_CHECK,

@@ -113,7 +113,7 @@ def _floats(column: pa.Array) -> np.ndarray:
 
 VECTORS = InstanceKind(
     "feature vectors",
-    {"classification": "feature-classifier", "regression": "feature-regressor"},
+    {"classification": "feature-classifier", "regression": "feature-regressor", "preference": "feature-regressor"},
     check_header=_check_columns,
     values=_features,
 )

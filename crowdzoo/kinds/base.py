@@ -9,7 +9,8 @@ components and the pipeline are each written once and ask the kind:
 | input | `inputs`, `needed`, `reading`, `read`, `write_export`, `gold_of`, `size_rows` |
 | aggregation | `aggregation`, `aggregators`, `create_aggregator`, `noted`, `result_rows`, `write_result` |
 | base models | `bases`, `instances_of`, `taken_by`, `settings` |
-| training | `methods`, `split_method`, `training_set`, `gold_column`, `targets`, `train` |
+| training | `method`, `methods`, `split_method`, `training_reading`, `training_set` |
+| | `gold_column`, `targets`, `train` |
 | evaluation | `metric`, `metric_title`, `scores`, `training_rows` |
 | export and prediction | `signature`, `answer`, `header`, `prediction_lines` |
 | command line | `add_arguments`, `check_arguments`, `refused`, `scale` |
@@ -108,6 +109,8 @@ class Kind(AggregatedKind):
         inputs: keys of its input files, in the order in which `crowdzoo.datasets.write_files` writes those of a
             shipped data set.
         needed: those of the inputs that have to be there.
+        method: default deep method.
+        training_reading: further options of `training_set`.
         metric: what decides whether a model is pushed; `minimum_<metric>` is its key in a configuration.
         metric_title: the metric in messages.
         signature: of an exported model, asked for predictions.
@@ -117,6 +120,8 @@ class Kind(AggregatedKind):
 
     inputs: ClassVar[tuple[str, ...]] = ("annotations", "instances")
     needed: ClassVar[tuple[str, ...]] = ("annotations", "instances")
+    method: ClassVar[str] = "crowdsourced-layer"
+    training_reading: ClassVar[tuple[str, ...]] = ()
     metric: ClassVar[str]
     metric_title: ClassVar[str]
     signature: ClassVar[str] = "serving_default"
@@ -231,7 +236,7 @@ class Kind(AggregatedKind):
 
         Args:
             base: name of the base model.
-            **given: fields of `settings_class(base)`.
+            **given: fields of `settings_class(base)`; `method` is the kind's own where it is not given.
 
         Raises:
             ConfigError: a setting that the base does not have, or a value out of its range.
@@ -241,7 +246,7 @@ class Kind(AggregatedKind):
             if name not in known and not is_own(base):  # which says itself what it takes
                 own = sorted(known - {field.name for field in fields(InstanceSettings)} | {"dropout"})
                 raise ConfigError(f"{name}: is not for base {base}, which has {', '.join(own)}.")
-        return BASES[base].make_settings(task=self.name, **given)
+        return BASES[base].make_settings(**{"task": self.name, "method": self.method, **given})
 
     def settings_class(self, base: str) -> type[Settings]:
         """The class of the settings that a base model is trained with."""
@@ -264,7 +269,7 @@ class Kind(AggregatedKind):
             inputs: types of some columns; see `crowdzoo.instances.recognised`.
             layout: of the file of instances.
             base: see `instances_of`.
-            **options: any of `reading`.
+            **options: any of `reading` and `training_reading`.
 
         Raises:
             ConfigError: a file is missing that the kind needs, or is given in vain.

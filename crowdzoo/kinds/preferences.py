@@ -2,41 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crowdzoo.instances import read_gold_ratings
-from crowdzoo.kinds.aggregated_kind import AggregatedKind, Rows
-from crowdzoo.kinds.base import RATINGS_ONLY
-from crowdzoo.metrics import spearman
+from crowdzoo.errors import DataError
+from crowdzoo.instances import Instances, read_gold_pairs, read_gold_ratings
+from crowdzoo.kinds.base import RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.kinds.encoders import encoded
+from crowdzoo.metrics import pair_accuracy, spearman
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 
 __all__ = ["Preferences"]
 
 
-class Preferences(AggregatedKind):
-    """Labels say which of two tasks is better, or that they are equal. They are aggregated to scores."""
+class _Gold(NamedTuple):
+    """What is known of the tasks that are compared.
+
+    Attributes:
+        scores: true scores or ranks from the worst, float64 [N], NaN where unknown.
+        pairs: preferences that are true, by one annotator; None where no file has them.
+    """
+
+    scores: np.ndarray
+    pairs: Annotations | None = None
+
+
+class Preferences(Kind):
+    """Labels say which of two tasks is better, or that they are equal; models score single tasks (`RewardModel`)."""
 
     name = "preference"
     title = counted = "preferences"
     reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *LAYOUT_OPTIONS)
+    training_reading = ("gold",)
     aggregation = "annotator-bradley-terry"
+    method = "pair-annotators"
+    metric = "pair_accuracy"
+    metric_title = "share of pairs"
+    answer = "score"
+    header = ("task", "score")
     refused: ClassVar = {
         **RATINGS_ONLY,
         "calibrate": "calibration is for classes; leave it out.",
         "use_gold": "no method for preferences takes known scores; leave it out.",
+        "calibrate": "calibration is for classes; leave it out.",
         "platform": "preferences are read from tables with the columns left, right, annotator, label.",
         "field": "belongs to an export of a labelling platform; leave it out.",
         "image": "belongs to an export of a labelling platform; leave it out.",
         "wide": "a wide table has one task a row, and a preference has two.",
     }
 
+    # === Input ===
+
     def gold_of(self, crowd: Annotations, path: Path | None, layout: Layout | None = None) -> np.ndarray | None:
         """True scores or ranks from the worst, float64 [N], NaN where the file does not know."""
         return None if path is None else read_gold_ratings(path, crowd.tasks, layout)
+
+    # === Aggregation ===
 
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
         """Best and worst task, range of the annotators' biases, and the correlation with gold."""
@@ -68,3 +94,90 @@ class Preferences(AggregatedKind):
             return ("Spearman's rho with gold", f"unknown (on {known})")
         groups = "" if len(found) == 1 else f", mean of {len(found):,} groups"
         return ("Spearman's rho with gold", f"{np.mean(found):.4f} (on {known}{groups})")
+
+    def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
+        """Probabilities of left, right and equal for each pair of `annotations.pairs()`, [P, 3]."""
+        found = result.probabilities(*annotations.pairs()[0].T)
+        return np.pad(found, [(0, 0), (0, annotations.num_classes - found.shape[1])])
+
+    # === Training ===
+
+    def training_set(
+        self,
+        annotations: Path,
+        instances: Path | None,
+        inputs: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        base: str | None = None,
+        *,
+        gold: Path | None = None,
+        **options: Any,
+    ) -> TrainingSet:
+        """See `Kind.training_set`; `gold` is a file of pairs of which it is known which side is better.
+
+        A column gold of the instances has true scores. Preferences are trained on where both tasks are.
+        """
+        data = super().training_set(annotations, instances, inputs, layout, base, **options)
+        if not len(data.used):
+            raise DataError(f"{annotations}: no preference is between two tasks of the split 'train' in {instances}.")
+        if gold is None:
+            return data
+        return replace(data, gold=data.gold._replace(pairs=read_gold_pairs(gold, data.crowd.tasks, data.crowd.classes)))
+
+    def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> _Gold:
+        """True scores."""
+        return _Gold(table.gold_ratings(path))
+
+    def train(
+        self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any
+    ) -> tuple[Any, Any]:
+        """See `Kind.train`."""
+        from crowdzoo.models.instance_training import train
+
+        return train(settings, x, annotations=annotations, tasks=annotations.tasks, label_distribution=targets, **how)
+
+    # === Evaluation ===
+
+    def scores(self, truth: Annotations, answers: Mapping[str, np.ndarray], **about: Any) -> dict[str, Any]:
+        """Share of pairs whose better side has the higher score; truth is preferences, answers are of all their tasks.
+
+        Raises:
+            ValueError: nowhere a side is better.
+        """
+        return {"pair_accuracy": pair_accuracy(truth, answers["score"])}
+
+    def training_rows(self, model: Any, encoder: Any, data: TrainingSet) -> Rows:
+        """Against gold, and of held-out tasks also against the annotators' preferences."""
+        from crowdzoo.models.crowd_model import CrowdModel
+
+        everything = np.ones(len(data.training), bool)
+        found = CrowdModel(model.base.scorer).predict(encoded(data.x, everything, encoder), verbose=0)[:, 0]
+        scores, rows = found.astype(np.float64), []
+        held = ~data.training
+        if data.gold.pairs is not None:
+            known = data.gold.pairs
+            new = held[known.task_ids] | held[known.right_ids]
+            for name, chosen in (("training", ~new), ("held-out", new)):
+                rows += self._pair_rows(f"{name} pairs right, against gold", known.select_rows(chosen), scores)
+        of_held = data.crowd.select_rows(held[data.crowd.task_ids] & held[data.crowd.right_ids])
+        rows += self._pair_rows("held-out preferences right", of_held, scores)
+        for name, chosen in (("training", data.training), ("held-out", held)):
+            known = chosen & ~np.isnan(data.gold.scores)
+            if known.sum() > 1 and np.ptp(data.gold.scores[known]) > 0:
+                rho = spearman(data.gold.scores[known], scores[known])
+                rows.append((f"{name} Spearman's rho with gold", f"{rho:.4f} (on {known.sum():,} tasks with gold)"))
+        return rows
+
+    def _pair_rows(self, name: str, said: Annotations, scores: np.ndarray) -> Rows:
+        number = int((said.labels < 2).sum())
+        if not number:
+            return []
+        found = self.scores(said, {"score": scores})["pair_accuracy"]
+        return [(name, f"{found:.4f} (on {number:,} of left or right)")]
+
+    # === Prediction ===
+
+    def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
+        """See `Kind.prediction_lines`; scores are in log odds."""
+        pairs = zip(tasks, outputs["score"].tolist(), strict=True)
+        return [f"{csv_cell(task)},{score:.6g}" for task, score in pairs]

@@ -14,6 +14,7 @@ from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases import BASES, Sizes
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.instance_encoder import InstanceEncoder
+from crowdzoo.models.reward_model import RewardModel
 from crowdzoo.models.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.batches import TargetBatches
@@ -21,6 +22,7 @@ from crowdzoo.training.data import ArrayData
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.pair_rows import pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
 
@@ -39,20 +41,22 @@ def build_model(settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncod
         encoder: of the base, where it has one.
 
     Returns:
-        A model of what the base takes; without a crowd layer for method "aggregated". The base is not adapted to the
-        instances yet: call `BASES[settings.base].adapt`.
+        A model of what the base takes; without a crowd layer for method "aggregated". Of preferences a `RewardModel`
+        on the base. The base is not adapted to the instances yet: call `BASES[settings.base].adapt`.
 
     Raises:
         ConfigError: the method needs the number of annotators.
     """
     if sizes.num_annotators is None and settings.method != AGGREGATED:
         raise ConfigError(f"method {settings.method} needs the number of annotators")
-    scale = {"center": sizes.center, "unit": sizes.unit}
+    scale = {"center": sizes.center, "unit": sizes.unit, "num_annotations": sizes.num_annotations}
     crowd = crowd_of(settings, sizes.num_annotators or 0, sizes.num_classes, **scale)
     if crowd is not None and crowd.stands_on_hidden_layer:
         sizes = replace(sizes, head=False)
     base = BASES[settings.base]
     model = base.build(settings, sizes, encoder)
+    if label_kind(settings.kind).has_pairs:
+        return compiled_model(settings, RewardModel(model, name="pairs"), crowd)
     return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
 
 
@@ -75,15 +79,17 @@ def train(
         x: instances, N rows: features `[N, D]`, N texts, or a table (a frame, or a mapping of columns); or what carries
             them with the ids of its rows, such as `crowdzoo.instances.read_instances` gives. The base adapts to them:
             mean and variance of features, the words of texts, the categories of columns.
-        annotations: for every method but "aggregated".
+        annotations: for every method but "aggregated"; preferences for every method.
         tasks: ids of the rows of x, `[N]`, which match them with the annotations; see `CrowdModel.fit`.
-        label_distribution: `[N, K]`, rows sum to one, for method "aggregated".
+        label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of preferences `[P, 3]`, a row for each
+            pair of `annotations.pairs()`, in their order.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
 
     Returns:
-        The trained model, and what turns texts into its input (None for features). Ratings are standardised by their
+        The trained model, and what turns texts into its input (None for features). Of preferences its base is a
+        `RewardModel`, whose `scorer` takes single instances. Ratings are standardised by their
         own mean and deviation inside, which the model undoes: it speaks in the labels' unit.
 
     Raises:
@@ -95,7 +101,12 @@ def train(
     """
     if annotations is not None and annotations.kind != settings.kind:
         raise DataError(f"the settings are of task {settings.kind}, the annotations of kind {annotations.kind}")
+    given = annotations
     x, annotations, tasks = paired(settings, _values(settings, x), annotations, tasks, TRAIN)
+    sides: dict[str, np.ndarray] = {}  # rows of x
+    if given is not None and given.label_kind.has_pairs:
+        sides, annotations = pair_sides(given, annotations)
+        tasks = annotations.tasks
     targets, sizes = _targets(settings, annotations, label_distribution, ratings)
     if settings.instances is VECTORS:
         x = np.asarray(x, dtype="float32")
@@ -107,22 +118,30 @@ def train(
     base = BASES[settings.base]
     encoder = base.encoder(settings, lambda: [x])
     model = build_model(settings, sizes, encoder)
-    base.adapt(model.base, encoder, lambda: [x])
-    encode = encoder if encoder is not None and encoder.per_batch else None
+    base.adapt(model.base.scorer if sides else model.base, encoder, lambda: [x])
+    encode: Any = encoder if encoder is not None and encoder.per_batch else None
     first = take_rows(x, slice(LOOKED_AT))
     if encoder is not None:
         first = encoder.to_numpy(first)
         x = x if encode else encoder.to_numpy(x)
+    if sides:
+        x = {side: take_rows(x, rows) for side, rows in sides.items()}
+        encode = encode and _each_side(encode)
     data: Any
     if isinstance(targets, Annotations):
         data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
     else:
         order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
         data = TargetBatches(x, targets, **order, encode=encode).for_keras()
-        labels = targets.argmax(axis=1) if sizes.num_classes else targets[:, 0]
+        labels = targets.argmax(axis=1) if sizes.num_classes or sides else targets[:, 0]
     fit_and_check(model, settings, data, callbacks=callbacks, verbose=verbose)
     check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
     return model, encoder
+
+
+def _each_side(encoder: Any) -> Any:
+    """An encoder of single instances on both sides of pairs."""
+    return lambda values: {side: encoder(part) for side, part in values.items()}
 
 
 def _values(settings: InstanceSettings, x: Any) -> Any:
@@ -142,15 +161,23 @@ def _targets(settings: InstanceSettings, annotations: Any, label_distribution: A
         targets = rating_targets(settings, annotations, ratings)
         center, unit = rating_unit(targets)
         return targets, Sizes(num_annotators, center=center, unit=unit)
+    of_pairs = label_kind(settings.kind).has_pairs
     if settings.method == AGGREGATED:
         if label_distribution is None:
             raise DataError("method aggregated needs label_distribution [N, K]")
         targets = np.asarray(label_distribution, dtype="float32")
         if targets.ndim != 2:
             raise DataError(f"label_distribution must have shape [tasks, classes], got {targets.shape}")
+        if of_pairs and targets.shape != (annotations.num_tasks, annotations.num_classes):
+            raise DataError(
+                f"label_distribution must have a row for each of the {annotations.num_tasks:,} pairs, and a column for "
+                f"each of {', '.join(annotations.classes)}, got shape {targets.shape}"
+            )
         num_classes = targets.shape[1]
     else:
         targets, num_classes = annotations, annotations.num_classes
+    if of_pairs:  # the base gives one score
+        return targets, Sizes(num_annotators, num_annotations=len(annotations))
     if num_classes < 2:
         raise DataError("all labels are of one class, so there is nothing to learn; name all the classes (classes=)")
     return targets, Sizes(num_annotators, num_classes)

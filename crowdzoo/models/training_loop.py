@@ -11,7 +11,7 @@ from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class, warn_if_one_value
+from crowdzoo.training.faults import StopAtNaN, check_weights, warn_if_one_class, warn_if_one_score, warn_if_one_value
 from crowdzoo.training.methods import AGGREGATED, create_crowd_layer
 from crowdzoo.training.pair_rows import instances_of, pair_rows
 
@@ -20,6 +20,8 @@ __all__ = ["check_answers", "compiled_model", "crowd_of", "fit_and_check", "pair
 
 def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, line: str) -> tuple[Any, Any, Any]:
     """Instances, annotations of their rows, and the rows' ids; without ids where annotations are not learned from.
+
+    Preferences are needed by every method: they say which pairs there are.
 
     Args:
         settings: with `method`.
@@ -31,7 +33,7 @@ def paired(settings: Any, x: Any, annotations: Annotations | None, tasks: Any, l
     Raises:
         DataError: the method needs annotations, and there are none; or see `pair_rows`.
     """
-    if settings.method == AGGREGATED:
+    if settings.method == AGGREGATED and not label_kind(settings.kind).has_pairs:
         return instances_of(x), annotations, None
     if annotations is None:
         raise DataError(f"method {settings.method} needs annotations")
@@ -98,14 +100,17 @@ def check_answers(model: CrowdModel, kind: str, x: Any, labels: np.ndarray, clas
 
     Args:
         model: the model.
-        kind: of label, "classification" or "regression".
-        x: as the model takes them.
+        kind: of label, "classification", "regression" or "preference".
+        x: as the model takes them; of preferences single instances, as the scorer takes them.
         labels: what it learned from: class codes or ratings, of any shape.
         classes: names of the classes, or None.
 
     Warns:
         NotLearnedWarning: the model gives one answer to all instances, while their labels differ.
     """
+    if label_kind(kind).has_pairs:
+        warn_if_one_score(CrowdModel(model.base.scorer).predict(x, verbose=0)[:, 0], labels)
+        return
     predicted = model.predict(x, verbose=0)
     if label_kind(kind).has_classes:
         warn_if_one_class(predicted.argmax(axis=1), labels, classes)

@@ -9,7 +9,14 @@ from keras import ops
 
 from crowdzoo.errors import DataError
 
-__all__ = ["NotLearnedWarning", "StopAtNaN", "check_weights", "warn_if_one_class", "warn_if_one_value"]
+__all__ = [
+    "NotLearnedWarning",
+    "StopAtNaN",
+    "check_weights",
+    "warn_if_one_class",
+    "warn_if_one_score",
+    "warn_if_one_value",
+]
 
 LOOKED_AT = 1024  # training examples whose predictions are looked at
 OTHERS = 0.01  # share of targets of other classes from which on one class for all is a fault
@@ -98,6 +105,24 @@ def warn_if_one_value(predicted: np.ndarray, targets: np.ndarray) -> None:
         _warn(
             f"nearly one value, {float(np.mean(predicted)):.4g}, to all {len(predicted):,} training tasks looked at "
             f"(deviation {found:.2g}), while the ratings have a deviation of {deviation:.2g}"
+        )
+
+
+def warn_if_one_score(scores: np.ndarray, labels: np.ndarray) -> None:
+    """Warns where a network of scores says nearly the same of everything and the preferences differ.
+
+    Args:
+        scores: of training examples, in log odds, float `[n]`.
+        labels: preferences that it was trained towards, codes of left, right and equal, int `[m]`.
+
+    Warns:
+        NotLearnedWarning: scores have a deviation below a hundredth, and both sides were preferred.
+    """
+    deviation = float(np.std(scores.astype("float64"))) if len(scores) else 0.0
+    if len(scores) > 1 and deviation < MOVES and {0, 1} <= {*np.unique(labels).tolist()}:
+        _warn(
+            f"nearly one score, {float(np.mean(scores)):.4g}, to all {len(scores):,} training tasks looked at "
+            f"(deviation {deviation:.2g})"
         )
 
 

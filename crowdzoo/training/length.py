@@ -41,13 +41,17 @@ def with_length(settings: Any, num_examples: int) -> Any:
 
 
 def num_labelled(annotations: Any = None, targets: Any = None) -> int:
-    """How many tasks there are to learn from.
+    """How many tasks, or pairs of them, there are to learn from.
 
     Args:
-        annotations: `Annotations`, whose tasks without labels do not count; or None.
+        annotations: `Annotations`, whose tasks without labels do not count; of preferences pairs count. Or None.
         targets: one row a task, where there are no annotations.
     """
-    return len(targets) if annotations is None else int((annotations.redundancy > 0).sum())
+    if annotations is None:
+        return len(targets)
+    if annotations.label_kind.has_pairs:
+        return len(annotations.pairs()[0])
+    return int((annotations.redundancy > 0).sum())
 
 
 def length_rows(settings: Any) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from crowdzoo.label_kinds import label_kind
 __all__ = [
     "AGGREGATED",
     "METHODS",
+    "PREFERENCE_METHODS",
     "RATING_METHODS",
     "SEQUENCE_METHODS",
     "check_method",
@@ -51,10 +52,19 @@ RATING_METHODS = (*_RATING_LAYERS, AGGREGATED)
 _SEQUENCE_LAYERS = {name: _LAYERS[name] for name in ("crowdsourced-layer", "deep-em", "ccem", "doctor-net")}
 SEQUENCE_METHODS = (*_SEQUENCE_LAYERS, AGGREGATED)
 
-_LAYERS_OF = {"classification": _LAYERS, "regression": _RATING_LAYERS, "sequence": _SEQUENCE_LAYERS}
+# And for preferences, on a network of scores
+_PREFERENCE_LAYERS = {"pair-annotators": "PairAnnotators"}
+PREFERENCE_METHODS = (*_PREFERENCE_LAYERS, AGGREGATED)
+
+_LAYERS_OF = {
+    "classification": _LAYERS,
+    "regression": _RATING_LAYERS,
+    "sequence": _SEQUENCE_LAYERS,
+    "preference": _PREFERENCE_LAYERS,
+}
 
 # What the data decide, not the user
-_FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit")
+_FROM_DATA = ("num_annotators", "num_classes", "kind", "center", "unit", "num_annotations")
 # Of a layer that ratings share with classes
 _NOT_FOR_RATINGS = ("majority_epochs",)
 _KERAS = ("self", "name", "dtype", "trainable", "kwargs")
@@ -64,7 +74,7 @@ def methods_of(kind: str) -> tuple[str, ...]:
     """Names of the methods for a kind of labels.
 
     Args:
-        kind: of labels, "classification", "regression" or "sequence".
+        kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Raises:
         ConfigError: another one.
@@ -76,8 +86,9 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     """The crowd layer's class of a method.
 
     Args:
-        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
-        kind: of labels, "classification", "regression" or "sequence".
+        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`, for preferences
+            `PREFERENCE_METHODS`).
+        kind: of labels, "classification", "regression", "sequence" or "preference".
 
     Returns:
         A subclass of `CrowdLayer`; None for "aggregated", which has no crowd layer.
@@ -106,18 +117,21 @@ def create_crowd_layer(
     kind: str = "classification",
     center: float = 0.0,
     unit: float = 1.0,
+    num_annotations: int | None = None,
 ) -> Any:
     """A method's crowd layer for given data.
 
     Args:
-        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`).
+        method: a name in `METHODS` (for ratings `RATING_METHODS`, for sentences `SEQUENCE_METHODS`, for preferences
+            `PREFERENCE_METHODS`).
         num_annotators: R.
         num_classes: K; ratings have none.
         arguments: the method's hyperparameters: arguments of its layer. For ratings, the crowdsourced layer's
             connection is "B" unless they say otherwise.
-        kind: of labels, "classification", "regression" or "sequence".
+        kind: of labels, "classification", "regression", "sequence" or "preference".
         center: mean of the ratings, for a regression; see `rating_unit`.
         unit: their standard deviation.
+        num_annotations: A, of the preferences that are learned from; None is 1.
 
     Returns:
         The layer, not built yet; None for "aggregated".
@@ -139,7 +153,8 @@ def create_crowd_layer(
             raise ConfigError(unknown(f"setting of {method}", name, known))
     if layer is None:
         return None
-    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes, "kind": kind}
+    sizes: dict[str, Any] = {"num_annotators": num_annotators, "num_classes": num_classes, "kind": kind,
+                             "num_annotations": num_annotations or 1}  # fmt: skip
     if not facts.has_classes:
         sizes |= {"center": center, "unit": unit}
     parameters = inspect.signature(layer.__init__).parameters

@@ -14,7 +14,7 @@ from crowdzoo.instances import Instances
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import names_array
 
-__all__ = ["FIT", "instances_of", "num_rows", "pair_rows", "shown"]
+__all__ = ["FIT", "instances_of", "num_rows", "pair_rows", "pair_sides", "shown"]
 
 # The line that a message asks for; {} is what `tasks` should be
 FIT = "fit(x, annotations, tasks={})"
@@ -67,7 +67,8 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
             f"Write {line.format('ids')} with one id a row."
         )
     row_of = _places(annotations.tasks, ids)
-    labelled = np.unique(annotations.task_ids)
+    right = annotations.right_ids
+    labelled = np.unique(annotations.task_ids if right is None else np.concatenate([annotations.task_ids, right]))
     missing = labelled[row_of[labelled] < 0]
     if len(missing):
         raise DataError(
@@ -75,7 +76,25 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
             f"{shown(annotations.tasks[missing])}; the ids of the rows are such as {shown(ids)}. Give their instances, "
             "or leave them out: annotations.select_tasks(np.isin(annotations.tasks, ids))."
         )
-    return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids])
+    sides = {} if right is None else {"right_ids": row_of[right]}
+    return x, replace(annotations, tasks=ids, task_ids=row_of[annotations.task_ids], **sides)
+
+
+def pair_sides(annotations: Annotations, in_rows: Annotations) -> tuple[dict[str, np.ndarray], Annotations]:
+    """Preferences as classes of pairs, with the rows of the instances of each pair.
+
+    Args:
+        annotations: of kind "preference".
+        in_rows: the same rows, with tasks that are rows of the instances, such as `pair_rows` gives.
+
+    Returns:
+        Rows of the tasks on the "left" and on the "right" of each pair, int64 `[P]`, and the annotations as kind
+        "classification"; both in the order of `annotations.pairs()`.
+    """
+    _, table = annotations.pairs()
+    first = np.unique(table.task_ids, return_index=True)[1]
+    assert in_rows.right_ids is not None
+    return {"left": in_rows.task_ids[first], "right": in_rows.right_ids[first]}, table
 
 
 def instances_of(x: Any) -> Any:

@@ -96,7 +96,7 @@ class InstanceSettings(Settings):
     """What every training on a file of instances has, of classes or of ratings.
 
     Attributes:
-        task: kind of label, "classification" or "regression" (ratings).
+        task: kind of label, "classification", "regression" (ratings) or "preference".
         low: lowest rating of the scale, in the labels' unit; ratings below are refused. None is any.
         high: highest rating of the scale; None is any.
         encoder_fields: those that what encodes the instances takes; a base of the user's own has no others.
@@ -272,12 +272,12 @@ class TableSettings(TrainingSettings):
     @property
     def text_settings(self) -> TextSettings:
         """Settings of the networks of texts."""
-        return TextSettings(task=self.task, dropout=self.dropout, **self.texts)
+        return TextSettings(task=self.task, method=self.method, dropout=self.dropout, **self.texts)
 
     @property
     def image_settings(self) -> ImageSettings:
         """Settings of the networks of images."""
-        return ImageSettings(task=self.task, dropout=self.dropout, **self.images)
+        return ImageSettings(task=self.task, method=self.method, dropout=self.dropout, **self.images)
 
     def __hash__(self) -> int:
         return hash(json.dumps(asdict(self), sort_keys=True))

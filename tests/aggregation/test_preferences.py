@@ -25,8 +25,6 @@ from crowdzoo.aggregation.engine.comparisons import ALTERNATIVES, FORMS, PairPar
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds import AGGREGATED_KINDS, KINDS, aggregated_kind_of
-from crowdzoo.label_kinds import LABEL_KINDS
 from crowdzoo.metrics import spearman
 from crowdzoo.tables import Annotations
 
@@ -343,13 +341,6 @@ def test_spearman_is_scipys():
 
 
 # === Command line ===
-
-
-def test_every_kind_of_label_is_aggregated():
-    assert set(AGGREGATED_KINDS) == set(LABEL_KINDS)
-    assert {**KINDS, "preference": aggregated_kind_of("preference")} == AGGREGATED_KINDS
-    with pytest.raises(ConfigError, match="unknown kind of label 'x'"):
-        aggregated_kind_of("x")
 
 
 def test_the_command_reads_aggregates_and_writes(tmp_path, capsys):

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from crowdzoo.aggregation import PREFERENCE_METHODS
 from crowdzoo.export import load_and_predict
-from crowdzoo.kinds import aggregated_kind_of
+from crowdzoo.kinds import kind_of
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "preferences.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_every_method_has_a_row(method):
 def test_the_default_is_the_method_that_the_protocol_chose():
     rows = RESULTS["held-out, even topics"]
     best = max(PREFERENCE_METHODS, key=lambda row: mean(rows[row], "log-likelihood"))
-    assert best == aggregated_kind_of("preference").aggregation
+    assert best == kind_of("preference").aggregation
 
 
 def test_the_table_of_held_out_judgments_is_that_of_the_results(rows_of):

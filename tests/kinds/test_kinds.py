@@ -10,9 +10,10 @@ from crowdzoo import datasets
 from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.instances import INSTANCE_KINDS
-from crowdzoo.kinds import AGGREGATED_KINDS, KINDS, Kind, kind_of
+from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.label_kinds import LABEL_KINDS
 from crowdzoo.models.bases import BASES
+from crowdzoo.tables import Annotations
 from crowdzoo.training.methods import AGGREGATED
 
 PARTS = (
@@ -37,8 +38,7 @@ def kind(request):
 
 
 def test_every_kind_of_label_has_one_object():
-    assert set(AGGREGATED_KINDS) == set(LABEL_KINDS)
-    assert set(KINDS) == set(LABEL_KINDS) - {"preference"}  # which has no model
+    assert set(KINDS) == set(LABEL_KINDS)
     for name, kind in KINDS.items():
         assert kind.name == name
         assert kind.labels is LABEL_KINDS[name]
@@ -51,9 +51,10 @@ def test_every_kind_has_every_part(kind):
     assert set(kind.needed) <= set(kind.inputs)
     assert kind.aggregation in kind.aggregators()
     assert AGGREGATED in kind.methods()
+    assert kind.method in kind.methods()
     assert kind.bases
     for base in kind.bases:
-        assert kind.settings(base).kind == kind.name
+        assert (kind.settings(base).kind, kind.settings(base).method) == (kind.name, kind.method)
     assert set(kind.scale) <= set(kind.reading)
 
 
@@ -63,7 +64,7 @@ def test_no_two_kinds_can_be_mistaken_for_each_other():
 
 
 def test_every_base_model_has_settings_and_belongs_to_one_kind_of_instance():
-    bases = [base for instances in INSTANCE_KINDS for base in instances.bases.values()]
+    bases = [base for instances in INSTANCE_KINDS for base in {*instances.bases.values()}]
     assert sorted(bases) == sorted([*BASES, "sequence-tagger"])
     for name, kind in KINDS.items():
         for base in kind.bases:
@@ -98,10 +99,10 @@ def test_an_aggregator_gets_the_seed_where_it_takes_one_and_the_settings_win():
 
 def test_a_method_is_a_deep_one_or_an_aggregation(kind):
     assert kind.split_method(AGGREGATED) == (AGGREGATED, kind.aggregation)
-    assert kind.split_method("crowdsourced-layer") == ("crowdsourced-layer", None)
+    assert kind.split_method(kind.method) == (kind.method, None)
     only = next(name for name in kind.aggregators() if name not in kind.methods())
     assert kind.split_method(only) == (AGGREGATED, only)
-    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of crowdsourced-layer, .*{only}"):
+    with pytest.raises(ConfigError, match=f"unknown method 'x': choose one of {kind.method}, .*{only}"):
         kind.split_method("x")
 
 
@@ -117,8 +118,9 @@ def test_options_of_other_kinds_are_refused_by_name(kind):
     assert not {action.dest for action in mine._actions} & set(kind.refused)
 
 
-def test_a_shipped_data_set_is_read_aggregated_and_compared_with_gold(kind, tmp_path):
-    name = datasets.names(kind.name)[0]
+@pytest.mark.parametrize("name", [name for name in KINDS if datasets.names(name)])
+def test_a_shipped_data_set_is_read_aggregated_and_compared_with_gold(name, tmp_path):
+    kind, name = kind_of(name), datasets.names(name)[0]
     written = dict(zip(kind.inputs, datasets.write_files(datasets.load(name), tmp_path), strict=False))
     crowd = kind.read(written["annotations"])
     gold_path = written.get("instances")
@@ -140,6 +142,12 @@ def test_scores_are_those_of_perfect_and_of_wrong_answers():
     assert found == {"r2": -1.0, "mae": 1.0, "rmse": pytest.approx(2**0.5)}
     with pytest.raises(ValueError, match="answers nan to 1 of the 2 tasks"):
         kind_of("regression").scores(np.array([1.0, 3.0]), {"value": np.array([1.0, np.nan])})
+    said = Annotations.from_arrays(
+        ["a", "b", "c", "a"], ["x"] * 4, ["left", "right", "left", "equal"], right=["b", "c", "a", "c"],
+        kind="preference",
+    )  # fmt: skip
+    # right, equal scores, wrong; "equal" does not count
+    assert kind_of("preference").scores(said, {"score": np.array([3.0, 1.0, 1.0])}) == {"pair_accuracy": 0.5}
     tags = np.array([["B-PER", "I-PER", "O"], ["O", "B-LOC", ""]])
     answers = {"tags": tags, "lengths": np.array([3, 2])}
     found = kind_of("sequence").scores([["B-PER", "I-PER", "O"], ["O", "O"]], answers, scheme="BIO")
@@ -152,6 +160,7 @@ def test_scores_are_those_of_perfect_and_of_wrong_answers():
         ("classification", {"class": np.array(["b", 'a "x"']), "probabilities": np.array([[0.1, 0.9], [0.75, 0.25]])},
          ["1,b,0.900000", '"t,2","a ""x""",0.750000']),
         ("regression", {"value": np.array([1.25, 3.0])}, ["1,1.25", '"t,2",3']),
+        ("preference", {"score": np.array([-0.25, 3.0])}, ["1,-0.25", '"t,2",3']),
         ("sequence", {"lengths": np.array([1, 0]), "starts": np.array([[4]]), "ends": np.array([[7]]),
                       "types": np.array([["PER"]]), "texts": np.array([["Ann"]]), "scores": np.array([[0.5]])},
          ["1,4,7,PER,Ann,0.500000"]),

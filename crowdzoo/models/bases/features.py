@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import TrainingSettings
 
@@ -30,7 +29,7 @@ class FeatureBase(Base):
         }
         if not sizes.head:
             return FeatureClassifier(sizes.num_features, None, **network)
-        if label_kind(settings.kind).has_classes:
+        if sizes.num_classes:
             return FeatureClassifier(sizes.num_features, sizes.num_classes, **network)
         return FeatureRegressor(sizes.num_features, center=sizes.center, unit=sizes.unit, **network)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import ImageSettings
 
@@ -41,7 +40,7 @@ class ImageBase(Base):
             network["backbone"] = load_backbone(settings.backbone, settings.backbone_weights, **size)
             network["pixel_scale"] = settings.pixel_scale or pixel_scale_of(settings.backbone)
             network["fine_tune"] = settings.fine_tune
-        if label_kind(settings.kind).has_classes:
+        if sizes.num_classes:
             return ImageClassifier(num_classes=sizes.num_classes if sizes.head else None, **network)
         return ImageRegressor(center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances import TEXTS, instance_kind
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.models.bases.base_context import BaseContext
 from crowdzoo.models.bases.own_source import called, own_function
@@ -51,14 +50,16 @@ class OwnBase(Base):
                 raise ConfigError(f"{name}: is not for {settings.instance_kind}, which reach your base as they are.")
             if name not in standard.settings.encoder_fields:
                 raise ConfigError(f"encoder: {unknown('setting', name, standard.settings.encoder_fields)}")
-        standard.make_settings(task=settings.kind, **settings.encoder)
+        standard.make_settings(task=settings.kind, method=settings.method, **settings.encoder)
         return settings
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
         """That of crowdzoo's own base for such instances; of texts none that a model of strings needs."""
         kind = instance_kind(settings.instance_kind)
         base = self._standard[kind.bases[settings.kind]]
-        encoder = base.encoder(base.make_settings(task=settings.kind, **settings.encoder), batches)
+        encoder = base.encoder(
+            base.make_settings(task=settings.kind, method=settings.method, **settings.encoder), batches
+        )
         if kind is TEXTS and _takes_strings(self._made(settings, Sizes(num_classes=2), encoder)):
             from crowdzoo.models.raw_texts import RawTexts
 
@@ -158,7 +159,7 @@ def _try(model: Any, reference: str, context: BaseContext) -> None:
     """Refuses a model that does not take a batch of instances, or does not give what it should of it."""
     x = _batch(context)
     answers = np.asarray(called(reference, lambda: _answers(model, x, reference, context)), dtype="float64")
-    has_classes = label_kind(context.kind).has_classes
+    has_classes = context.num_classes > 0
     if not context.head:
         if answers.ndim != 2:
             raise ConfigError(
@@ -169,7 +170,7 @@ def _try(model: Any, reference: str, context: BaseContext) -> None:
     size = context.num_classes if has_classes else 1
     if answers.ndim != 2 or answers.shape[1] != size:
         wanted = f"{size} classes: end it in Dense(context.num_classes, activation='softmax')"
-        wanted = wanted if has_classes else "one rating: end it in Dense(1)"
+        wanted = wanted if has_classes else "one number: end it in Dense(1)"
         raise ConfigError(f"base {reference}: gives shape {list(answers.shape)} for 2 instances, not {wanted}.")
     if not np.isfinite(answers).all():
         raise ConfigError(f"base {reference}: gives NaN or infinity for a batch of zeros.")

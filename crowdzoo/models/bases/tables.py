@@ -7,7 +7,6 @@ from typing import Any
 
 from crowdzoo.errors import DataError
 from crowdzoo.instances.tables import IMAGE, TEXT, input_type
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.models.bases.features import FeatureBase
 from crowdzoo.models.bases.images import ImageBase
@@ -65,7 +64,7 @@ class TableBase(Base):
             outputs.append(network(inputs[name]))
         join = keras.layers.Concatenate if len(outputs) > 1 else keras.layers.Identity
         output = join(name=_JOINED)(outputs if len(outputs) > 1 else outputs[0])
-        if sizes.head and label_kind(settings.kind).has_classes:
+        if sizes.head and sizes.num_classes:
             output = keras.layers.Dense(sizes.num_classes, name="logits")(output)
             precision = keras.backend.result_type(keras.config.floatx(), "float32")
             output = keras.layers.Softmax(dtype=precision)(output)
@@ -84,9 +83,7 @@ class TableBase(Base):
             network = _FEATURES.build(settings, sizes, encoder)
         else:
             kind = IMAGE if isinstance(encoder, ImagePixels) else TEXT
-            # without its estimate the network of a classifier is that of a regressor
-            own = replace(_settings_of(settings, kind), task="classification", low=None, high=None)
-            network = _OWN[kind].build(own, replace(sizes, head=False), encoder)
+            network = _OWN[kind].build(_settings_of(settings, kind), replace(sizes, head=False), encoder)
         network.name = _network_name(name)
         return network
 

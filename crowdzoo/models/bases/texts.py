@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any
 
 from crowdzoo.errors import ConfigError
-from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import Settings, TextSettings
 
@@ -48,7 +47,7 @@ class TextBase(Base):
             "dropout": settings.dropout,
             "name": "base",
         }
-        if label_kind(settings.kind).has_classes:
+        if sizes.num_classes:
             return TextClassifier(encoder.num_words, sizes.num_classes if sizes.head else None, **network)
         return TextRegressor(encoder.num_words, center=sizes.center, unit=sizes.unit, head=sizes.head, **network)
 

@@ -1,0 +1,94 @@
+"""Two instances that are compared, and one network that scores both."""
+
+from typing import Any
+
+import keras
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.layers.pair_probabilities import PairProbabilities
+
+__all__ = ["SIDES", "RewardModel", "input_name"]
+
+SIDES = ("left", "right")
+
+
+def input_name(side: str, name: str) -> str:
+    """Name of an input of a pair: the side alone where an instance is one input, "instances".
+
+    Args:
+        side: "left" or "right".
+        name: of the input of a single instance.
+    """
+    return side if name == "instances" else f"{side}_{name}"
+
+
+@keras.saving.register_keras_serializable(package="crowdzoo")
+class RewardModel(keras.Model):
+    """Probabilities that the left or the right of two instances is better, or neither, from one network of scores.
+
+    Both sides share the network, and `PairProbabilities` compares its scores. The base of a `CrowdModel` under
+    `PairAnnotators`; `scorer` alone scores single instances, also new ones.
+
+    Args:
+        scorer: functional or sequential model from instances to one number, `[B, 1]`; higher is better.
+        **kwargs: `keras.Model`'s `name`, `trainable`.
+
+    Attributes:
+        scorer: the same.
+
+    Call arguments:
+        inputs: `{"left": ..., "right": ...}`, on each side what the scorer takes.
+
+    Returns:
+        Probabilities of left, right and equal, `[B, 3]`, float32 under mixed precision too.
+
+    Raises:
+        ConfigError: a scorer that is no functional or sequential model, or gives another shape.
+
+    Example:
+        >>> base = RewardModel(FeatureRegressor(num_features=20))
+        >>> pairs, table = preferences.pairs()
+        >>> model = CrowdModel(base, PairAnnotators(table.num_annotators, len(table)))
+        >>> model.fit({"left": x[pairs[:, 0]], "right": x[pairs[:, 1]]}, table, epochs=20)
+        >>> base.scorer.predict(x)
+    """
+
+    def __init__(self, scorer: keras.Model, **kwargs: Any):
+        try:
+            # a sequential model that was not called has no `input` yet
+            given = scorer.inputs[0] if isinstance(scorer, keras.Sequential) else scorer.input
+            (output,) = scorer.outputs
+        except (AttributeError, ValueError, TypeError) as error:
+            raise ConfigError(
+                f"RewardModel: the scorer {type(scorer).__name__} does not say what it takes: make it a functional or "
+                "a sequential model with a keras.Input"
+            ) from error
+        if tuple(output.shape) != (None, 1):
+            raise ConfigError(
+                f"RewardModel: the scorer must give one score an instance, [batch, 1], got {tuple(output.shape)}"
+            )
+
+        def of_side(side: str) -> Any:
+            def same(tensor: Any) -> Any:
+                name = tensor.name if isinstance(given, dict) else "instances"
+                return keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=input_name(side, name))
+
+            return keras.tree.map_structure(same, given)
+
+        inputs = {side: of_side(side) for side in SIDES}
+        precision = keras.backend.result_type(keras.config.floatx(), "float32")
+        scores = keras.layers.Concatenate(dtype=precision, name="scores")([scorer(part) for part in inputs.values()])
+        super().__init__(inputs=inputs, outputs=PairProbabilities(name="pair_probabilities")(scores), **kwargs)
+        self.autocast = False  # the scorer casts by itself
+        self.scorer = scorer
+
+    def get_config(self) -> dict[str, Any]:
+        """The scorer, serialised."""
+        return {
+            "scorer": keras.saving.serialize_keras_object(self.scorer), "name": self.name, "trainable": self.trainable,
+        }  # fmt: skip
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "RewardModel":
+        """A model with fresh weights from `get_config`'s result."""
+        return cls(**{**config, "scorer": keras.saving.deserialize_keras_object(config["scorer"], custom_objects)})

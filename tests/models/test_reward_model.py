@@ -1,0 +1,139 @@
+"""A network of scores under both sides of a pair: `RewardModel`, and its training on preferences."""
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import create
+from crowdzoo.aggregation.engine.comparisons import answer_probabilities
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.layers import PairAnnotators
+from crowdzoo.models import PREFERENCE_METHODS, CrowdModel, FeatureRegressor, RewardModel, TrainingSettings, train
+from crowdzoo.tables import Annotations
+from crowdzoo.training.faults import NotLearnedWarning
+
+N, TRAINED, R = 120, 90, 8
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 3)).astype("float32")
+TRUTH = X @ np.array([1.5, -1.0, 0.0], "float32")
+NAMES = np.array([f"t{code:03}" for code in range(N)], object)
+
+
+def simulated(said=None):
+    """Preferences of the first tasks by six annotators who know, one who guesses, and one who prefers the left."""
+    rng = np.random.default_rng(1)
+    left, shift, who = rng.integers(0, TRAINED, 1200), rng.integers(1, TRAINED, 1200), rng.integers(0, R, 1200)
+    left, right, who = np.unique(np.stack([left, (left + shift) % TRAINED, who]), axis=1)
+    slopes, biases = np.array([1.5] * 6 + [0, 1.5]), np.array([0.0] * 7 + [4])
+    lead = slopes[who] * (TRUTH[left] - TRUTH[right]).astype(float) + biases[who]
+    drawn = rng.random(len(who))[:, None] > answer_probabilities(lead, -0.5, "davidson").cumsum(axis=1)
+    labels = np.array(["left", "right", "equal"], object)[drawn.sum(axis=1) if said is None else said(len(who))]
+    return Annotations.from_arrays(NAMES[left], who, labels, right=NAMES[right], kind="preference")
+
+
+CROWD = simulated()
+
+
+def settings(method="pair-annotators", **changes):
+    given = {"hidden": (), "epochs": 12, "batch_size": 64, "learning_rate": 0.1} | changes
+    return TrainingSettings(task="preference", method=method, **given)
+
+
+def distribution(method):
+    if method != "aggregated":
+        return None
+    return create("annotator-bradley-terry", kind="preference").fit(CROWD).probabilities(*CROWD.pairs()[0].T)
+
+
+def scores(model, x=X):
+    return model.base.scorer.predict(x, verbose=0)[:, 0]
+
+
+def test_probabilities_are_davidsons_of_the_two_scores():
+    keras.utils.set_random_seed(0)
+    model = RewardModel(FeatureRegressor(3, hidden=(4,)))
+    found = model.predict({"left": X[:5], "right": X[5:10]}, verbose=0)
+    each = model.scorer.predict(X[:10], verbose=0)[:, 0].astype(float)
+    np.testing.assert_allclose(found, answer_probabilities(each[:5] - each[5:], 0.0, "davidson"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", PREFERENCE_METHODS)
+def test_scores_of_new_instances_are_learned_and_saved(method, tmp_path):
+    given = distribution(method)
+    model, encoder = train(settings(method), X, annotations=CROWD, tasks=NAMES, label_distribution=given)
+    assert encoder is None
+    found = scores(model)
+    assert np.corrcoef(found[TRAINED:], TRUTH[TRAINED:])[0, 1] > 0.98
+    if method != "aggregated":
+        assert model.crowd.num_annotations == len(CROWD)
+        assert model.crowd.slopes.argmin() == 6
+        assert model.crowd.biases.argmax() == 7
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(scores(loaded), found)
+    sides = {"left": X[:10], "right": X[10:20]}
+    np.testing.assert_allclose(loaded.predict(sides, verbose=0), model.predict(sides, verbose=0), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", PREFERENCE_METHODS)
+def test_the_order_of_the_rows_changes_nothing(method):
+    given, how = distribution(method), settings(method, epochs=3)
+    first, _ = train(how, X, annotations=CROWD, tasks=NAMES, label_distribution=given)
+    order = np.random.default_rng(2).permutation(N)
+    again, _ = train(how, X[order], annotations=CROWD, tasks=NAMES[order], label_distribution=given)
+    np.testing.assert_allclose(scores(again), scores(first), rtol=1e-4, atol=1e-4)
+
+
+def test_several_inputs_are_named_by_side_and_scored_in_float32_under_mixed_precision():
+    policy = keras.config.dtype_policy()
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        inputs = {"a": keras.Input((2,), name="a"), "n": keras.Input((), dtype="int32", name="n")}
+        joined = keras.layers.Concatenate()([inputs["a"], keras.layers.Embedding(3, 2)(inputs["n"])])
+        model = RewardModel(keras.Model(inputs, keras.layers.Dense(1, dtype="float32")(joined)))
+    finally:
+        keras.config.set_dtype_policy(policy)
+    assert sorted(tensor.name for tensor in model.inputs) == ["left_a", "left_n", "right_a", "right_n"]
+    side = {"a": X[:4, :2], "n": np.array([0, 1, 2, 0], "int32")}
+    found = model.predict({"left": side, "right": side}, verbose=0)
+    assert found.dtype == "float32"
+    np.testing.assert_allclose(found, np.full((4, 3), 1 / 3), rtol=1e-6)
+    again = RewardModel.from_config(model.get_config())
+    assert sorted(tensor.name for tensor in again.inputs) == sorted(tensor.name for tensor in model.inputs)
+    assert CrowdModel(model, PairAnnotators(2, 5)).built
+
+
+def test_what_is_no_network_of_scores_is_refused():
+    class Own(keras.Model):
+        def call(self, inputs):
+            return inputs
+
+    with pytest.raises(ConfigError, match="the scorer Own does not say what it takes"):
+        RewardModel(Own())
+    two = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    with pytest.raises(ConfigError, match=r"one score an instance, \[batch, 1\], got \(None, 2\)"):
+        RewardModel(two)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(DataError, match=r"90 of the 90 labelled tasks have no row in x, such as 't000'"):
+        train(settings(), X, annotations=CROWD, tasks=np.arange(N))
+    short = CROWD.select_rows(np.arange(3))
+    missing = NAMES[short.right_ids[0]]
+    with pytest.raises(DataError, match=f"labelled tasks have no row in x, such as '{missing}'"):
+        train(settings(), X[:-1], annotations=short, tasks=np.setdiff1d(NAMES, [missing]))
+    with pytest.raises(DataError, match="method aggregated needs annotations"):
+        train(settings("aggregated"), X, label_distribution=distribution("aggregated"))
+    with pytest.raises(DataError, match=r"a row for each of the .* pairs, and a column for each of left, right, equal"):
+        train(settings("aggregated"), X, annotations=CROWD, tasks=NAMES, label_distribution=np.ones((5, 3)) / 3)
+    with pytest.raises(ConfigError, match="'rating-em' is not for task preference; choose one of pair-annotators, agg"):
+        settings("rating-em")
+    with pytest.raises(ConfigError, match="unknown setting of pair-annotators 'slope'"):
+        settings(arguments={"slope": 1})
+
+
+def test_a_scorer_that_learned_nothing_says_so():
+    zeros = np.zeros_like(X)
+    with pytest.warns(NotLearnedWarning, match="nearly one score"):
+        train(settings(epochs=1), zeros, annotations=CROWD, tasks=NAMES)
