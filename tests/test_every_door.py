@@ -6,7 +6,9 @@ number; docs/data.md has the table of the cells.
 """
 
 import base64
+import contextlib
 import csv
+import io
 import json
 import re
 import subprocess
@@ -26,6 +28,7 @@ pytest.importorskip("tensorflow_serving")
 
 import grpc
 import httpx
+import keras
 import pyarrow as pa
 import pyarrow.parquet
 import tensorflow as tf
@@ -38,7 +41,7 @@ from crowdzoo.export.predict import load_and_predict
 from crowdzoo.files.version_folders import newest_version
 from crowdzoo.kinds import KINDS
 from crowdzoo.kinds.encoders import encoder_of
-from crowdzoo.metrics import r2_score
+from crowdzoo.metrics import r2_score, spearman
 from crowdzoo.sequences import split_tokens
 from crowdzoo.serving import Client, Server
 
@@ -46,7 +49,10 @@ TASKS = 60
 EVAL = np.arange(TASKS) % 4 == 3
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 CLASSES = ("cold", "warm")
-TITLES = {"classification": "classes", "regression": "ratings", "sequence": "spans"}
+SIDES = ("left", "right")
+TITLES = {"classification": "classes", "regression": "ratings", "preference": "preferences", "sequence": "spans"}
+KINDS_OF_INSTANCES = ("classification", "regression", "preference")
+NOT_YET = ("preference", "`crowdzoo run`")
 
 
 def run(*words):
@@ -189,13 +195,21 @@ class Row:
         if kind == "classification":
             self.output, self.gold = "probabilities", np.array(CLASSES)[warm.astype(int)]
             said = [[CLASSES[int(one ^ (rng.random() < 0.15))] for _ in range(3)] for one in warm]
-        else:
+        elif kind == "regression":
             self.output, self.gold = "value", 10 * self.warmth
             said = [[10 * one + bias + rng.normal() * 0.3 for bias in (-1, 0, 1)] for one in self.warmth]
+        else:
+            self.output, self.gold = "score", self.warmth
+            pairs = [(left, (left + step) % TASKS) for left in range(TASKS) for step in (1, 4, 10, 21)]
+            better = [int(self.warmth[left] < self.warmth[right]) for left, right in pairs]
+            said = [[SIDES[one ^ (rng.random() < 0.1)] for _ in range(3)] for one in better]
         self.answers = folder / "answers.csv"
-        rows = [(f"t{task}", f"a{code}", one[code]) for task, one in enumerate(said) for code in range(3)]
+        header, about = ("task",), [(f"t{task}",) for task in range(TASKS)]
+        if kind == "preference":
+            header, about = SIDES, [(f"t{left}", f"t{right}") for left, right in pairs]
+        rows = [(*of, f"a{code}", one[code]) for of, one in zip(about, said, strict=True) for code in range(3)]
         with open(self.answers, "w", newline="") as file:
-            csv.writer(file).writerows([("task", "annotator", "label"), *rows])
+            csv.writer(file).writerows([(*header, "annotator", "label"), *rows])
         self.instances = made(folder, self.warmth, self.gold)
         self.inputs = self.instances.inputs
 
@@ -210,12 +224,34 @@ class Row:
     @cached_property
     def expected(self):
         """What the Keras model answers that `crowdzoo train` has saved, [N, K] or [N]."""
+        model, x = crowdzoo.load_model(self.trained), self.encoded
+        answers = (model.base.scorer if self.kind == "preference" else model).predict(x, verbose=0)
+        return answers if self.kind == "classification" else answers[:, 0]
+
+    @property
+    def encoded(self):
+        """The instances as the Keras model takes them."""
         names = self.trained.with_suffix(".names.json")
         encoder = encoder_of(json.loads(names.read_text()), names)
         values = self.inputs if len(self.inputs) > 1 else self.inputs["instances"]
-        x = values if encoder is None else encoder.to_numpy(values)
-        answers = crowdzoo.load_model(self.trained).predict(x, verbose=0)
-        return answers if self.kind == "classification" else answers[:, 0]
+        return values if encoder is None else encoder.to_numpy(values)
+
+    @property
+    def beside_the_next(self):
+        """Inputs of the signature "pairs": each instance and the one after it."""
+        named = {side: {name: side if name == "instances" else f"{side}_{name}" for name in self.inputs}
+                 for side in SIDES}  # fmt: skip
+        return {
+            named[side][name]: np.roll(values, -place, axis=0)
+            for place, side in enumerate(SIDES) for name, values in self.inputs.items()
+        }  # fmt: skip
+
+    def same_of_pairs(self, outputs):
+        """Whether probabilities are those of the Keras model for the inputs of `beside_the_next`."""
+        sides = {side: keras.tree.map_structure(lambda part, by=-place: np.roll(part, by, axis=0), self.encoded)
+                 for place, side in enumerate(SIDES)}  # fmt: skip
+        wanted = crowdzoo.load_model(self.trained).predict(sides, verbose=0)
+        np.testing.assert_allclose(np.asarray(outputs["probabilities"], float), wanted, **CLOSE)
 
     @cached_property
     def served(self):
@@ -247,6 +283,8 @@ class Row:
         assert np.isfinite(answers).all()
         if self.kind == "classification":
             return np.mean(np.array(CLASSES)[answers.argmax(axis=1)] == self.gold[rows]) > 0.8
+        if self.kind == "preference":
+            return spearman(self.gold[rows], answers) > 0.7
         return r2_score(self.gold[rows], answers) > 0.5
 
     def rest_rows(self):
@@ -333,7 +371,7 @@ ROWS = {
         "feature vectors": Vectors, "images": Images, "texts": Texts, "a table with gaps and categories": Table,
         "several inputs together": Several,
     }.items()
-    for kind in ("classification", "regression")
+    for kind in KINDS_OF_INSTANCES
 } | {("sentences", "sequence"): Sentences}  # fmt: skip
 
 
@@ -350,6 +388,9 @@ def by_train(row, tmp_path):
 
 
 def by_run(row, tmp_path):
+    if row.kind == "preference":
+        refused_by_run(row, tmp_path)
+        return
     folder, found = row.pushed
     if row.kind == "sequence":
         assert found["f1"] > 0.6
@@ -366,11 +407,26 @@ def by_run(row, tmp_path):
         assert found["mae"] == pytest.approx(np.abs(answers - row.gold[EVAL]).mean(), **APPROX)
 
 
+def refused_by_run(row, tmp_path):
+    """The pipeline says that it does not take these labels, and does nothing."""
+    data = {"annotations": str(row.answers), "instances": str(row.instances.path)}
+    path = tmp_path / "row.yaml"
+    path.write_text(json.dumps(
+        {"name": "row", "task": row.kind, "data": data, "output": {"root": str(tmp_path / "out")}}
+    ))  # fmt: skip
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert main(["run", str(path)]) == 4
+    assert "row.yaml, task: must be one of classification, sequence, regression, got 'preference'." in said.getvalue()
+    assert [*tmp_path.iterdir()] == [path]
+
+
 APPROX = {"rel": 1e-5, "abs": 1e-5}
 
 
 def by_export(row, tmp_path):
     row.same(load_and_predict(row.served, row.inputs))
+    if row.kind == "preference":
+        row.same_of_pairs(load_and_predict(row.served, row.beside_the_next, signature="pairs"))
 
 
 def by_rest(row, tmp_path):
@@ -422,7 +478,7 @@ def by_predict(row, tmp_path):
         assert [one["class"] for one in found] == np.array(CLASSES)[row.expected.argmax(axis=1)].tolist()
         np.testing.assert_allclose([float(one["probability"]) for one in found], row.expected.max(axis=1), **CLOSE)
     else:
-        np.testing.assert_allclose([float(one["value"]) for one in found], row.expected, **CLOSE)
+        np.testing.assert_allclose([float(one[row.output]) for one in found], row.expected, **CLOSE)
 
 
 def by_client(row, tmp_path):
@@ -431,6 +487,8 @@ def by_client(row, tmp_path):
         for url in (f"http://127.0.0.1:{server.rest_port}", f"grpc://127.0.0.1:{server.grpc_port}"):
             with Client(url) as client:
                 row.same(client.predict(given, batch_size=50))
+                if row.kind == "preference":
+                    row.same_of_pairs(client.predict(row.beside_the_next, signature="pairs", batch_size=50))
 
 
 ALONE = """
@@ -511,7 +569,7 @@ def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, doo
 def trainings():
     """All names that `crowdzoo train --method` takes. Aggregation never sees the instances, so one sort is enough."""
     on = ("images", "texts", "a table with gaps and categories")
-    for kind in ("classification", "regression"):
+    for kind in KINDS_OF_INSTANCES:
         deep = KINDS[kind].methods()
         for method in dict.fromkeys([*deep, *KINDS[kind].aggregators()]):
             for title in on if method in deep else on[2:]:
@@ -537,4 +595,5 @@ def test_the_table_in_the_docs_has_these_cells():
     lines = [line for line in page.split("## What works with what")[1].split("\n## ")[0].splitlines() if "|" in line]
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert header == ["instances", "labels", *DOORS]
-    assert rows == [[title, TITLES[kind], *["yes"] * len(DOORS)] for title, kind in ROWS]
+    said = [["no" if (kind, door) == NOT_YET else "yes" for door in DOORS] for _, kind in ROWS]
+    assert rows == [[title, TITLES[kind], *cells] for (title, kind), cells in zip(ROWS, said, strict=True)]
