@@ -49,7 +49,6 @@ class Preferences(Kind):
         **RATINGS_ONLY,
         "calibrate": "calibration is for classes; leave it out.",
         "use_gold": "no method for preferences takes known scores; leave it out.",
-        "calibrate": "calibration is for classes; leave it out.",
         "platform": "preferences are read from tables with the columns left, right, annotator, label.",
         "field": "belongs to an export of a labelling platform; leave it out.",
         "image": "belongs to an export of a labelling platform; leave it out.",

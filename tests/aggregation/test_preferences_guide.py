@@ -106,9 +106,9 @@ def test_the_table_of_new_topics_is_that_of_the_results(rows_of):
             assert float(cell) == pytest.approx(mean(saved[row], figure), abs=0.00051), (row, figure)
 
 
-def test_the_differences_within_topics_are_those_of_the_results():
+def test_the_differences_within_topics_are_those_of_the_results(rows_of):
     saved = {row: {run["topic"]: run for run in each["runs"]} for row, each in RESULTS["cross-topic"].items()}
-    for row, cells in table("paired").items():
+    for row, cells in rows_of(GUIDE, "paired").items():
         one, other = (saved[name] for name in row.split(" - "))
         for cell, figure in zip(cells, ("accuracy", "log-likelihood"), strict=True):
             gaps = [one[topic][figure] - other[topic][figure] for topic in one]

@@ -146,10 +146,9 @@ class Auto(Checked):
             warnings.simplefilter("ignore", ConvergenceWarning)
             coin = fitted(OneCoinDawidSkene, annotations, codes)
             whole = all_fitted(annotations, codes)
-            unknown = annotations.select_rows(~known[annotations.task_ids])
-            against = np.array([share_against_votes(unknown, found.labels) for found in whole])
+            against = np.array([share_against_votes(annotations, found.labels, ~known) for found in whole])
             kept = (against <= MOST_DIFFERENT) | (np.array(list(CANDIDATES)) == SAFE)
-            kept |= share_against_votes(unknown, coin.labels) > MOST_DIFFERENT
+            kept |= share_against_votes(annotations, coin.labels, ~known) > MOST_DIFFERENT
             part, scored = self._parts(annotations, known)
             hidden = scored[np.argsort(part[scored], kind="stable")]
             posteriors = [np.zeros((len(whole), 0, annotations.num_classes))]
