@@ -6,7 +6,7 @@ BACKENDS ?= jax torch
 IN_PARALLEL := -n auto --maxprocesses=8 --dist=worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup fuzz test-debian13 demo demo-images demo-ner demo-ratings reproduce test test-all test-backends lint types format check build docs lock clean
+.PHONY: help setup fuzz test-debian13 demo demo-images demo-ner demo-ratings engines reproduce test test-all test-backends lint types format check build docs lock clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ test-backends: ## the layers, losses and models on JAX and PyTorch
 	    -p no:warnings $(IN_PARALLEL) $(or $(ARGS),tests/layers tests/models tests/optimizers tests/test_losses.py) || exit 1; \
 	done
 
+engines: setup ## Prism and a Flink cluster, for the tests on real engines in `make test-all` (needs go, java and mvn)
+	@$(BIN)/python tests/engines/install.py
+
 fuzz: setup ## strange inputs against every reader, command and server: SEED=0 MINUTES=5 TARGETS="annotations-csv ..."
 	@$(BIN)/python tests/fuzz/run.py --seed $(or $(SEED),0) --minutes $(or $(MINUTES),5) $(TARGETS)
 
@@ -87,4 +90,4 @@ lock: ## resolve the versions again (needs uv and Python 3.10)
 	@uv lock --no-python-downloads
 
 clean: ## remove environments, builds and the demo's output
-	@rm -rf .venv .venv-backends .venv-tools build dist *.egg-info crowdzoo-runs
+	@rm -rf .venv .venv-backends .venv-tools .engines build dist *.egg-info crowdzoo-runs

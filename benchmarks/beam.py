@@ -157,7 +157,7 @@ def main() -> int:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--annotators", nargs="+", type=lambda text: int(float(text)), default=[10**3, 10**4])
     parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--iterations-per-pipeline", type=int, default=25)
+    parser.add_argument("--iterations-per-pipeline", type=int, help="default: as the runner likes")
     parser.add_argument("--shard-bytes", type=int, default=2**26, help="most bytes of parameters that a worker gets")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scaling", action="store_true", help="run the sizes of the cost model")

@@ -39,6 +39,9 @@ __all__ = ["MAX_SHARD_BYTES", "aggregate", "engine_of", "fit"]
 MAX_SHARD_BYTES = 2**26
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
 BLOCKS = 64  # at least so many, if they are not small then
+ITERATIONS = 25  # a pipeline
+ITERATIONS_ON_FLINK, ITERATIONS_IN_SHARDS_ON_FLINK = 8, 1
+OFTEN_FLINK = ("FlinkRunner", "PortableRunner")  # the latter's job server may be Flink's; it does not say
 MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
 
 Array = NDArray[np.float64]
@@ -53,7 +56,7 @@ def fit(
     make_pipeline: Callable[[], beam.Pipeline],
     folder: str,
     initial: Run | None = None,
-    iterations_per_pipeline: int = 25,
+    iterations_per_pipeline: int | None = None,
     data_id: str = "",
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
@@ -72,7 +75,9 @@ def fit(
             the fit is complete; if it was killed, the next call with the same arguments goes on from the last one.
         initial: where the first start begins, else as the aggregator's `fit`.
         iterations_per_pipeline: how many. A graph of more is slower to build, and runs past convergence; between
-            pipelines blocks are read again and a checkpoint is written.
+            pipelines blocks are read again and a checkpoint is written. Default: 25; on Flink 8, and 1 with
+            annotators in shards, since its planner's time doubles with each iteration, and its memory for what goes
+            between steps is small.
         data_id: what identifies the data, so that a checkpoint of other data is not taken for its own.
         max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
         threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
@@ -85,7 +90,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+    _check_iterations(iterations_per_pipeline)
     method = method_of(aggregator, num_annotators, num_classes)
     place = Folder(folder)
     place.make()
@@ -111,7 +116,7 @@ def aggregate(
     gold: ArrayLike | None = None,
     initial: ArrayLike | Aggregation | None = None,
     max_annotations: int | None = None,
-    iterations_per_pipeline: int = 25,
+    iterations_per_pipeline: int | None = None,
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
 ) -> Aggregation:
@@ -135,7 +140,7 @@ def aggregate(
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
-    iterations_per_pipeline = AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+    _check_iterations(iterations_per_pipeline)
     num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
     method = method_of(aggregator, annotations.num_annotators, num_classes)
     check_classification(annotations, type(aggregator).__name__)
@@ -143,7 +148,7 @@ def aggregate(
     rows, shares, states = method.begin_from(annotations, initial)
     place = Folder(folder)
     place.make()
-    engine = engine_of(method, max_shard_bytes, rows)
+    engine = engine_of(method, max_shard_bytes, rows, chained=True)  # items are no more than paths
     if max_annotations is None:
         max_annotations = _block_size(len(annotations), method, engine.shards)
     places, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
@@ -167,10 +172,17 @@ def aggregate(
     return method.result(annotations, run, found)
 
 
-def engine_of(method: Method, max_shard_bytes: int, given: tuple[Array, Array] | None = None) -> Engine:
+def _check_iterations(iterations_per_pipeline: int | None) -> None:
+    if iterations_per_pipeline is not None:
+        AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+
+
+def engine_of(
+    method: Method, max_shard_bytes: int, given: tuple[Array, Array] | None = None, chained: bool = False
+) -> Engine:
     """The engine for so many annotators: `Whole` where all parameters fit in one shard."""
     shards = Shards.of(method, max_shard_bytes)
-    return (Whole if shards.number == 1 else Sharded)(method, shards, given)
+    return (Whole if shards.number == 1 else Sharded)(method, shards, given, chained)
 
 
 @dataclass
@@ -181,7 +193,7 @@ class _Driver:
     folder: Folder
     make_pipeline: Callable[[], beam.Pipeline]
     read_items: Callable[[beam.Pipeline, bool], beam.PCollection]  # True: with what they begin from
-    iterations: int
+    iterations: int | None
     threads_per_worker: int | None
     data_id: str
     number: int = 0
@@ -222,7 +234,7 @@ class _Driver:
                     flow = self._begun(engine, self.read_items(pipeline, True))
                 else:
                     flow = self._resumed(engine, pipeline)
-                steps = self._steps()
+                steps = self._steps(pipeline)
                 for step in range(steps):
                     flow = engine.step(flow, step, last=step + 1 == steps)
                 engine.save(flow, self.folder, self.number + 1, self.identity)
@@ -239,13 +251,16 @@ class _Driver:
             write_value(self.folder.shard(0, shard), rows)
         return engine.begin(items, self._shards(engine, items.pipeline))
 
-    def _steps(self) -> int:
-        """How many E-steps the next pipeline has."""
+    def _steps(self, pipeline: beam.Pipeline) -> int:
+        """How many E-steps a pipeline has."""
         if not self.engine.method.max_iter:
             return 0
         runs = () if self.state is None else self.state.runs
         sofar = min((len(run.history) for run in runs if not run.done), default=0)
-        return min(self.iterations, self.engine.method.max_iter + 1 - sofar)
+        most = ITERATIONS if self.iterations is None else self.iterations
+        if self.iterations is None and type(pipeline.runner).__name__ in OFTEN_FLINK:
+            most = ITERATIONS_ON_FLINK if self.engine.shards.number == 1 else ITERATIONS_IN_SHARDS_ON_FLINK
+        return min(most, self.engine.method.max_iter + 1 - sofar)
 
     def find(self) -> None:
         """Writes the posteriors that follow from the last checkpoint, unless they are there."""

@@ -18,7 +18,7 @@ from crowdzoo.beam.methods.base import Method
 from crowdzoo.beam.values import ShardRows
 from crowdzoo.constraints import Number
 
-__all__ = ["AT_LEAST_ONE", "Engine", "Flow", "Shards"]
+__all__ = ["AT_LEAST_ONE", "Engine", "Flow", "Shards", "outputs"]
 
 Array = NDArray[np.float64]
 AT_LEAST_ONE = Number(1, whole=True)
@@ -74,18 +74,33 @@ class Engine(ABC):
         method: the steps.
         shards: how annotators are cut.
         given: rows and what is common, which the first start begins from.
+        chained: each step passes its items to the next one, so that an output has few readers: Flink keeps a copy and
+            buffers of its own for each of them. Else all steps read the same items, which are not sent again.
         threads: of a worker's kernels.
     """
 
-    def __init__(self, method: Method, shards: Shards, given: tuple[Array, Array] | None = None, threads: int = 1):
+    def __init__(
+        self,
+        method: Method,
+        shards: Shards,
+        given: tuple[Array, Array] | None = None,
+        chained: bool = False,
+        threads: int = 1,
+    ):
         self.method, self.shards, self.given, self.threads = method, shards, given, threads
+        self.chained = chained
+
+    @property
+    def passes_items(self) -> bool:
+        """Whether a step's items are those of the next one."""
+        return self.chained or self.method.has_state
 
     def threaded(self, pipeline: beam.Pipeline, threads: int | None) -> Engine:
         """The same with a number of threads."""
         if threads is None:
             threads = num_threads() if _alone(pipeline) else 1
         AT_LEAST_ONE.checked("", "threads_per_worker", threads)
-        return type(self)(self.method, self.shards, self.given, threads)
+        return type(self)(self.method, self.shards, self.given, self.chained, threads)
 
     @abstractmethod
     def begin(self, items: beam.PCollection, shards: beam.PCollection) -> Flow:
@@ -143,3 +158,16 @@ def _alone(pipeline: beam.Pipeline) -> bool:
         return False
     options = (pipeline.options or PipelineOptions()).view_as(DirectOptions)
     return options.direct_running_mode == "in_memory" and options.direct_num_workers == 1
+
+
+def outputs(elements: beam.PCollection, label: str, step: beam.ParDo, **hints: Any) -> Any:
+    """A step's outputs by name, the first one that it yields without a tag; each with the coder of its hint.
+
+    Hints are set on the outputs: `with_output_types` takes those of tagged outputs only in newer versions of Beam, and
+    a cluster's version may be an older one.
+    """
+    main, *others = hints
+    found = elements | label >> step.with_output_types(hints[main]).with_outputs(*others, main=main)
+    for name in others:
+        found[name].element_type = hints[name]
+    return found

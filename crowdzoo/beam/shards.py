@@ -14,7 +14,7 @@ from apache_beam.pvalue import AsIter, AsSingleton, TaggedOutput
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import NDArray
 
-from crowdzoo.beam.engine import Engine, Flow, Shards
+from crowdzoo.beam.engine import Engine, Flow, Shards, outputs
 from crowdzoo.beam.items import (
     Last,
     Totals,
@@ -262,17 +262,14 @@ class Sharded(Engine):
     ) -> tuple[beam.PCollection, beam.PCollection, beam.PCollection]:
         """Counts for shards, sums for all, and pieces after the step; where tasks have no state, those before it."""
         count = beam.FlatMap(step, self.method, self.shards, argument)
-        typed = count.with_output_types(Keyed, sums=Sums, items=Keyed)
-        found = elements | label >> typed.with_outputs("sums", "items", main="counts")
+        found = outputs(elements, label, count, counts=Keyed, sums=Sums, items=Keyed)
         return found["counts"], found["sums"], found["items"] if self.method.has_state else before
 
     def _sharded(self, flow: Flow, label: str, *mail: beam.PCollection, maximise: bool = False) -> Flow:
         """The shards' rows, and their answers to what the next E-step needs."""
         step = beam.FlatMap(step_of_shard, self.method, self.shards, maximise, AsSingleton(flow.state))
-        typed = step.with_output_types(Keyed, penalties=Sums, answers=Keyed)
-        found = _joined(f"{label}Mail", flow.shards, *mail) | label >> typed.with_outputs(
-            "penalties", "answers", main="rows"
-        )
+        mail_of = _joined(f"{label}Mail", flow.shards, *mail)
+        found = outputs(mail_of, label, step, rows=Keyed, penalties=Sums, answers=Keyed)
         return flow._replace(shards=found["rows"], answers=found["answers"], penalties=found["penalties"])
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads
-from crowdzoo.beam.engine import Engine, Flow
+from crowdzoo.beam.engine import Engine, Flow, outputs
 from crowdzoo.beam.files import Reader
 from crowdzoo.beam.items import (
     Last,
@@ -45,12 +45,13 @@ AHEAD = 16  # blocks a thread, after which it waits for the others
 class _Bundle(beam.DoFn):
     """Adds up a bundle's blocks in one table for each start and thread, and gives their sum once.
 
-    Out come the sums, under the key 0; where tasks have states also "items", which are the items with new ones.
+    Out come the sums, under the key 0, and "items" if the next step is to have them, with new states where tasks have
+    any.
     """
 
-    def __init__(self, method: Method, threads: int):
+    def __init__(self, method: Method, passes_items: bool, threads: int):
         super().__init__()
-        self.method, self.threads = method, threads
+        self.method, self.passes_items, self.threads = method, passes_items, threads
 
     def start_bundle(self) -> None:
         """Forgets the last bundle."""
@@ -98,7 +99,7 @@ class _Bundle(beam.DoFn):
         jobs = list(zip(self.tables, self.readers, shares, strict=True))
         states = [state for done in in_threads(self._count_some, jobs, self.threads) for state in done]
         if not self.method.has_state:
-            return []
+            return items if self.passes_items else []
         ends = np.cumsum([0, *map(len, parts)]).tolist()
         places = (slice(*place) for place in itertools.pairwise(ends))
         return [self.after(item, np.concatenate(states[place])) for item, place in zip(items, places, strict=True)]
@@ -126,12 +127,12 @@ def _cut(item: Item, number: int) -> list[Item]:
 class First(_Bundle):
     """Counts blocks before there are parameters."""
 
-    def __init__(self, method: Method, has_given: bool, threads: int):
-        super().__init__(method, threads)
+    def __init__(self, method: Method, has_given: bool, passes_items: bool, threads: int):
+        super().__init__(method, passes_items, threads)
         self.has_given = has_given
 
     def process(self, element: Item) -> Iterator[TaggedOutput]:
-        """Items with their first states, where tasks have any."""
+        """Items, with their first states where tasks have any."""
         yield from self.take(element)
 
     def count(self, totals: Totals, item: Item, block: Block) -> Array:
@@ -152,7 +153,7 @@ class Expect(_Bundle):
         self.prepared: dict[int, tuple[Any, bool]] | None = None
 
     def process(self, element: Item, state: State) -> Iterator[TaggedOutput]:
-        """Items with their new states, where tasks have any."""
+        """Items, with their new states where tasks have any."""
         if self.prepared is None:
             self.before = without_rows(state)
             self.prepared = prepared_starts(self.method, state.runs, state.rows.__getitem__)
@@ -160,7 +161,7 @@ class Expect(_Bundle):
             yield from self.take(element)
             return
         self.seen = True
-        if self.method.has_state:
+        if self.passes_items:
             yield TaggedOutput("items", element)
 
     def count(self, totals: Totals, item: Item, block: Block) -> Array:
@@ -261,7 +262,7 @@ class Whole(Engine):
     def begin(self, items: beam.PCollection, shards: beam.PCollection) -> Flow:
         """See `Engine.begin`."""
         common = None if self.given is None else self.given[1]
-        first = beam.ParDo(First(self.method, common is not None, self.threads))
+        first = beam.ParDo(First(self.method, common is not None, self.passes_items, self.threads))
         items, sums = self._ran(items, "First", first)
         begin = beam.Map(begin_state, self.method, common, AsSingleton(shards))
         return Flow(items, sums | "Begin" >> begin.with_output_types(State))
@@ -272,7 +273,7 @@ class Whole(Engine):
 
     def step(self, flow: Flow, number: int, last: bool = False) -> Flow:
         """See `Engine.step`."""
-        expect = beam.ParDo(Expect(self.method, self.threads), AsSingleton(flow.state))
+        expect = beam.ParDo(Expect(self.method, self.passes_items, self.threads), AsSingleton(flow.state))
         items, sums = self._ran(flow.items, f"Expect{number}", expect)
         # an AsIter is fetched when it is looked at, an AsSingleton always
         maximise = beam.Map(next_state, self.method, AsIter(flow.state)).with_output_types(State)
@@ -288,8 +289,7 @@ class Whole(Engine):
         return flow.state | "RowsToSave" >> beam.Map(rows_of_state).with_output_types(Pair[int, Message])
 
     def _ran(self, items: beam.PCollection, label: str, step: beam.ParDo) -> tuple[beam.PCollection, beam.PCollection]:
-        """Items after a step (where tasks have no state, those before it) and its sums, grouped under one key."""
-        typed = step.with_output_types(Pair[int, Sums], items=Item)
-        found = items | label >> typed.with_outputs("items", main="sums")
+        """Items for the next step, and a step's sums, grouped under one key."""
+        found = outputs(items, label, step, sums=Pair[int, Sums], items=Item)
         sums = found["sums"] | f"{label}Group" >> beam.GroupByKey()
-        return found["items"] if self.method.has_state else items, sums
+        return found["items"] if self.passes_items else items, sums

@@ -2,6 +2,7 @@ import functools
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from apache_beam import coders  # noqa: E402
 from apache_beam.internal import pickler  # noqa: E402
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 from apache_beam.pipeline import PipelineVisitor  # noqa: E402
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.beam as on_beam  # noqa: E402
@@ -332,7 +334,7 @@ def test_a_bundle_adds_up_in_any_number_of_threads(threads):
     method = method_of(DawidSkene(num_starts=2), 9, 4)
     totals = []
     for blocks in (blocks_of(annotations, gold, 1000), blocks_of(annotations, gold, 7)):
-        first = whole.First(method, False, threads)
+        first = whole.First(method, False, False, threads)
         first.start_bundle()
         for block in blocks:
             assert list(first.process(beam_values.Item(block))) == []
@@ -512,7 +514,7 @@ def test_a_step_that_went_to_a_worker_does_what_it_did():
             list(step.process(item))
         return next(step.finish_bundle()).value[1].parts[0].rows
 
-    step = whole.First(method, False, 1)
+    step = whole.First(method, False, False, 1)
     expected = counted(step)
     assert expected.sum() == pytest.approx(len(annotations))
     np.testing.assert_array_equal(counted(pickler.loads(pickler.dumps(step))), expected)  # also with its totals full
@@ -919,3 +921,57 @@ def test_the_local_engine_does_not_import_beam():
     code = "import sys, crowdzoo.aggregation; print({'apache_beam', 'pandas', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+class FlinkRunner(FnApiRunner):
+    """A runner of that name, in memory: what is asked is how many pipelines there are."""
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("bytes_of_shard", "max_iter", "iterations", "pipelines"),
+    [
+        (ALL, 9, None, 2),
+        (ALL, 4, 3, 2),
+        (shard_bytes(DawidSkene(), 5), 1, None, 3),
+    ],  # in shards posteriors take one more
+)
+def test_flink_gets_few_iterations_a_pipeline(tmp_path, bytes_of_shard, max_iter, iterations, pipelines):
+    made = []
+
+    def make():
+        made.append(beam.Pipeline(runner=FlinkRunner()))
+        return made[-1]
+
+    on_beam.aggregate(
+        crowd()[0], DawidSkene(max_iter=max_iter, tol=0.0), make_pipeline=make, folder=str(tmp_path),
+        max_shard_bytes=bytes_of_shard, iterations_per_pipeline=iterations,
+    )  # fmt: skip
+    assert len(made) == pipelines
+
+
+class _Readers(PipelineVisitor):
+    """Counts the steps that read each output."""
+
+    def __init__(self):
+        self.readers = Counter()
+
+    def visit_transform(self, node):
+        self.readers.update(node.inputs)
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+@pytest.mark.parametrize("aggregator", [DawidSkene(max_iter=9, tol=0.0), GLAD(max_iter=9, tol=0.0)], ids=name_of)
+def test_no_output_is_read_by_many_steps(tmp_path, aggregator):
+    """Flink copies an output for each step that reads it."""
+    made = []
+
+    def make():
+        made.append(make_pipeline())
+        return made[-1]
+
+    on_beam.aggregate(crowd()[0], aggregator, make_pipeline=make, folder=str(tmp_path), iterations_per_pipeline=10)
+    readers = _Readers()
+    made[0].visit(readers)
+    assert "Expect9" in made[0].applied_labels
+    assert max(readers.readers.values()) <= 3

@@ -1,0 +1,139 @@
+"""Brings what the tests on real engines need into `.engines`: Prism, a Flink cluster, and Beam in Flink's version.
+
+    make engines        # some 5 minutes and 1 GB; needs go, java (11 or 17) and mvn
+
+Versions are pinned. Go checks the modules of Prism against its checksum database; Flink's archive and the jars of
+Beam's job server are checked here. What is there already is left alone.
+
+Beam's job server is made from its parts as one jar: Flink is sent each jar of the class path by itself, for every
+pipeline, and 162 jars take it 15 seconds.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+ENGINES = ROOT / ".engines"
+PRISM = ENGINES / "prism"
+JOB_SERVER = ENGINES / "job-server.jar"
+FLINK = ENGINES / "flink"
+PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job server
+
+FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
+FLINK_PACKAGE = "apache-flink-libraries"
+FLINK_VERSION = "1.19.3"
+FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60"
+JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
+PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>engines</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.beam</groupId><artifactId>beam-runners-flink-1.19</artifactId><version>{FLINK_BEAM}</version>
+    </dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>
+"""
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check(found: str, wanted: str, what: str) -> None:
+    """Ends where a download is not what it was."""
+    if found != wanted:
+        sys.exit(f"engines: {what} has the SHA-256 {found}, expected {wanted}.")
+
+
+def install_prism() -> None:
+    """Beam's runner in Go, of the version that is installed here."""
+    target = f"github.com/apache/beam/sdks/v2/go/cmd/prism@v{version('apache-beam')}"
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        subprocess.run(["env", f"GOBIN={name}", "go", "install", target], check=True)
+        Path(name, "prism").replace(PRISM)
+
+
+def install_job_server() -> None:
+    """Beam's job server for Flink, in one jar. Of files of one name the first stays, lists of services are joined."""
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        folder = Path(name)
+        (folder / "pom.xml").write_text(POM)
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+        subprocess.run(command, cwd=folder, check=True)
+        jars = sorted((folder / "jars").glob("*.jar"))
+        lines = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
+        check(hashlib.sha256(lines.encode()).hexdigest(), JARS_SHA256, "the list of Beam's jars")
+        seen: set[str] = set()
+        services: dict[str, list[bytes]] = {}
+        with zipfile.ZipFile(folder / "all.jar", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as together:
+            for jar in sorted(jars, key=lambda jar: not jar.name.startswith("beam-")):
+                with zipfile.ZipFile(jar) as part:
+                    for entry in part.infolist():
+                        file = entry.filename
+                        if file.startswith("META-INF/services/") and not entry.is_dir():
+                            services.setdefault(file, []).append(part.read(file))
+                        elif not (entry.is_dir() or file in seen or belongs_to_one_jar(file)):
+                            seen.add(file)
+                            together.writestr(entry, part.read(file))
+            for file, parts in services.items():
+                together.writestr(file, b"\n".join(parts) + b"\n")
+            together.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMulti-Release: true\n\n")
+        (folder / "all.jar").replace(JOB_SERVER)
+
+
+def belongs_to_one_jar(file: str) -> bool:
+    """Whether a file says something of its jar as a whole: manifest and signatures."""
+    return file.startswith("META-INF/") and file.endswith(("/MANIFEST.MF", ".SF", ".RSA", ".DSA"))
+
+
+def install_flink() -> None:
+    """Flink's jars, from the Python package that carries them."""
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        pip = [sys.executable, "-m", "venv", f"{name}/venv"]
+        subprocess.run(pip, check=True)
+        wanted = f"{FLINK_PACKAGE}=={FLINK_VERSION}"
+        download = [f"{name}/venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", name, wanted]
+        subprocess.run(download, check=True)
+        archive = next(Path(name).glob("*.tar.gz"))
+        check(sha256(archive), FLINK_SHA256, archive.name)
+        with tarfile.open(archive) as file:
+            file.extractall(name)
+        shutil.move(next(Path(name).glob("*/deps")), FLINK)
+
+
+def install_python() -> None:
+    """Python with the job server's version of Beam: workers of another version lose their connection now and then."""
+    if sys.version_info >= (3, 13):
+        sys.exit(f"engines: Beam {FLINK_BEAM} needs Python 3.12 or older, so that tests on Flink skip here.")
+    uv = ROOT / ".venv-tools" / "bin" / "uv"
+    subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, PYTHON.parents[1]], check=True)
+    subprocess.run([uv, "pip", "install", "-q", "--python", PYTHON, *PACKAGES], check=True)
+
+
+def main() -> None:
+    lacking = [tool for tool in ("go", "java", "mvn") if shutil.which(tool) is None]
+    if lacking:
+        sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")
+    ENGINES.mkdir(exist_ok=True)
+    for path, install in (
+        (PRISM, install_prism),
+        (JOB_SERVER, install_job_server),
+        (FLINK, install_flink),
+        (PYTHON, install_python),
+    ):
+        if not path.exists():
+            print(f"engines: {path.relative_to(ROOT)}", flush=True)
+            install()
+
+
+if __name__ == "__main__":
+    main()
