@@ -1,6 +1,7 @@
 """A small crowd model, exported twice, and a server of it for tests that only ask."""
 
 import threading
+import time
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -77,6 +78,12 @@ def server(pets):
     ) as running:
         running.url = f"http://127.0.0.1:{running.rest_port}"
         running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+        # where the machine has other work, version 2 may still come to rest when version 1 is served
+        with Client(running.url, model="pets") as waiting:
+            for _ in range(600):
+                if waiting.metadata()["version"] == 2:
+                    break
+                time.sleep(0.1)
         yield running
 
 
