@@ -118,6 +118,11 @@ FILES = [
     train("a word among the numbers", "task,f0,f1\n1,0.5,red\n2,1,2\n3,1,4\n", "row 2, column 'f1'", "'red'"),
     train("an instance twice", INSTANCES + "1,3,4\n", "row 4, column 'task'", "second time"),
     train("annotations of a task that has no instance", "task,f0,f1\n1,0.5,1.5\n", "row 4, column 'task'"),
+    Case(
+        "a preference of a task that has no instance",
+        {"p.csv": "left,right,annotator,label\n1,2,ann,left\n1,3,bob,right\n", "i.csv": INSTANCES},
+        "train p.csv i.csv --task preference --out model.keras", 3, ("p.csv, row 3, column 'right'", "'3'"),
+    ),
     train("gold that is no class", "task,f0,gold\n1,0.5,cat\n2,2.5,dgo\n", "'dgo'", "Did you mean 'dog'"),
     train("an unknown split", "task,f0,split\n1,0.5,train\n2,2.5,test\n", "row 3, column 'split'", "'test'"),
 ]  # fmt: skip

@@ -11,12 +11,12 @@ from target import Target
 
 from crowdzoo import instances
 from crowdzoo.errors import CrowdzooError
-from crowdzoo.instances import read_gold, read_gold_ratings, read_instances, read_texts, recognised
+from crowdzoo.instances import read_gold, read_gold_pairs, read_gold_ratings, read_instances, read_texts, recognised
 from crowdzoo.instances.table import check_has, read_table
 from crowdzoo.instances.tables import table_columns, typed_columns
 from crowdzoo.tables import csv as csv_files
 
-COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1")
+COLUMNS = ("task", "features", "gold", "split", "text", "f0", "f1", "left", "right")
 NUMBERS = st.sampled_from(
     ["0", "1", "-1.5", "1e3", "1e39", "1e999", "nan", "inf", "true", "FALSE", "", " 2 ", "1_0", "٣"]
 )
@@ -28,7 +28,8 @@ def tables(draw):
     """CSV of instances: mostly sound."""
     names = draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=7))
     names = ["task", *names] if draw(st.booleans()) else names
-    cells = {"task": TEXTS, "gold": TEXTS, "text": TEXTS, "split": SPLITS}
+    names = ["left", "right", "gold", *names] if draw(st.booleans()) else names
+    cells = dict.fromkeys(("task", "gold", "text", "left", "right"), TEXTS) | {"split": SPLITS}
     rows = [
         [draw(cells.get(name, NUMBERS)) if draw(st.integers(0, 9)) else draw(TEXTS) for name in names]
         for _ in range(draw(st.integers(0, 5)))
@@ -61,6 +62,7 @@ def everything(name, content):
         lambda path: columns_of(path, typed_columns, {"f0": "number", "text": "text", "f1": "category"}),
         lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),
         lambda path: read_gold_ratings(path, np.array(["a", "1"], object)).tolist(),
+        lambda path: read_gold_pairs(path, np.array(["a", "1"], object), np.array(["a", "b", "1"], object)).to_frame(),
     )
     found = []
     with tempfile.TemporaryDirectory() as folder, inside(folder):
