@@ -371,6 +371,8 @@ class CrowdModel(keras.Model):
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
         if self.crowd is not None and isinstance(data, TrainingData):
+            if not self.built:  # a method looks at sizes before the first step
+                self(next(iter(data.batches(1, seed, shuffle=False)))[0])
             with self.crowd.being_fitted():
                 return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come

@@ -4,9 +4,9 @@ import pytest
 from keras import ops
 
 from crowdzoo.errors import DataError
-from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer
+from crowdzoo.layers import CoNAL, CrowdLayer, CrowdsourcedLayer, DeepEM
 from crowdzoo.losses import MaskedCrowdCrossentropy, MaskedCrowdMeanSquaredError
-from crowdzoo.models import METHODS, RATING_METHODS, CrowdBatches, CrowdModel, FeatureClassifier
+from crowdzoo.models import METHODS, RATING_METHODS, ArrayData, CrowdBatches, CrowdModel, FeatureClassifier
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.methods import create_crowd_layer
 
@@ -467,3 +467,12 @@ def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
     np.testing.assert_allclose(alone, logs[3:4], rtol=1e-4, atol=1e-5)
     elsewhere = looking.log_confusions(x[4:5], ids[3:4])
     assert np.abs(elsewhere - alone).max() > 1e-3
+
+
+def test_a_base_that_learns_its_shape_from_the_data_is_built_before_a_method_asks_for_sizes():
+    """DeepEM asked for the number of classes of a model that had none yet: `cannot reshape array`."""
+    x, _, annotations = a_crowd()
+    base = keras.Sequential([keras.layers.Dense(K, activation="softmax")])
+    model = CrowdModel(base, DeepEM(R))
+    model.fit(ArrayData(x, annotations), epochs=1, batch_size=N, verbose=0)
+    assert model.posteriors(x, annotations).shape == (N, K)
