@@ -1,9 +1,10 @@
 """`crowdzoo aggregate`: one label for each task out of the annotators' labels."""
 
-import argparse
-from collections.abc import Sequence
+from __future__ import annotations
 
-from crowdzoo.aggregation.candidate import Candidate
+import argparse
+from typing import TYPE_CHECKING
+
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
@@ -12,6 +13,11 @@ from crowdzoo.files.table_formats import TABLE_FORMATS
 from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crowdzoo.aggregation import Candidate
 
 __all__ = ["describe", "run"]
 
