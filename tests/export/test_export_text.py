@@ -301,7 +301,8 @@ def test_warm_up_requests_are_parsed_and_answered(plain):
 
 
 def test_each_signature_has_a_request_with_the_first_text(plain):
-    requests = {name: json.loads((plain.path / file).read_text("utf-8")) for name, file in REQUEST_FILES.items()}
+    files = {name: plain.path / file for name, file in REQUEST_FILES.items()}
+    requests = {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.exists()}
     first = CORPUS.texts[0]
     assert requests == {
         "serving_default": {"instances": [first]},

@@ -1,0 +1,95 @@
+"""Exported reward models: scores of single instances, and answers to pairs of them."""
+
+# ruff: noqa: E402
+
+import json
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+pytest.importorskip("tensorflow_serving.apis")
+keras = pytest.importorskip("keras")
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels need the TensorFlow backend", allow_module_level=True)
+
+from crowdzoo.aggregation.engine.comparisons import answer_probabilities
+from crowdzoo.errors import ConfigError
+from crowdzoo.export.predict import load_and_predict
+from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.served_model import MODEL_CARD_FILE, REQUEST_FILES, load_saved_model
+from crowdzoo.layers import PairAnnotators
+from crowdzoo.models import CrowdModel, FeatureRegressor, RewardModel, TextIds, TextRegressor
+
+CLASSES, ANNOTATORS = ["left", "right", "equal"], ["ann", "bob"]
+X = np.random.default_rng(0).normal(size=(6, 3)).astype("float32")
+TEXTS = np.array(["a fine text", "no text", "fine, fine", "a"], object)
+KERNEL = np.array([[0.2, -0.3, 0.1], [-1.0, 0.5, 0.4]], "float32")  # slope minus 1, bias, taste for "equal"
+
+
+def reward_model(scorer):
+    model = CrowdModel(RewardModel(scorer), PairAnnotators(2, 10))
+    model.crowd.set_weights([KERNEL])
+    return model
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    keras.utils.set_random_seed(0)
+    model = reward_model(FeatureRegressor(3, hidden=(4,)))
+    path = tmp_path_factory.mktemp("vectors") / "1"
+    return model, export_model(model, path, classes=CLASSES, annotators=ANNOTATORS, warmup_instances=X[:3])
+
+
+def test_scores_pairs_and_what_an_annotator_would_say(vectors):
+    model, path = vectors
+    scores = model.base.scorer.predict(X, verbose=0)[:, 0]
+    assert {*load_and_predict(path, X)} == {"score"}
+    np.testing.assert_allclose(load_and_predict(path, X)["score"], scores, rtol=1e-5)
+    lead = (scores[:3] - scores[3:]).astype(float)
+    sides = {"left": X[:3], "right": X[3:]}
+    found = load_and_predict(path, sides, signature="pairs")
+    wanted = answer_probabilities(lead, 0.0, "davidson")
+    np.testing.assert_allclose(found["probabilities"], wanted, rtol=1e-4)
+    assert found["class"].tolist() == [CLASSES[code] for code in wanted.argmax(axis=1)]
+    named = {**sides, "annotator": np.array(["bob"] * 3, object)}
+    said = load_and_predict(path, named, signature="annotators")["probabilities"]
+    np.testing.assert_allclose(said, answer_probabilities(0.0 * lead + 0.5, 0.4, "davidson"), rtol=1e-4)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="zoe"):
+        load_and_predict(path, {**named, "annotator": np.array(["zoe"] * 3, object)}, signature="annotators")
+
+
+def test_each_signature_has_a_request_and_stands_in_the_card(vectors):
+    _, path = vectors
+    requests = {name: json.loads((path / REQUEST_FILES[name]).read_text()) for name in ("serving_default", "pairs")}
+    first, second = X[:2].astype(str).astype(float).tolist()
+    assert requests["serving_default"] == {"instances": [first]}
+    assert requests["pairs"] == {"signature_name": "pairs", "instances": [{"left": first, "right": second}]}
+    asked = json.loads((path / REQUEST_FILES["annotators"]).read_text())["instances"]
+    assert asked == [{"left": first, "right": second, "annotator": "ann"}]
+    card = json.loads((path / MODEL_CARD_FILE).read_text())
+    assert {*card["signatures"]} == {"serving_default", "pairs", "annotators"}
+    assert card["classes"] == CLASSES
+
+
+def test_texts_of_different_lengths_are_compared_and_an_empty_request_is_answered(tmp_path):
+    keras.utils.set_random_seed(0)
+    encoder = TextIds(["fine", "text", "a"])
+    model = reward_model(TextRegressor(encoder.num_words, form="bag-of-words", hidden=4))
+    model.base.scorer.adapt(encoder.to_numpy(TEXTS))
+    path = export_model(model, tmp_path / "1", classes=CLASSES, annotators=ANNOTATORS, encoder=encoder)
+    scores = model.base.scorer.predict(encoder.to_numpy(TEXTS), verbose=0)[:, 0]
+    np.testing.assert_allclose(load_and_predict(path, TEXTS)["score"], scores, rtol=1e-5)
+    found = load_and_predict(path, {"left": TEXTS[[0]], "right": TEXTS[[3]]}, signature="pairs")["probabilities"]
+    np.testing.assert_allclose(found, answer_probabilities(scores[[0]] - scores[[3]], 0.0, "davidson"), rtol=1e-4)
+    loaded = load_saved_model(path)
+    nothing = tf.constant([], tf.string)
+    assert loaded.signatures["serving_default"](instances=nothing)["score"].shape == (0,)
+    assert loaded.signatures["pairs"](left=nothing, right=nothing)["probabilities"].shape == (0, 3)
+
+
+def test_names_of_the_answers_are_needed(tmp_path):
+    model = reward_model(FeatureRegressor(3))
+    with pytest.raises(ConfigError, match="2 classes are named, the model has 3 outputs"):
+        export_model(model, tmp_path / "1", classes=CLASSES[:2], annotators=ANNOTATORS)
+    assert not (tmp_path / "1").exists()
