@@ -131,5 +131,8 @@ def test_names_of_columns_that_are_not_utf8_are_refused(tmp_path):
 def test_a_result_folder_with_cut_files_is_refused(reader, tmp_path):
     for name in ("tasks.parquet", "annotators.parquet", "summary.json"):
         (tmp_path / name).write_bytes(b"PAR1")
+    with pytest.raises(DataError, match=r"summary\.json"):
+        reader.from_parquet(tmp_path)
+    (tmp_path / "summary.json").write_text(json.dumps({"kind": reader.kind}))
     with pytest.raises(DataError, match=r"tasks\.parquet"):
         reader.from_parquet(tmp_path)
