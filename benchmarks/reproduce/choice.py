@@ -17,8 +17,9 @@ Protocol, fixed before auto was measured:
   real crowds that are in no other table, whole and thinned to 2, 3 and 5). What was compared there: picking the best
   score, stacking, and their mixtures with equal weights; the same observation model for all methods, or each method's
   own; sets of five to ten methods; and whether methods that contradict the votes are left out. Forms within .001 of
-  each other there were taken as equal, and the simplest was kept. The figures of `whole` and of other draws of
-  `thinned` were in sight during this work, so expect somewhat more regret on a new crowd.
+  each other there were taken as equal. Among those the one that is auto was taken with the figures of `whole`, and of
+  other draws of `thinned`, in sight (above all that contradicting methods are left out: llm-judges), so expect
+  somewhat more regret on a new crowd.
 """
 
 import csv

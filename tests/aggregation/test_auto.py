@@ -9,7 +9,11 @@ from crowdzoo.aggregation.engine.stacking import stacking_weights
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
 
-@pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
+SLOW = {"sparse_and_odd_tables": pytest.mark.slow}
+CHECKS = zip(AGGREGATOR_CHECKS, AGGREGATOR_CHECKS.values(), strict=True)
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=name, marks=SLOW.get(name, ())) for name, check in CHECKS])
 def test_battery(check):
     check(Auto())
 

@@ -86,7 +86,8 @@ class Auto(Checked):
 
     The methods are robust, hierarchical-dawid-skene, dawid-skene, ibcc, mace, glad, bwa and worker-clustering, with
     their defaults. They and the weights' form were chosen on generated crowds and on three real ones that are in none
-    of the tables of results. There are 8 (folds + 1) + 1 fits, and 8 more with gold.
+    of the tables of results, with the figures of those tables in sight. There are 8 (folds + 1) + 1
+    fits, and 8 more with gold.
 
     Args:
         folds: parts that the annotations are cut into.
