@@ -8,7 +8,6 @@ from crowdzoo.aggregation.classes import auto
 from crowdzoo.aggregation.engine.stacking import stacking_weights
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
-
 SLOW = {"sparse_and_odd_tables": pytest.mark.slow}
 CHECKS = zip(AGGREGATOR_CHECKS, AGGREGATOR_CHECKS.values(), strict=True)
 
