@@ -60,11 +60,15 @@ def models(chosen=None):
         rating_squared_error,
     )
     from crowdzoo.layers.masked_convolution import MaskedConvolution
+    from crowdzoo.layers.mirror_and_shift import MirrorAndShift
     from crowdzoo.layers.tf_idf import TfIdf
     from crowdzoo.models import (
         CrowdModel,
         FeatureClassifier,
         FeatureRegressor,
+        ImageClassifier,
+        ImageRegressor,
+        RewardModel,
         SequenceTagger,
         TextClassifier,
         TextRegressor,
@@ -94,6 +98,7 @@ def models(chosen=None):
         yield f"rating-{method}", compiled(CrowdModel(base, layer)), codes if method == "doctor-net" else x
     for loss in (
         doctor_net.VoteShareCrossentropy(), losses.MaskedCrossentropy(), losses.MaskedCrowdMeanSquaredError(),
+        losses.MaskedCrowdEvidence(),
         rating_doctor_net.MeanRatingError(), rating_squared_error.RatingSquaredError(2.0),
     ):  # fmt: skip
         if wanted(type(loss).__name__):
@@ -104,11 +109,18 @@ def models(chosen=None):
         yield "pairs", compiled(CrowdModel(base, PairAnnotators(R, 9))), x[:, :2]
     if chosen is not None:
         return
+    scorer = keras.Sequential([keras.Input((D,)), keras.layers.Dense(1)])
+    yield "reward-model", compiled(CrowdModel(RewardModel(scorer), PairAnnotators(R, 9))), {"left": x, "right": x[::-1]}
+    pixels = np.random.default_rng(1).integers(0, 256, size=(2, 8, 8, 3)).astype("uint8")
+    small = {"height": 8, "width": 8, "filters": (2,), "augment": True}
+    yield "image-classifier", compiled(CrowdModel(ImageClassifier(num_classes=K, **small))), pixels
+    yield "image-regressor", compiled(CrowdModel(ImageRegressor(**small))), pixels
     yield "text-classifier", compiled(CrowdModel(TextClassifier(9, K, "bag-of-words"))), codes
     tagger = SequenceTagger(9, K, embedding=2, filters=2, units=2, crf=True)
     yield "tagger", compiled(CrowdModel(tagger), optimizer=LazyAdam()), {"words": codes}
     # the zoo's own bases make these layers anew: they stand in a file where somebody's own model holds them
     yield "features", keras.Sequential([keras.Input((D,)), Standardization(), LabelUnit(1.0, 2.0)]), x
+    yield "pixels", keras.Sequential([keras.Input((8, 8, 3)), MirrorAndShift(0.25)]), pixels.astype("float32")
     yield "words", keras.Sequential([keras.Input((4,), dtype="int32"), TfIdf(9)]), codes
     tokens = keras.Input((4, 2))
     convolved = MaskedConvolution(2, 3)(tokens, keras.ops.ones_like(tokens[..., 0], dtype="bool"))[0]
