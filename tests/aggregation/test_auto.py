@@ -99,18 +99,8 @@ def test_where_annotators_are_biased_matrices_have_the_weight():
     assert found.expected_accuracy(truth) > MajorityVote().fit(crowd).expected_accuracy(truth) + 0.1
 
 
-def misled(num_tasks=800, seed=2):
-    """Graders of an ordered scale who read the same tasks wrongly, and their true grades."""
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(4, num_tasks, p=[0.5, 0.25, 0.15, 0.1])
-    shared = rng.normal(0.6, 0.9, num_tasks)[:, None] + rng.normal(0, 0.6, (num_tasks, 4))[:, np.arange(16) % 4]
-    seen = truth[:, None] * rng.uniform(0.4, 1.1, 16) + shared + rng.normal(0, 0.5, 16)
-    said = np.clip(np.rint(seen + rng.normal(0, 0.5, (num_tasks, 16))), 0, 3).astype(int)
-    return Annotations.from_dense(said, classes=range(4)), truth
-
-
-def test_methods_that_contradict_the_votes_where_one_coin_does_not_are_left_out():
-    crowd, truth = misled()
+def test_methods_that_contradict_the_votes_where_one_coin_does_not_are_left_out(misled):
+    crowd, truth = misled
     with pytest.warns(VotesWarning, match="dawid-skene.* contradict the votes on more than 20%"):
         found = Auto(folds=2).fit(crowd)
     by_name = {one.method: one for one in found.candidates}

@@ -103,18 +103,8 @@ def test_it_is_less_certain_than_dawid_skene_where_annotators_copy_each_other():
     assert abs(our_gap) < 0.8 * their_gap
 
 
-def misled(num_tasks=800, seed=0):
-    """Graders of an ordered scale who read the same tasks wrongly, and their true grades."""
-    rng = np.random.default_rng(seed)
-    truth = rng.choice(4, num_tasks, p=[0.5, 0.25, 0.15, 0.1])
-    shared = rng.normal(0.6, 0.9, num_tasks)[:, None] + rng.normal(0, 0.6, (num_tasks, 4))[:, np.arange(16) % 4]
-    seen = truth[:, None] * rng.uniform(0.4, 1.1, 16) + shared + rng.normal(0, 0.5, 16)
-    said = np.clip(np.rint(seen + rng.normal(0, 0.5, (num_tasks, 16))), 0, 3).astype(int)
-    return Annotations.from_dense(said, classes=range(4)), truth
-
-
-def test_where_matrices_contradict_the_votes_it_is_weighted_votes():
-    crowd, truth = misled(seed=2)
+def test_where_matrices_contradict_the_votes_it_is_weighted_votes(misled):
+    crowd, truth = misled
     with pytest.warns(VotesWarning, match="contradict the votes on .* may make the same errors, or many answer at ran"):
         found = Robust().fit(crowd)
     with pytest.warns(VotesWarning, match="differ from the plurality"):
