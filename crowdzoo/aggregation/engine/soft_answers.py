@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -56,10 +56,10 @@ class SoftAnswers:
         wrong = np.flatnonzero((given < 0) | (given > 1))
         if len(wrong):
             row = int(wrong[0])
-            task = annotations.tasks[annotations.task_ids[row]]
-            annotator = annotations.annotators[annotations.annotator_ids[row]]
+            task = short_repr(annotations.tasks[annotations.task_ids[row]])
+            annotator = short_repr(annotations.annotators[annotations.annotator_ids[row]])
             raise DataError(
-                f"{method}: column 'confidence': {given[row]:g} by annotator {annotator!r} for task {task!r} is not a "
+                f"{method}: column 'confidence': {given[row]:g} by annotator {annotator} for task {task} is not a "
                 f"probability from 0 to 1 ({len(wrong):,} such rows). Divide the column by the highest possible value."
             )
         num_classes = annotations.num_classes
