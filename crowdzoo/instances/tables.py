@@ -220,7 +220,10 @@ def _looks_like(path: Path, header: Sequence[str], layout: Layout | None) -> boo
         first = read_table(path, None, _check_header, layout, as_text=True, most_rows=_FIRST_ROWS)
     if first.rows is None or not len(first.rows):
         return False  # all of them are bad, as the reader will say
-    columns = table_columns(first)
+    try:
+        columns = table_columns(first)
+    except DataError:  # which the reader says of all rows; of feature vectors it would say that no word is a number
+        return True
     return any(values.dtype == object or values.ndim > 1 or np.isnan(values).any() for values in columns.values())
 
 

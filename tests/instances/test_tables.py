@@ -232,6 +232,28 @@ def test_a_table_with_a_broken_row_is_recognised_by_the_others_and_refused_for_t
         read_instances(path)
 
 
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("x,Rome,old", r"row 62, column 'f': 'old' is not a number, but most values of this column are"),
+        ("x,Rome,1e99", r"row 62, column 'f': '1e99' is not a finite number of 32 bits. Leave it empty"),
+    ],
+)
+def test_a_table_with_a_value_that_is_refused_is_a_table_all_the_same(tmp_path, row, message):
+    path = tmp_path / "i.csv"
+    path.write_text("task,city,f\n" + "".join(f"{row},Paris,1\n{row}b,Rome,2\n" for row in range(30)) + row + "\n")
+    assert recognised(path) == TABLES
+    with pytest.raises(DataError, match=message):
+        read_instances(path)
+
+
+def test_a_column_whose_first_value_comes_late_is_no_empty_one(tmp_path):
+    path = tmp_path / "i.csv"
+    path.write_text("task,city,f\n" + "".join(f"{row},Paris,\n" for row in range(1000)) + "last,Rome,2\n")
+    assert recognised(path) == TABLES
+    assert read_instances(path).values["f"][-1] == 2
+
+
 def test_instances_in_utf_8_beside_annotations_of_another_encoding_stay_as_they_are(tmp_path):
     layout = Layout.of_second(None, {"encoding": "latin-1"})
     for encoding in ("utf-8", "latin-1"):

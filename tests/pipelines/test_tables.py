@@ -6,10 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from crowdzoo.errors import ConfigError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.export.predict import load_and_predict
 from crowdzoo.instances import TABLES
 from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.pipelines.local import run
 
 
@@ -52,6 +53,17 @@ def test_the_base_of_a_table_is_that_of_its_columns(inputs):
     assert config.settings.text_settings.form == "bag-of-words"
     with pytest.raises(ConfigError, match=r"model\.inputs\.remark"):
         load_config(inputs / "people.yaml", {"model.inputs": {"remark": "words"}})
+
+
+def test_a_word_among_numbers_is_named_and_the_columns_of_words_are_not(inputs):
+    people = inputs / "people.csv"
+    lines = people.read_text().splitlines()
+    task, _, rest = lines[40].split(",", 2)
+    people.write_text("\n".join([*lines[:40], f"{task},old,{rest}", *lines[41:]]))
+    config = load_config(inputs / "people.yaml", {"model": {}})
+    with pytest.raises(DataError) as found:
+        check_data(config)
+    assert [(bad.row, bad.column, bad.value) for bad in found.value.rows] == [(41, "age (years)", "old")]
 
 
 @pytest.mark.slow
