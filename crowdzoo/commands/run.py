@@ -16,10 +16,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("config", type=path, help="the pipeline's YAML file")
     # argparse looks for the whole word before it looks for a value, so that "--check FILE.yaml" stays what it was
     command.add_argument("--check=all", dest="check", action="store_const", const="all",
-        help="the same, and read all rows of the input files",
+        help="the same, and read all rows of the input files and all images",
     )  # fmt: skip
     command.add_argument("--check", dest="check", action="store_const", const="sample",
-        help="only check the configuration and the input files, of long ones the first rows",
+        help="only check the configuration and the input files, of long ones the first rows, of images some",
     )  # fmt: skip
     command.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="overrides",

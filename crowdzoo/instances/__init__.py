@@ -2,7 +2,7 @@
 
 from crowdzoo.instances.check_no_paths import check_no_paths
 from crowdzoo.instances.gold import read_gold, read_gold_pairs, read_gold_ratings
-from crowdzoo.instances.images import IMAGES
+from crowdzoo.instances.images import IMAGES, sampled_images
 from crowdzoo.instances.instance_kind import InstanceKind
 from crowdzoo.instances.instance_kinds import INSTANCE_KINDS, instance_kind, recognised
 from crowdzoo.instances.instances import Instances, check_annotated, read_inputs, read_instances, take_rows
@@ -34,6 +34,7 @@ __all__ = [
     "read_instances",
     "read_texts",
     "recognised",
+    "sampled_images",
     "served_tables",
     "tables",
     "take_rows",

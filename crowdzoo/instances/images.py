@@ -1,5 +1,6 @@
 """Images: a folder of files, or a table with a column of their paths."""
 
+import dataclasses
 import os
 import warnings
 from collections import Counter
@@ -17,7 +18,7 @@ from crowdzoo.instances.upright_image import FORMATS, MAX_MEGAPIXELS
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.suffixes import column_names
 
-__all__ = ["IMAGES", "checked_images", "holds_images", "image_paths", "read_image_table"]
+__all__ = ["IMAGES", "checked_images", "holds_images", "image_paths", "read_image_table", "sampled_images"]
 
 COLUMNS = ("image", "path", "file", "filename")
 ENDINGS = tuple(dict.fromkeys(ending for endings in FORMATS.values() for ending in endings))
@@ -80,12 +81,13 @@ def image_paths(table: Table) -> np.ndarray:
     return np.array([home / name for name in table.names("image")], object)
 
 
-def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.ndarray:
+def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS, most: int | None = None) -> np.ndarray:
     """As `image_paths`, of images each of which was opened and decoded.
 
     Args:
         table: of `read_image_table`.
         max_megapixels: most pixels of one, in millions.
+        most: open only so many, spread over the table; None opens all.
 
     Returns:
         N paths, objects of type `Path`.
@@ -100,7 +102,9 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.n
     changes: Counter[str] = Counter()
     bad: dict[int, str] = {}
     names, paths = table.names("image"), image_paths(table)
-    for place, path in enumerate(paths):
+    places = range(len(paths)) if most is None else np.unique(np.linspace(0, len(paths) - 1, most).astype(int)).tolist()
+    for place in places:
+        path = paths[place]
         try:
             changes.update(read_image(path, max_megapixels=max_megapixels, whole=True).changes)
         except DataError as error:
@@ -110,7 +114,7 @@ def checked_images(table: Table, max_megapixels: float = MAX_MEGAPIXELS) -> np.n
     if changes:
         counted = "; ".join(f"{count:,} {change}" for change, count in changes.most_common())
         warnings.warn(
-            f"{table.name}: of {len(paths):,} images some are stored and sent changed: {counted}", stacklevel=2
+            f"{table.name}: of {len(places):,} images some are stored and sent changed: {counted}", stacklevel=2
         )
     return paths
 
@@ -165,6 +169,15 @@ def _reason(error: DataError, path: Path) -> str:
     for name in (os.fspath(path), repr(os.fspath(path))):
         text = text.removeprefix(name).removeprefix(":")
     return text.lstrip()
+
+
+def sampled_images(most: int) -> InstanceKind:
+    """The kind of instances that are images, of which reading opens and decodes only some.
+
+    Args:
+        most: so many, spread over the table.
+    """
+    return dataclasses.replace(IMAGES, values=lambda table: (checked_images(table, most=most), None))
 
 
 def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:

@@ -3,8 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from crowdzoo.instances import IMAGES, TABLES, check_annotated, named_by_image, read_instances, tables
+from crowdzoo.instances import (
+    IMAGES,
+    TABLES,
+    check_annotated,
+    named_by_image,
+    read_instances,
+    sampled_images,
+    tables,
+)
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+from crowdzoo.tables import sources
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.options import Rules
 from crowdzoo.tables.suffixes import source_of
@@ -13,6 +22,7 @@ __all__ = ["check_data"]
 
 _RULES = ("classes", "low", "high", "on_bad_rows", "on_duplicate")
 SAMPLE_BYTES = 32 << 20  # a file of instances or sentences up to this is read whole, even for a sample
+SAMPLE_IMAGES = 32  # so many are opened for a sample
 
 
 def check_data(config: PipelineConfig, whole: bool = False) -> str:
@@ -20,8 +30,8 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
 
     Args:
         config: from `load_config`.
-        whole: read all rows. Otherwise of annotations the first block (8 MiB of text, 131,072 rows of Parquet), and of
-            other files those of at most 32 MiB.
+        whole: read all rows. Otherwise of annotations the first block (8 MiB of text, 131,072 rows of Parquet), of
+            images 32, and of other files those of at most 32 MiB.
 
     Returns:
         What was read, as the end of a sentence.
@@ -38,17 +48,21 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         return f"{len(kind.read(data.annotations, **_options(config))):,} sentences"
     crowd, complete = _annotations(config, whole)
     read = f"{len(crowd):,} {kind.counted}" + ("" if complete else " (the first; --check=all reads all)")
-    if not (whole or (config.instances is not IMAGES and _is_small(data.instances))):
-        why = "as all images are opened" if config.instances is IMAGES else "as the file is large"
-        return f"{read}, no instance, {why} (--check=all reads it)"
+    images = config.instances is IMAGES
+    if not (whole or images or _is_small(data.instances)):
+        return f"{read}, no instance, as the file is large (--check=all reads it)"
     of_kind = tables(config.model.inputs) if config.instances == TABLES else config.instances
+    if images and not whole:
+        of_kind = sampled_images(SAMPLE_IMAGES)
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
     if crowd.classes is None:
         instances.gold_ratings(data.instances)
     elif complete or data.classes is not None:
         instances.gold_codes(crowd.classes, data.instances)
-    return f"{read}, {len(instances):,} instances"
+    some = images and not whole and len(instances) > SAMPLE_IMAGES
+    opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
+    return f"{read}, {len(instances):,} instances{opened}"
 
 
 def _is_small(path: Path | None) -> bool:
@@ -68,6 +82,8 @@ def _annotations(config: PipelineConfig, whole: bool) -> tuple[Annotations, bool
         return kind.read(data.annotations, **named_by_image(_options(config), str(data.instances))), True
     source = source_of(data.annotations, config.kind, data.layout)
     rules: dict[str, Any] = {name: getattr(data, name) for name in _RULES if name in kind.reading}
-    source.most_batches = None if whole else 1
+    # a last line without its end is a batch of its own
+    small = source.text and source.path is not None and source.path.stat().st_size <= sources.CHUNK_BYTES
+    source.most_batches = None if whole or small else 1
     crowd = Annotations.of_source(source, Rules.of(kind.labels, source.names, **rules))
     return crowd, source.complete

@@ -73,6 +73,42 @@ def test_data_are_checked_without_tensorflow(inputs):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.fixture
+def photographs(tmp_path):
+    """A folder of 80 photographs, each labelled by two annotators, and its configuration."""
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "photos").mkdir()
+    for task in range(80):
+        image.new("RGB", (4, 4), (task, 0, 0)).save(tmp_path / f"photos/{task}.jpg")
+    said = [f"{task},{name},{'cat' if task % 2 else 'dog'}" for task in range(80) for name in ("ann", "bob")]
+    (tmp_path / "answers.csv").write_text("\n".join(["task,annotator,label", *said]))
+    (tmp_path / "pets.yaml").write_text(
+        "name: pets\ndata: {annotations: answers.csv, instances: photos}\noutput: {root: out}\n"
+    )
+    return tmp_path
+
+
+def test_of_images_some_are_opened_and_all_are_counted(photographs):
+    config = load_config(photographs / "pets.yaml")
+    assert check_data(config) == (
+        "160 annotations, 80 instances, of which 32 images were opened (--check=all opens all)"
+    )
+    assert check_data(config, whole=True) == "160 annotations, 80 instances"
+    (photographs / "photos/1.jpg").write_bytes(b"not in the sample")
+    check_data(config)
+    with pytest.raises(DataError, match=r"'1\.jpg' is no image"):
+        check_data(config, whole=True)
+    (photographs / "photos/9.jpg").write_bytes(b"the last by name")
+    with pytest.raises(DataError, match=r"'9\.jpg' is no image"):
+        check_data(config)
+
+
+def test_a_task_without_an_image_is_named_where_only_some_are_opened(photographs):
+    (photographs / "photos/40.jpg").unlink()
+    with pytest.raises(DataError, match=r"1 of the 80 tasks have no row in .*photos: '40'"):
+        check_data(load_config(photographs / "pets.yaml"))
+
+
 def test_sentences_are_read_too(tmp_path, capsys):
     line = '{"task": "1", "annotator": "ann", "text": "Bob met", "spans": [{"start": 0, "end": 3, "label": "PER"}]}'
     (tmp_path / "s.jsonl").write_text(line + "\n")
