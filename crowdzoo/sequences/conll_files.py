@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.constraints import Choice, checked
-from crowdzoo.errors import BadRow, DataError, did_you_mean, short_repr, shorten
+from crowdzoo.errors import BadRow, DataError, did_you_mean, shorten
 from crowdzoo.files.text import is_text
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.sentence_annotations import sentence_annotations
@@ -50,7 +50,8 @@ def read_conll(
 
     Args:
         path: path of the file.
-        gold: path of a file with the same sentences in the same order and the true tag in its last column.
+        gold: path of a file with the same sentences in the same order and the true tag in its last column; `?` at each
+            token of a sentence whose truth is unknown.
         scheme: "BIO" or "IOBES".
         annotators: names of the columns, or None for 1, 2, 3 ... (or the header's).
         classes: tags in the order of their codes, each type with all its tags; or None for "O", then all tags of the
@@ -90,7 +91,8 @@ def read_gold(
 ) -> CrowdSequences:
     """Reads sentences with their true tags and no annotators, such as a test set: token first, tag in the last column.
 
-    The columns between (part of speech, chunk) are passed over; otherwise as `read_conll`.
+    The columns between (part of speech, chunk) are passed over; otherwise as `read_conll`. A sentence with `?` at each
+    token has no gold.
 
     Args:
         path: path of the file.
@@ -155,7 +157,7 @@ def write_conll(
 
 
 def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
-    """Writes tokens and true tags, as `read_gold` reads them.
+    """Writes tokens and true tags, as `read_gold` reads them; `?` at the tokens of a sentence without gold.
 
     Args:
         sequences: sentences with gold.
@@ -165,14 +167,10 @@ def write_gold(sequences: CrowdSequences, path: str | os.PathLike[str]) -> Path:
         The path.
 
     Raises:
-        DataError: as `write_conll`, or a sentence has no gold.
+        DataError: as `write_conll`, or no sentence has gold.
     """
-    tags = sequences.gold_tags()
-    known = [each for each in tags if each is not None]
-    if len(known) < len(tags):
-        task = sequences.annotations.tasks[tags.index(None)]
-        raise DataError(f"sentence {short_repr(task)} has no gold, and a file of columns has it of all. Select others.")
-    return write_tags(sequences, known, path)
+    known = zip(sequences.gold_tags(), sequences.tokens, strict=True)
+    return write_tags(sequences, [[MISSING] * len(tokens) if tags is None else tags for tags, tokens in known], path)
 
 
 def write_tags(sequences: CrowdSequences, tags: Sequence[Sequence[str]], path: str | os.PathLike[str]) -> Path:
@@ -206,7 +204,7 @@ class _Conll:
         self.on_bad_tags = on_bad_tags
         self.given = None if classes is None else TagSet(classes, scheme).classes
         self.header = header
-        self.last_only = last_only  # a gold file: only the last column counts, and nothing may be missing
+        self.last_only = last_only  # a gold file: only the last column counts
         self.names: NDArray[Any] | None = None
         self.tokens: list[list[str]] = []
         self.starts: list[int] = []  # lines of the sentences' first tokens
@@ -254,6 +252,8 @@ class _Conll:
         self._sentence([] if broken else rows, start)
         if not self.tokens and not self.file.num_bad:
             raise DataError(f"{self.file.name} has no sentences.")
+        if self.last_only and not self.answers and not self.file.num_bad:
+            raise DataError(f"{self.file.name} has no true tags: its last column holds {MISSING} alone.")
         self.file.stop_if_bad(hint=_WAY * self.breaks_scheme)
 
     def _check_width(self, number: int, line: str, width: int) -> None:
@@ -285,18 +285,16 @@ class _Conll:
             if count < len(column):
                 column = tuple(tag.strip(" ") for tag in column)
                 count = column.count(MISSING)
-            if count and (self.last_only or count < len(column)):
+            if 0 < count < len(column):
                 self._note_missing(annotator, column, start, count)
             elif not count:
                 self.answers.append((task, annotator, self._codes(annotator, column, start)))
 
     def _note_missing(self, annotator: int, tags: Sequence[str], start: int, count: int) -> None:
-        reason = (
-            f"is missing, but the annotator labelled {len(tags) - count} of the sentence's {len(tags)} tokens "
-            f"(lines {start} to {start + len(tags) - 1}). Label all of them, or none."
-        )
+        known = f"{len(tags) - count} of the sentence's {len(tags)} tokens (lines {start} to {start + len(tags) - 1})"
+        reason = f"is missing, but the annotator labelled {known}. Label all of them, or none."
         if self.last_only:
-            reason = "is no true tag. Leave the sentence out, or fill it in."
+            reason = f"is no true tag, but {known} have one. Fill it in, or write {MISSING} at all of them."
         self.file.note(start + tags.index(MISSING), self._column(annotator), MISSING, reason, count)
 
     def _codes(self, annotator: int, tags: Sequence[str], start: int) -> list[int]:
@@ -353,7 +351,8 @@ def _sequences(known: _Conll | None, reader: _Conll | None = None) -> CrowdSeque
     answers = [] if reader is None else reader.coded(tag_set)
     annotators = np.empty(0, np.int64) if reader is None else np.asarray(reader.names)
     crowd = sentence_annotations(answers, np.arange(len(tokens)), annotators, tag_set.classes)
-    gold = None if known is None else [codes for _, _, codes in known.coded(tag_set)]
+    truth = {} if known is None else {task: codes for task, _, codes in known.coded(tag_set)}
+    gold = [truth.get(task) for task in range(len(tokens))]
     return CrowdSequences(tokens, crowd, gold, scheme=scheme, num_mended=sum(file.num_mended for file in files))
 
 
@@ -372,7 +371,7 @@ def _check_same_sentences(reader: _Conll, known: _Conll) -> None:
     if len(reader.tokens) != len(known.tokens):
         raise DataError(
             f"{gold} has {len(known.tokens):,} sentences, {name} has {len(reader.tokens):,}. Gold has the same "
-            "sentences in the same order."
+            f"sentences in the same order; {MISSING} stands at each token of a sentence whose truth is unknown."
         )
 
 

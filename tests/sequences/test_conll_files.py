@@ -1,6 +1,7 @@
 """Sentences in columns: what reads, what is refused and how, and that what is written comes back."""
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,8 +160,21 @@ def test_a_sentence_labelled_in_part_is_named():
     ) in message
 
 
-def test_gold_may_not_be_missing():
-    assert "row 2, column 'tag': '?' is no true tag" in message_of("a O\nb ?\n", reader=read_gold)
+def test_gold_of_half_a_sentence_is_refused_and_so_is_a_file_without_any():
+    message = message_of("x ?\n\na O\nb ?\n", reader=read_gold)
+    assert "row 4, column 'tag': '?' is no true tag, but 1 of the sentence's 2 tokens (lines 3 to 4)" in message
+    assert "a.txt has no true tags: its last column holds ? alone." in message_of("a ?\nb ?\n", reader=read_gold)
+
+
+def test_gold_may_be_known_of_some_sentences():
+    write("a.txt", TWO)
+    write("gold.txt", "Anna ?\nsleeps ?\n\nRome B-LOC\n")
+    crowd = read_conll("a.txt", gold="gold.txt")
+    assert crowd.gold_tags() == [None, ["B-LOC"]]
+    write_gold(crowd, "again.txt")
+    assert Path("again.txt").read_text() == "Anna\t?\nsleeps\t?\n\nRome\tB-LOC\n\n"
+    assert read_conll("a.txt", gold="again.txt") == crowd
+    assert read_gold("gold.txt").gold_tags() == [None, ["B-LOC"]]
 
 
 def test_bytes_that_are_no_text_are_named_with_their_place():
