@@ -21,6 +21,7 @@ Heavy imports stand inside the methods: `--help` asks every kind for its argumen
 from __future__ import annotations
 
 import argparse
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -422,7 +423,10 @@ class Kind(ABC):
         table = read_instances(instances, kind, layout)
         options = named_by_image(options, instances)
         if table.kind is IMAGES:
-            table = table.named_like(self.read(annotations, **options).tasks)
+            plain = {name: value for name, value in options.items() if name != "rejects"}
+            with warnings.catch_warnings():  # the second reading warns, and writes the rejects
+                warnings.simplefilter("ignore")
+                table = table.named_like(self.read(annotations, **plain).tasks)
         crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
         gold = self.gold_column(table, crowd, instances)
         training = table.training & (crowd.redundancy > 0)

@@ -196,7 +196,8 @@ class Source:
             )
         # names of columns are seldom numbers
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
-        no_header = " If the file has no header, say so: header=False." if numbers else ""
+        nothing = self.layout.header and not (found or self.layout.columns)
+        no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
         if {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (

@@ -8,7 +8,7 @@ import pytest
 
 from crowdzoo import datasets
 from crowdzoo.aggregation import create
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.label_kinds import LABEL_KINDS
@@ -196,3 +196,18 @@ def test_tasks_that_nobody_labelled_are_not_trained_on(tmp_path, task, labels):
     (tmp_path / "i.csv").write_text("task,f0,split\n" + "".join(lines).replace("train", "eval"))
     with pytest.raises(DataError, match="every annotated task is of the split 'eval'"):
         kind.training_set(tmp_path / "a.csv", tmp_path / "i.csv")
+
+
+def test_labels_of_images_are_read_twice_but_warn_once(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "photos").mkdir()
+    for task in range(3):
+        image.new("RGB", (4, 4)).save(tmp_path / f"photos/{task}.png")
+    said = [f"{task},{name},cat" for task in range(3) for name in ("ann", "bob")]
+    (tmp_path / "a.csv").write_text("\n".join(["task,annotator,label", *said, "0,ann,Cat", "9,bob,cat"]) + "\n")
+    options = {"on_duplicate": "last", "on_bad_rows": "reject", "rejects": tmp_path / "rejects.csv"}
+    with pytest.warns(DataWarning) as seen:
+        data = KINDS["classification"].training_set(tmp_path / "a.csv", tmp_path / "photos", **options)
+    assert ["differ only in case" in str(warning.message) for warning in seen] == [True]
+    assert len(data.annotations) == 6
+    assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3  # with the header

@@ -15,11 +15,11 @@ from crowdzoo.sequences import (
     CrowdSequences,
     TagSet,
     allowed_tags,
+    read_gold,
     read_spans,
     span_scores,
     split_tokens,
     tags_of,
-    read_gold,
     write_gold,
     write_spans,
 )

@@ -468,6 +468,12 @@ BAD_FILES = {
         "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'. Say which it is: columns='task=NAME'. If the "
         "file has no header, say so: header=False.",
     ),
+    "no header, and no numbers": (
+        "a.csv",
+        "t-a,x,cat\nt-b,x,dog\n",
+        "a.csv: column 'task' is missing. The columns are 't-a', 'x', 'cat'. Say which it is: columns='task=NAME'. If "
+        "the file has no header, say so: header=False.",
+    ),
     "two of one column": (
         "a.csv",
         "task,task,annotator,label\na,a,x,1\n",
