@@ -1,8 +1,10 @@
 """AnnotationExampleGen: joins instances and annotations into tf.Examples, and writes the annotations as an artifact."""
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from absl import logging
 
+from crowdzoo import datasets
 from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.example_files import SPLITS, prepare_examples, write_dataset_info, write_examples
@@ -20,6 +23,7 @@ from crowdzoo.components.sentence_examples import read_labelled_sentences
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
+from crowdzoo.kinds import kind_of
 from crowdzoo.tables.layout import Layout
 
 __all__ = ["AnnotationExampleGen"]
@@ -27,6 +31,7 @@ __all__ = ["AnnotationExampleGen"]
 ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"
+_INPUTS = ("annotations", "instances", "gold")
 
 # Kind of label -> what reads its files
 _READ = {
@@ -56,13 +61,15 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
         examples: receives the splits train and eval, and `dataset.json` (see `write_dataset_info`).
         annotations: receives `annotations.parquet`, `tasks.parquet` (task, split, gold), and `rejects.csv` where rows
             were rejected.
-        settings: JSON of `kind`, the paths of the files (`annotations` and `instances`; for sentences `gold`),
-            `eval_fraction`, `seed`, and options of the kind's reader: `instance_kind` (name of the kind of instances;
-            absent takes that of the columns), `inputs` (types of columns of a table), `instance_columns` (names of
-            columns of the instances), `classes` or `low` and `high`, `on_bad_rows`, `on_duplicate`, and of
-            `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export `platform` and `field`.
+        settings: JSON of `kind`, the paths or URIs of the files (`annotations` and `instances`; for sentences `gold`),
+            or the name of a shipped data set as `dataset`, `eval_fraction`, `seed`, and options of the kind's reader:
+            `instance_kind` (name of the kind of instances; absent takes that of the columns), `inputs` (types of
+            columns of a table), `instance_columns` (names of columns of the instances), `classes` or `low` and `high`,
+            `on_bad_rows`, `on_duplicate`, and of `FileOptions`; for sentences `scheme` and `on_bad_tags`; of an export
+            `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
-            Copies are read that have exactly this content. Computed when the component is made, where it is not given.
+            Copies are read that have exactly this content. Computed when the component is made, where it is not given;
+            where it is empty, whatever the files hold is read.
         code_version: hash of the code that runs here, for the same reason; computed where it is not given.
 
     Raises:
@@ -70,11 +77,13 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             whose content is not that of the fingerprint any more.
     """
     del code_version  # part of TFX's cache key, and of nothing else
-    options, hashes = json.loads(settings), json.loads(fingerprint)
-    files = {key: options[key] for key in hashes}
+    options, hashes = json.loads(settings), json.loads(fingerprint) if fingerprint else None
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
     layout = Layout.of_second(options.get("instance_columns"), options)
-    with own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies:
+    with (
+        _input_files(options) as files,
+        own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies,
+    ):
         tasks = _READ[options["kind"]]({**options, **copies}, rejects)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):
@@ -101,7 +110,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
 def _fingerprint(given: Mapping[str, Any]) -> str:
     """Hashes of the files that the settings name."""
     options = json.loads(given.get("settings", "{}"))
-    files = {key: options.get(key) for key in ("annotations", "instances", "gold")}
+    files = {key: options.get(key) for key in _INPUTS}
     layout = Layout.of_second(options.get("instance_columns"), options)
     return json.dumps(content_hashes(files, layout, options.get("inputs")), sort_keys=True)
 
@@ -109,6 +118,18 @@ def _fingerprint(given: Mapping[str, Any]) -> str:
 AnnotationExampleGen = computed(
     AnnotationExampleGen, fingerprint=_fingerprint, code_version=lambda _: code_version(__name__)
 )
+
+
+@contextlib.contextmanager
+def _input_files(options: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Paths and URIs of the files by key; of a shipped data set paths of files that are there for the time being."""
+    name = options.get("dataset")
+    if name is None:
+        yield {key: options[key] for key in _INPUTS if options.get(key)}
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        written = datasets.write_files(datasets.load(name), folder)
+        yield dict(zip(kind_of(options["kind"]).inputs, map(str, written), strict=False))
 
 
 def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from crowdzoo.components.class_scores import class_scores
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.example_files import read_dataset_info, split_files
 from crowdzoo.components.rating_scores import rating_scores
+from crowdzoo.components.remote_files import is_remote
+from crowdzoo.components.remote_serving import remote_baseline
 from crowdzoo.components.sentence_scores import sentence_scores
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
@@ -57,34 +60,41 @@ def Evaluator(  # noqa: N802, the function's name is the component's
             `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`; baseline null where nothing
             was pushed before), `metric`, `blessed` and `reason`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
-        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models.
+        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI).
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
         beam_pipeline: runs the analysis.
     """
     del code_version, baseline
     options = json.loads(settings)
-    candidate = os.path.join(model.uri, SERVING_MODEL)
-    last_pushed = baseline_of(candidate, options["serving"])
-    if last_pushed and not _comparable(candidate, str(last_pushed)):
-        logging.warning("%s has other classes or instances than the new model and is no baseline for it.", last_pushed)
-        last_pushed = None
-    models = {CANDIDATE: candidate} | ({BASELINE: str(last_pushed)} if last_pushed else {})
-    info = read_dataset_info(examples.uri)
-    kind = kind_of(info["kind"])
-    scores = _SCORES[kind.name](models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+    candidate, serving = os.path.join(model.uri, SERVING_MODEL), options["serving"]
+    with tempfile.TemporaryDirectory() as folder:
+        if is_remote(serving):
+            last_pushed = remote_baseline(candidate, serving, folder)
+        else:
+            found = baseline_of(candidate, serving)
+            last_pushed = None if found is None else str(found)
+        if last_pushed and not _comparable(candidate, last_pushed):
+            logging.warning("%s has other classes or instances than the new model and is no baseline.", last_pushed)
+            last_pushed = None
+        models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
+        info = read_dataset_info(examples.uri)
+        kind = kind_of(info["kind"])
+        scores = _SCORES[kind.name](models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+    if last_pushed and is_remote(serving):  # what was measured was a copy
+        models[BASELINE] = f"{serving.rstrip('/')}/{Path(last_pushed).name}"
     summary: dict[str, Any] = {"truth": info["truth"], CANDIDATE: None, BASELINE: None}
     summary |= {name: {"model": models[name], **found} for name, found in scores.items()}
     blessed, reason = _verdict(summary, kind, options["tolerance"], options["minimum"])
     summary |= {"metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
-    mark_blessing(blessing, model, blessed, last_pushed)
+    mark_blessing(blessing, model, blessed, models.get(BASELINE))
 
 
 def _last_pushed(given: Mapping[str, Any]) -> str:
     """Fingerprint of the newest version in the serving folder that the settings name."""
     serving = json.loads(given.get("settings", "{}")).get("serving")
-    versions = complete_versions(serving) if serving else []
+    versions = complete_versions(serving) if serving and not is_remote(serving) else []
     return fingerprint(versions[-1]) if versions else ""
 
 

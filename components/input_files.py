@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from crowdzoo.components.remote_files import fetch, is_remote, last_part
 from crowdzoo.errors import BadRow, DataError
 from crowdzoo.files.regular import check_regular
 from crowdzoo.instances.images import holds_images, image_paths, read_image_table
@@ -43,7 +44,7 @@ def content_hashes(
 @contextlib.contextmanager
 def own_copies(
     files: Mapping[str, str],
-    hashes: Mapping[str, str],
+    hashes: Mapping[str, str] | None,
     folder: str | Path,
     layout: Layout | None = None,
     inputs: Mapping[str, str] | None = None,
@@ -51,11 +52,12 @@ def own_copies(
     """Copies of files that hold what was hashed, whatever becomes of the files; they are removed at the end.
 
     Errors raised in the block name the file and not its copy. Images are not copied, and their paths in a table hold
-    from the table's own place: of a folder or a table of them the path itself is given, once the hash was compared.
+    from the table's own place: of a folder or a table of them the path itself is given, once the hash was compared. Of
+    a URI everything is copied, also a folder of images.
 
     Args:
-        files: paths by key.
-        hashes: of `content_hashes`, by key.
+        files: paths or URIs by key.
+        hashes: of `content_hashes`, by key; None takes whatever the files hold now.
         folder: where the copies go, in a hidden subfolder.
         layout: of the file of instances.
         inputs: as for `content_hashes`.
@@ -64,22 +66,33 @@ def own_copies(
         Paths of the copies by key.
 
     Raises:
-        DataError: a file does not have the content that was hashed, does not exist any more, or cannot be read.
+        DataError: a file does not have the content that was hashed, does not exist any more, or cannot be read; a table
+            with paths of images at a URI.
     """
     hidden = Path(folder, ".inputs")
     # each in a folder of its own, because readers go by names and two files may have the same
     copies = {
-        key: path if _names_images(key, path, layout, inputs) else str(hidden / key / Path(path).name)
+        key: str(hidden / key / last_part(path))
+        if is_remote(path) or not _names_images(key, path, layout, inputs)
+        else path
         for key, path in files.items()
     }
     try:
         for key, path in files.items():
-            if copies[key] == path:
+            if is_remote(path):
+                fetch(path, copies[key])
+                if _names_images(key, copies[key], layout, inputs) and not Path(copies[key]).is_dir():
+                    raise DataError(
+                        f"{path}: names images by their paths, which only a table on this machine can do. Give the "
+                        "folder of the images."
+                    )
+                found = None if hashes is None else content_hashes({key: copies[key]}, layout, inputs)[key]
+            elif copies[key] == path:
                 found = _image_hash(path, layout, inputs)
             else:
                 Path(copies[key]).parent.mkdir(parents=True, exist_ok=True)
                 found = _hash(path, copies[key])
-            if found != hashes[key]:
+            if hashes is not None and found != hashes[key]:
                 raise DataError(
                     f"{path}: its content changed after the run began, so nothing was made from it. Run again once "
                     "the file is complete."

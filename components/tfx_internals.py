@@ -5,6 +5,7 @@ importing `tfx.v1` itself also loads the client of Vertex AI, which nothing here
 time to start. The others are not public; the comment says what they are needed for. A new version of TFX may move both.
 """
 
+import argparse
 import contextlib
 import datetime
 import sys
@@ -70,8 +71,11 @@ __all__ = [
     "computed",
     "forbid_cache",
     "import_in_place",
+    "kubeflow_resources",
+    "kubeflow_spec",
     "mark_blessing",
     "markers",
+    "run_kubeflow_executor",
     "set_parameter",
     "single_nodes",
     "sqlite_metadata_connection_config",
@@ -168,16 +172,16 @@ class PushingExecutor(pusher_executor.Executor):
     """TFX's executor of the Pusher, except for the push itself."""
 
     @abstractmethod
-    def push(self, model: Path, copy: Path, serving: Path) -> Path:
+    def push(self, model: Path, copy: Path, serving: str) -> str:
         """Pushes a model.
 
         Args:
             model: folder of the SavedModel.
             copy: folder of the artifact, which gets a copy.
-            serving: folder of pushed versions.
+            serving: folder of pushed versions, a path or a URI.
 
         Returns:
-            The version's folder.
+            The version's folder, likewise.
         """
 
     def Do(  # noqa: N802, TFX's name
@@ -190,12 +194,12 @@ class PushingExecutor(pusher_executor.Executor):
             self._MarkNotPushed(pushed)
             return
         destination = json_format.Parse(exec_properties["push_destination"], PushDestination())
-        serving = Path(destination.filesystem.base_directory)
+        serving = destination.filesystem.base_directory
         version = self.push(Path(self.GetModelPath(input_dict)), Path(pushed.uri), serving)
-        self._MarkPushed(pushed, pushed_destination=str(version), pushed_version=version.name)
+        self._MarkPushed(pushed, pushed_destination=version, pushed_version=Path(version).name)
 
 
-def mark_blessing(blessing: Any, model: Any, blessed: bool, baseline: Path | None) -> None:
+def mark_blessing(blessing: Any, model: Any, blessed: bool, baseline: str | None) -> None:
     """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties."""
     Path(blessing.uri).mkdir(parents=True, exist_ok=True)
     Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
@@ -203,7 +207,7 @@ def mark_blessing(blessing: Any, model: Any, blessed: bool, baseline: Path | Non
     blessing.set_string_custom_property("current_model", model.uri)
     blessing.set_int_custom_property("current_model_id", model.id)
     if baseline:
-        blessing.set_string_custom_property("baseline_model", str(baseline))
+        blessing.set_string_custom_property("baseline_model", baseline)
 
 
 def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -233,3 +237,57 @@ def set_parameter(node: Any, name: str, value: str) -> None:
 def forbid_cache(node: Any) -> None:
     """Has a component run whatever the cache holds."""
     node.execution_options.caching_options.enable_cache = False
+
+
+def kubeflow_spec(pipeline: Any, image: str, command: list[str]) -> dict[str, Any]:
+    """Compiles a pipeline by TFX's runner for Kubeflow.
+
+    Args:
+        pipeline: of components that are made of executor classes.
+        image: of all containers.
+        command: what they run; TFX's arguments follow.
+
+    Returns:
+        The PipelineSpec of version 2.1, as protobuf's JSON.
+    """
+    # here, because importing it takes seconds that a local run can do without
+    from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
+
+    config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
+        default_image=image, default_commands=command, use_pipeline_spec_2_1=True
+    )
+    return kubeflow_v2_dag_runner.KubeflowV2DagRunner(config).run(pipeline, write_out=False)["pipelineSpec"]
+
+
+def kubeflow_resources(cpu: float | None, memory_gb: float | None, gpus: int, gpu_type: str) -> Any:
+    """What a component's container asks for, in the form that TFX's runner for Kubeflow takes."""
+    from kfp.pipeline_spec import pipeline_spec_pb2
+
+    container: Any = pipeline_spec_pb2.PipelineDeploymentConfig.PipelineContainerSpec
+    resources = container.ResourceSpec()
+    if cpu is not None:
+        resources.cpu_request = resources.cpu_limit = cpu
+    if memory_gb is not None:
+        resources.memory_request = resources.memory_limit = memory_gb
+    if gpus:
+        resources.accelerator.type, resources.accelerator.count = gpu_type, gpus
+    return resources
+
+
+def run_kubeflow_executor(executor: str, call: str, inputs: str, beam_arguments: list[str]) -> None:
+    """Runs a component as TFX's entry point on Kubeflow does.
+
+    Args:
+        executor: dotted name of the executor's class.
+        call: JSON of the ExecutorInput.
+        inputs: JSON of the component's input definitions.
+        beam_arguments: options for Beam.
+    """
+    from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
+
+    arguments = argparse.Namespace(
+        executor_class_path=executor,
+        json_serialized_invocation_args=call,
+        json_serialized_inputs_spec_args=inputs,
+    )
+    kubeflow_v2_run_executor.main((arguments, beam_arguments))

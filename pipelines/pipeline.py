@@ -21,20 +21,26 @@ __all__ = ["create_pipeline"]
 _READING = ("instance_columns", "eval_fraction")
 
 
-def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
+def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pipeline:
     """Wires the components as a configuration says.
 
     What decides about a rerun are the parameters of each component: the content of the input files (not their
     dates), the settings that the component uses, and a hash of the code that it runs. So a run with other epochs
-    begins at the Trainer, and a plain rerun does nothing.
+    begins at the Trainer, and a plain rerun does nothing. On Kubeflow every component runs each time: what the files
+    and the serving folder hold is not known when the pipeline is compiled, and Kubeflow's cache does not look at them.
 
     Args:
         config: from `load_config`.
+        kubeflow: the pipeline is to be compiled for Kubeflow, from a configuration that was read for it.
 
     Returns:
-        The pipeline, with SQLite metadata below `config.output.root`.
+        The pipeline, with SQLite metadata below `config.output.root`; for Kubeflow without, and with no local path.
     """
-    files = _input_files(config)
+    files = _places(config) if kubeflow else _input_files(config)
+    hashes = "" if kubeflow else _json(**content_hashes(files, config.data.instance_layout, config.model.inputs))
+    serving = str(config.kubeflow.serving if kubeflow else config.output.serving)
+    root = str(config.kubeflow.pipeline_root if kubeflow else config.output.root / "artifacts")
+    metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
     data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
     example_gen = AnnotationExampleGen(
         settings=_json(
@@ -43,8 +49,9 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
             instance_kind=config.instances.name,
             inputs=config.model.inputs or {},
             **{**data, **{key: None if path is None else str(path) for key, path in files.items()}},
+            **({"dataset": config.data.dataset} if kubeflow else {}),
         ),
-        fingerprint=_json(**content_hashes(files, config.data.instance_layout, config.model.inputs)),
+        fingerprint=hashes,
         code_version=code_version("crowdzoo.components.annotation_example_gen"),
     )
     statistics_gen = tfx.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -79,37 +86,39 @@ def create_pipeline(config: PipelineConfig) -> tfx.Pipeline:
     evaluator = Evaluator(
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
-        settings=_json(
-            tolerance=config.evaluation.tolerance, minimum=config.minimum, serving=str(config.output.serving)
-        ),
+        settings=_json(tolerance=config.evaluation.tolerance, minimum=config.minimum, serving=serving),
         code_version=code_version("crowdzoo.components.evaluator"),
+        **({"baseline": ""} if kubeflow else {}),
     )
     pusher = Pusher(
         model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
-        push_destination=tfx.PushDestination(
-            filesystem=tfx.PushDestination.Filesystem(base_directory=str(config.output.serving))
-        ),
+        push_destination=tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving)),
     )
     return tfx.Pipeline(
         pipeline_name=config.name,
-        pipeline_root=str(config.output.root / "artifacts"),
-        metadata_connection_config=tfx.sqlite_metadata_connection_config(str(config.output.metadata)),
+        pipeline_root=root,
+        metadata_connection_config=metadata,
         components=[example_gen, statistics_gen, schema_gen, example_validator, aggregator, trainer, evaluator, pusher],
-        enable_cache=True,
+        enable_cache=not kubeflow,
         # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
         beam_pipeline_args=[f"--runner={config.beam.runner}", "--sdk_container_image=local", *config.beam.options],
     )
 
 
-def _input_files(config: PipelineConfig) -> dict[str, Path | None]:
+def _input_files(config: PipelineConfig) -> dict[str, Path | str | None]:
     """Files by their keys in the section data; a shipped data set is written below the root first."""
     keys = config.label_kind.inputs
     if config.data.dataset is not None:
         folder = config.output.root / "data" / config.data.dataset
         written = datasets.write_files(datasets.load(config.data.dataset), folder)
         return dict.fromkeys(keys) | dict(zip(keys, written, strict=False))
-    return {key: getattr(config.data, key) for key in keys}
+    return _places(config)
+
+
+def _places(config: PipelineConfig) -> dict[str, Path | str | None]:
+    """Paths and URIs of the files by their keys in the section data."""
+    return {key: getattr(config.data, key) for key in config.label_kind.inputs}
 
 
 def _json(**values: Any) -> str:

@@ -1,9 +1,11 @@
 """`crowdzoo run`: the pipeline, from a YAML file."""
 
 import argparse
+from typing import Any
 
 from crowdzoo.commands.options import named_values
-from crowdzoo.errors import shorten
+from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.paths import check_output_file
 from crowdzoo.models.bases import is_own
 from crowdzoo.option_types import path
 from crowdzoo.process import use_tensorflow
@@ -25,15 +27,25 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="overrides",
         help="replace a setting, such as training.epochs=20; may be given several times",
     )  # fmt: skip
+    command.add_argument("--on", choices=("kubeflow",),
+        help="compile the pipeline for this in place of running it here; needs --out",
+    )  # fmt: skip
+    command.add_argument(
+        "--out", type=path, metavar="FILE.yaml", help="with --on: the file that Kubeflow takes, replaced if it exists"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs the pipeline, or only checks its configuration."""
+    """Runs the pipeline, compiles it, or only checks its configuration."""
     from crowdzoo.pipelines.config import load_config
     from crowdzoo.pipelines.yaml_files import read_value
 
     pairs = named_values(arguments.overrides, "training.epochs=20")
     overrides = {key: read_value(value, f"--set {shorten(key)}") for key, value in pairs}
+    if arguments.on is not None:
+        return _compile(arguments, overrides)
+    if arguments.out is not None:
+        raise ConfigError("--out is for --on kubeflow. The folder of a run is the setting output.root.")
     config = load_config(arguments.config, overrides)
     if arguments.check:
         from crowdzoo.pipelines.config.data_checks import check_data
@@ -51,4 +63,28 @@ def run(arguments: argparse.Namespace) -> int:
 
     result = run(config)
     print(result.summary())
+    return 0
+
+
+def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
+    """Writes the pipeline for Kubeflow; nothing of it runs here."""
+    from crowdzoo.pipelines.config import load_config
+
+    if arguments.check == "all":
+        raise ConfigError("--check=all reads files, which are not on this machine with --on. Use --check.")
+    if not arguments.check:
+        if arguments.out is None:
+            raise ConfigError("--on kubeflow needs --out FILE.yaml, where the pipeline is written.")
+        if arguments.out.suffix not in (".yaml", ".yml"):
+            raise ConfigError(f"--out {arguments.out}: must end in .yaml or .yml, as Kubeflow takes the file.")
+        check_output_file(arguments.out, "--out", inputs=[arguments.config])
+    config = load_config(arguments.config, overrides, kubeflow=True)
+    if arguments.check:
+        print(f"{arguments.config}: fine for Kubeflow, no input file was read")
+        return 0
+    use_tensorflow()
+    from crowdzoo.pipelines.kubeflow import compile_pipeline
+
+    compile_pipeline(config, arguments.out)
+    print(f"{arguments.out}: the pipeline {config.name} for Kubeflow")
     return 0

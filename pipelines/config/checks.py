@@ -18,7 +18,7 @@ from crowdzoo.tables.naming import find_columns
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.methods import check_method
 
-__all__ = ["outside_problems"]
+__all__ = ["outside_problems", "setting_problems"]
 
 # Endings of a file's name, and columns that it needs
 _File = tuple[tuple[str, ...], tuple[str, ...]]
@@ -32,8 +32,8 @@ _TABLES: dict[str, _File] = {
 }
 
 
-def outside_problems(config: PipelineConfig) -> list[str]:
-    """Checks a configuration against the world outside it; only the heads of files are read.
+def setting_problems(config: PipelineConfig) -> list[str]:
+    """Checks names of methods and their arguments.
 
     Args:
         config: a configuration whose own values are in order.
@@ -41,9 +41,15 @@ def outside_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [
-        *_aggregation_problems(config), *_method_problems(config), *_file_problems(config), *_data_problems(config)
-    ]  # fmt: skip
+    return [*_aggregation_problems(config), *_method_problems(config)]
+
+
+def outside_problems(config: PipelineConfig) -> list[str]:
+    """Checks a configuration against the files that it names, of which only the heads are read.
+
+    Args and returns: as `setting_problems`.
+    """
+    return [*_file_problems(config), *_data_problems(config)]
 
 
 def _aggregation_problems(config: PipelineConfig) -> list[str]:

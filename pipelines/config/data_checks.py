@@ -65,8 +65,8 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     return f"{read}, {len(instances):,} instances{opened}"
 
 
-def _is_small(path: Path | None) -> bool:
-    return path is not None and path.stat().st_size <= SAMPLE_BYTES
+def _is_small(path: Path | str | None) -> bool:
+    return path is not None and Path(path).stat().st_size <= SAMPLE_BYTES
 
 
 def _options(config: PipelineConfig) -> dict[str, Any]:

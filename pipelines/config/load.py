@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import scheme_of
-from crowdzoo.pipelines.config.checks import outside_problems
+from crowdzoo.pipelines.config.checks import outside_problems, setting_problems
+from crowdzoo.pipelines.config.kubeflow_checks import kubeflow_problems
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig, backbone_files
 from crowdzoo.pipelines.config.problems import config_error, sentences
 from crowdzoo.pipelines.yaml_files import read_yaml
@@ -19,7 +20,9 @@ _PATHS = {"data": ("annotations", "instances", "gold"), "output": ("root", "serv
 _DEEPEST_KEY = 10
 
 
-def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> PipelineConfig:
+def load_config(
+    path: str | Path, overrides: Mapping[str, Any] | None = None, *, kubeflow: bool = False
+) -> PipelineConfig:
     """Reads and checks a pipeline's configuration.
 
     Relative paths in the file are relative to the file's folder; those in `overrides`, and the default
@@ -29,6 +32,8 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     Args:
         path: a YAML file.
         overrides: values that replace the file's, by dotted key: `{"training.epochs": 5}`.
+        kubeflow: the pipeline is compiled for Kubeflow: input files are URIs or paths on volumes, which are not looked
+            at, and the section `kubeflow` must be complete.
 
     Returns:
         The checked configuration.
@@ -50,10 +55,11 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     _resolve_model(values, Path.cwd())
     try:
         # a section without lines is None to YAML
-        config = PipelineConfig.model_validate({key: value for key, value in values.items() if value is not None})
+        given = {key: value for key, value in values.items() if value is not None}
+        config = PipelineConfig.model_validate(given, context={"kubeflow": kubeflow})
     except ValidationError as error:
         raise config_error(path, sentences(error)) from None
-    if problems := outside_problems(config):
+    if problems := [*setting_problems(config), *(kubeflow_problems if kubeflow else outside_problems)(config)]:
         raise config_error(path, problems)
     return config
 

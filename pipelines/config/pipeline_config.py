@@ -12,6 +12,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.instances import InstanceKind, recognised
 from crowdzoo.kinds import KINDS, Kind, kind_of
 from crowdzoo.models.bases import is_own
+from crowdzoo.pipelines.config.kubeflow import KubeflowConfig
 from crowdzoo.pipelines.config.sections import (
     AggregationConfig,
     BeamConfig,
@@ -51,6 +52,7 @@ class PipelineConfig(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     output: OutputConfig
     beam: BeamConfig = BeamConfig()
+    kubeflow: KubeflowConfig = KubeflowConfig()
 
     @model_validator(mode="before")
     @classmethod
@@ -115,7 +117,7 @@ class PipelineConfig(Section):
             return self.label_kind.taken_by(self.model.base)
         if self.data.dataset in datasets.names(self.kind):
             return datasets.instances_of(self.data.dataset)
-        if self.data.instances is None:
+        if self.data.instances is None or isinstance(self.data.instances, str):  # a URI is not read here
             return kinds[0]
         try:
             found = recognised(self.data.instances, self.model.inputs, self.data.instance_layout)

@@ -14,6 +14,7 @@ from crowdzoo.pipelines.config.values import (
     Fraction,
     LearningRate,
     LocalPath,
+    Place,
     Rating,
     Size,
 )
@@ -85,9 +86,9 @@ class DataConfig(Section):
     """
 
     dataset: str | None = None
-    annotations: LocalPath | None = None
-    instances: LocalPath | None = None
-    gold: LocalPath | None = None
+    annotations: Place | None = None
+    instances: Place | None = None
+    gold: Place | None = None
     scheme: Literal["BIO", "IOBES"] = "BIO"
     on_bad_tags: Literal["error", "mend"] = "error"
     low: Rating | None = None

@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from crowdzoo.constraints import Flag, Number, Rule
 from crowdzoo.errors import ConfigError
-from crowdzoo.files.paths import local_path
+from crowdzoo.files.paths import local_path, scheme_of
 
 __all__ = [
-    "Bool", "ClassName", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Rating", "Seed", "Size",
+    "Bool", "ClassName", "Count", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Place", "Rating",
+    "Resource", "Seed", "Size",
 ]  # fmt: skip
 
 
@@ -36,8 +37,17 @@ def _local_path(value: Any) -> Any:
     return local_path(str(value).strip()) if isinstance(value, str | Path) else value
 
 
+def _place(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str | Path):
+        raise ValueError("must be a path")
+    remote = bool((info.context or {}).get("kubeflow")) and scheme_of(str(value).strip()) is not None
+    return str(value).strip() if remote else _local_path(value)
+
+
 Bool = Annotated[bool, _follows(Flag(), "true or false, without quotes")]
 Size = Annotated[int, _follows(Number(1, 1_000_000, whole=True))]
+Count = Annotated[int, _follows(Number(0, 1000, whole=True))]
+Resource = Annotated[float, _follows(Number(0, 100_000, above=True), "a number above 0 and at most 100,000")]
 Seed = Annotated[int, _follows(Number(0, 2**31 - 1, whole=True))]
 Fraction = Annotated[float, _follows(Number(0, 1))]
 EvalFraction = Annotated[float, _follows(Number(0, 1, above=True, below=True))]
@@ -46,3 +56,5 @@ LearningRate = Annotated[float, _follows(Number(0, 1000, above=True), "a number 
 Rating = Annotated[float, _follows(Number(-1e30, 1e30), "a number from -1e30 to 1e30")]
 ClassName = Annotated[str, BeforeValidator(_class_name), Field(min_length=1)]
 LocalPath = Annotated[Path, BeforeValidator(_local_path)]
+# A local path, or for Kubeflow (the validation's context) a URI
+Place = Annotated[Path | str, BeforeValidator(_place)]

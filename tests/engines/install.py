@@ -1,6 +1,6 @@
-"""Brings what the tests on real engines need into `.engines`: Prism, a Flink cluster, and Beam in Flink's version.
+"""Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, and Beam in Flink's version.
 
-    make engines        # some 5 minutes and 1 GB; needs go, java (11 or 17) and mvn
+    make engines        # some 5 minutes and 1 GB; needs go, java (11 or 17) and mvn, the object store none of them
 
 Versions are pinned. Go checks the modules of Prism against its checksum database; Flink's archive and the jars of
 Beam's job server are checked here. What is there already is left alone.
@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,6 +26,7 @@ PRISM = ENGINES / "prism"
 JOB_SERVER = ENGINES / "job-server.jar"
 FLINK = ENGINES / "flink"
 PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job server
+STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
 FLINK_PACKAGE = "apache-flink-libraries"
@@ -32,6 +34,7 @@ FLINK_VERSION = "1.19.3"
 FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60"
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
 PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
+STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>engines</artifactId><version>1</version>
   <dependencies>
@@ -114,25 +117,41 @@ def install_python() -> None:
     """Python with the job server's version of Beam: workers of another version lose their connection now and then."""
     if sys.version_info >= (3, 13):
         sys.exit(f"engines: Beam {FLINK_BEAM} needs Python 3.12 or older, so that tests on Flink skip here.")
-    uv = ROOT / ".venv-tools" / "bin" / "uv"
-    subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, PYTHON.parents[1]], check=True)
-    subprocess.run([uv, "pip", "install", "-q", "--python", PYTHON, *PACKAGES], check=True)
+    make_environment(PYTHON, PACKAGES)
+
+
+def install_store() -> None:
+    """moto's server."""
+    make_environment(STORE.with_name("python"), STORE_PACKAGES)
+
+
+def make_environment(python: Path, packages: tuple[str, ...]) -> None:
+    """An environment with packages, of the Python that runs this."""
+    uv = shutil.which("uv") or ROOT / ".venv-tools" / "bin" / "uv"
+    subprocess.run([uv, "venv", "-q", "--clear", "--python", sys.executable, python.parents[1]], check=True)
+    subprocess.run([uv, "pip", "install", "-q", "--python", python, *packages], check=True)
 
 
 def main() -> None:
+    ENGINES.mkdir(exist_ok=True)
+    bring(STORE, install_store)
     lacking = [tool for tool in ("go", "java", "mvn") if shutil.which(tool) is None]
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")
-    ENGINES.mkdir(exist_ok=True)
     for path, install in (
         (PRISM, install_prism),
         (JOB_SERVER, install_job_server),
         (FLINK, install_flink),
         (PYTHON, install_python),
     ):
-        if not path.exists():
-            print(f"engines: {path.relative_to(ROOT)}", flush=True)
-            install()
+        bring(path, install)
+
+
+def bring(path: Path, install: Callable[[], None]) -> None:
+    """Installs what is not there."""
+    if not path.exists():
+        print(f"engines: {path.relative_to(ROOT)}", flush=True)
+        install()
 
 
 if __name__ == "__main__":

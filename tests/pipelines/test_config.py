@@ -84,7 +84,7 @@ BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
         ", unknown key 'trainning': choose one of name, task, seed, data, aggregation, model, method, training, "
-        "evaluation, output, beam. Did you mean 'training'?",
+        "evaluation, output, beam, kubeflow. Did you mean 'training'?",
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",

@@ -1,0 +1,126 @@
+"""Files of object stores, such as `s3://bucket/answers.csv`, by Beam's file systems.
+
+Google's (`gs://`) are there with TFX; Amazon's and those that speak its language, like MinIO (`s3://`), need boto3.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.value_provider import RuntimeValueProvider
+
+from crowdzoo.errors import DataError, PipelineError
+from crowdzoo.files.paths import scheme_of
+
+__all__ = ["fetch", "is_remote", "last_part", "remote_files", "upload"]
+
+# Beam would unpack and pack by the ending of the name
+_AS_IT_IS = CompressionTypes.UNCOMPRESSED
+
+
+def is_remote(path: str | Path) -> bool:
+    """Whether a path is the URI of an object store."""
+    return scheme_of(path) is not None
+
+
+def last_part(uri: str) -> str:
+    """The name of a file or a folder, without what is above it."""
+    return PurePosixPath(uri).name
+
+
+def remote_files(pattern: str) -> list[str]:
+    """URIs of the files that fit a pattern (`*` stops at `/`, `**` does not), sorted.
+
+    Raises:
+        DataError: the store cannot be asked.
+    """
+    with _asking(pattern):
+        (found,) = _file_systems().match([pattern])
+        return sorted(metadata.path for metadata in found.metadata_list)
+
+
+def fetch(uri: str, place: str | Path) -> None:
+    """Copies a file, or all that is below a folder, to this machine.
+
+    Args:
+        uri: of the file or the folder.
+        place: path that it gets here. Its parents are made.
+
+    Raises:
+        DataError: there is neither a file nor a folder of that name, or it cannot be read.
+    """
+    with _asking(uri):
+        single = _file_systems().exists(uri)
+    if single:
+        _fetch_file(uri, Path(place))
+        return
+    folder = uri.rstrip("/") + "/"
+    files = [file for file in remote_files(f"{folder}**") if not file.endswith("/")]
+    if not files:
+        raise DataError(f"{uri}: is neither a file nor a folder with files. Correct the URI, or copy the file there.")
+    for file in files:
+        inside = PurePosixPath(file.removeprefix(folder))
+        if ".." in inside.parts or inside.is_absolute():
+            raise DataError(f"{uri}: holds {file}, whose name leads out of the folder. Rename it.")
+        _fetch_file(file, Path(place, inside))
+
+
+def upload(folder: str | Path, uri: str, last: str) -> None:
+    """Copies all files below a folder into a folder of a store.
+
+    Args:
+        folder: folder of this machine.
+        uri: of the folder that receives them.
+        last: path, inside the folder, of the file that is written when all others are there.
+
+    Raises:
+        PipelineError: the store cannot be written to. What was written then stays, without the last file.
+    """
+    files = sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+    for name in sorted(files, key=lambda name: name == last):
+        target = f"{uri.rstrip('/')}/{name}"
+        try:
+            with (
+                open(Path(folder, name), "rb") as source,
+                _file_systems().create(
+                    target, mime_type="application/octet-stream", compression_type=_AS_IT_IS
+                ) as sink,
+            ):
+                shutil.copyfileobj(source, sink)
+        except (BeamIOError, OSError, ValueError) as error:
+            raise PipelineError(f"{target}: cannot be written: {_reason(error)}") from error
+
+
+def _fetch_file(uri: str, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        _asking(uri),
+        _file_systems().open(uri, compression_type=_AS_IT_IS) as source,
+        open(place, "wb") as sink,
+    ):
+        shutil.copyfileobj(source, sink)
+
+
+def _file_systems() -> type[FileSystems]:
+    """Beam's file systems, which outside of a pipeline have no options and then make no client for S3."""
+    if RuntimeValueProvider.runtime_options is None:
+        RuntimeValueProvider.set_runtime_options({})
+    return FileSystems
+
+
+@contextlib.contextmanager
+def _asking(uri: str) -> Iterator[None]:
+    """Turns what Beam and the store's client say into one line that names the file."""
+    try:
+        yield
+    except (BeamIOError, OSError, ValueError) as error:
+        raise DataError(f"{uri}: cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    details = getattr(error, "exception_details", None) or {}
+    first = next(iter(details.values()), None) if isinstance(details, dict) else None
+    return (str(first or error).strip() or type(error).__name__).splitlines()[0]

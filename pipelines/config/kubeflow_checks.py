@@ -1,0 +1,111 @@
+"""What a configuration must say, and must not say, to run on Kubeflow: nothing there sees this machine's files."""
+
+import re
+from typing import Any
+
+from crowdzoo.errors import short_repr, unknown
+from crowdzoo.files.paths import scheme_of
+from crowdzoo.models.bases import is_own
+from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
+
+__all__ = ["STORES", "kubeflow_problems", "run_parameters"]
+
+STORES = ("gs", "s3")  # schemes of object stores that components read and write themselves
+_ROOTS = (*STORES, "minio")  # those that Kubeflow's launcher knows
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_WANTED = "a URI that begins with gs:// or s3://, or a path below where a volume of kubeflow.volumes is mounted"
+
+
+def kubeflow_problems(config: PipelineConfig) -> list[str]:
+    """Checks what matters on Kubeflow only.
+
+    Args:
+        config: read for Kubeflow, so that its places may be URIs.
+
+    Returns:
+        One sentence for each problem: key, value, what is wrong, the way out.
+    """
+    return [*_own_problems(config), *_place_problems(config), *_model_problems(config), *_parameter_problems(config)]
+
+
+def run_parameters(config: PipelineConfig) -> dict[str, Any]:
+    """Settings that can be parameters of a run, by dotted key -> the file's value, None where it says nothing."""
+    found = {f"training.{key}": value for key, value in config.training.model_dump().items()}
+    found["evaluation.tolerance"] = config.evaluation.tolerance
+    found[f"evaluation.minimum_{config.label_kind.metric}"] = config.minimum
+    return found | {f"data.{key}": place for key, place in _inputs(config).items()}
+
+
+def _inputs(config: PipelineConfig) -> dict[str, str]:
+    places = {key: getattr(config.data, key) for key in config.label_kind.inputs}
+    return {key: str(place) for key, place in places.items() if place is not None}
+
+
+def _own_problems(config: PipelineConfig) -> list[str]:
+    kubeflow = config.kubeflow
+    problems = []
+    if not _NAME.fullmatch(config.name):
+        problems.append(
+            f"name: must hold lower-case letters, digits and - only on Kubeflow, got {short_repr(config.name)}."
+        )
+    if kubeflow.image is None:
+        problems.append("kubeflow.image: is missing. Name an image that has crowdzoo, see docs/kubeflow.md.")
+    if kubeflow.pipeline_root is None:
+        problems.append("kubeflow.pipeline_root: is missing. Name a folder of an object store, like s3://bucket/runs.")
+    elif scheme_of(kubeflow.pipeline_root) not in _ROOTS:
+        wanted = ", ".join(f"{scheme}://" for scheme in _ROOTS)
+        problems.append(
+            f"kubeflow.pipeline_root: must begin with one of {wanted}, got {short_repr(kubeflow.pipeline_root)}."
+        )
+    return problems
+
+
+def _place_problems(config: PipelineConfig) -> list[str]:
+    problems = []
+    for key, place in _inputs(config).items():
+        problems += _wrong_place(config, f"data.{key}", place)
+    if config.kubeflow.serving is None:
+        problems.append(f"kubeflow.serving: is missing. Name the folder of pushed models, {_WANTED}.")
+    else:
+        problems += _wrong_place(config, "kubeflow.serving", config.kubeflow.serving)
+    for key, path in config.model_files.items():
+        problems.append(
+            f"{key}: {path} is a file of this machine, which no container sees. Take a network of keras.applications "
+            "without a file of weights, or run on this machine."
+        )
+    return problems
+
+
+def _wrong_place(config: PipelineConfig, key: str, place: str) -> list[str]:
+    scheme = scheme_of(place)
+    if scheme is None and not config.kubeflow.on_volume(place):
+        return [f"{key}: {place} is a path of this machine, which no container sees. It must be {_WANTED}."]
+    if scheme is not None and scheme not in STORES:
+        return [f"{key}: {scheme}:// is not read or written here. It must be {_WANTED}, got {short_repr(place)}."]
+    if set("*?[") & set(place):
+        return [f"{key}: must not hold * ? or [, which Beam takes for patterns, got {short_repr(place)}."]
+    return []
+
+
+def _model_problems(config: PipelineConfig) -> list[str]:
+    if config.model.base is not None and is_own(config.model.base):
+        return ["model.base: a function of your own cannot run on Kubeflow. Choose a base of crowdzoo, or run here."]
+    unread = config.data.dataset is None and "instances" in config.label_kind.inputs
+    if unread and config.model.base is None:
+        bases = ", ".join(config.label_kind.bases)
+        return [
+            "model.base: must be named on Kubeflow, because the file of instances is not read when the pipeline is "
+            f"compiled. It is one of {bases}."
+        ]
+    return []
+
+
+def _parameter_problems(config: PipelineConfig) -> list[str]:
+    allowed = run_parameters(config)
+    problems = []
+    for key in config.kubeflow.parameters:
+        if key not in allowed:
+            problems.append(f"kubeflow.parameters: {unknown('parameter', key, list(allowed))}")
+        elif allowed[key] is None:
+            problems.append(f"kubeflow.parameters: {key} has no value here that could be its default. Set {key}.")
+    return problems

@@ -1,0 +1,102 @@
+"""Compiles the pipeline for Kubeflow: one YAML file, that its API server takes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from crowdzoo.components import tfx_internals as tfx
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.config.kubeflow_checks import run_parameters
+from crowdzoo.pipelines.pipeline import create_pipeline
+
+__all__ = ["compile_pipeline"]
+
+# What a container runs: TFX's own entry point, with the artifacts where Kubeflow's launcher has put them
+COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
+_TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}
+
+
+def compile_pipeline(config: PipelineConfig, out: str | Path) -> None:
+    """Writes the pipeline as Kubeflow's PipelineSpec (version 2.1), with the platform's part as a second document.
+
+    Args:
+        config: from `load_config(..., kubeflow=True)`.
+        out: path of the YAML file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    kubeflow = config.kubeflow
+    pipeline = create_pipeline(config, kubeflow=True)
+    for node in pipeline.components:
+        wanted = kubeflow.resources_of(node.id)
+        node.with_platform_config(
+            tfx.kubeflow_resources(wanted.cpu, wanted.memory_gb, wanted.gpus or 0, kubeflow.gpu_type)
+        )
+    spec = tfx.kubeflow_spec(pipeline, str(kubeflow.image), COMMAND)
+    # the launcher's API has this beside the spec, and takes it from the spec where a run does not say another
+    spec["defaultPipelineRoot"] = kubeflow.pipeline_root
+    for component in spec["components"].values():
+        container = spec["deploymentSpec"]["executors"][component["executorLabel"]]["container"]
+        container["args"] += _local_paths(component)
+        if kubeflow.env:
+            container["env"] = [{"name": key, "value": value} for key, value in sorted(kubeflow.env.items())]
+    values = run_parameters(config)
+    for key in kubeflow.parameters:
+        _add_parameter(spec, key, values[key])
+    documents = [spec, *_platform(config, [each["executorLabel"] for each in spec["components"].values()])]
+    with atomic_file(out) as file:
+        file.write(yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True).encode())
+
+
+def _local_paths(component: dict[str, Any]) -> list[str]:
+    """Arguments that say where the launcher puts the artifacts that it reads, and takes those that it writes from."""
+    arguments = []
+    for side in ("input", "output"):
+        for key in component.get(f"{side}Definitions", {}).get("artifacts", {}):
+            arguments += ["--local_path", f"{side}s.{key}={{{{$.{side}s.artifacts['{key}'].path}}}}"]
+    return arguments
+
+
+def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
+    """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
+    section, setting = key.split(".")
+    component, settings = {
+        "data": ("AnnotationExampleGen", "settings"),
+        "training": ("Trainer", "custom_config"),
+        "evaluation": ("Evaluator", "settings"),
+    }[section]
+    inside = {"data": setting, "training": key, "evaluation": setting.split("_")[0]}[section]
+    name, kind = key.replace(".", "_"), {"parameterType": _TYPES[type(value)]}
+    spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})[name] = {
+        **kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}.",
+    }  # fmt: skip
+    spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
+    spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
+    executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
+    executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
+
+
+def _platform(config: PipelineConfig, executors: list[str]) -> list[dict[str, Any]]:
+    """The document for Kubernetes: secrets and volumes; none where there are none."""
+    kubeflow = config.kubeflow
+    wanted: dict[str, Any] = {}
+    if kubeflow.secrets:
+        wanted["secretAsEnv"] = [
+            {
+                "secretName": secret,
+                "keyToEnv": [{"secretKey": key, "envVar": name} for name, key in sorted(keys.items())],
+            }
+            for secret, keys in sorted(kubeflow.secrets.items())
+        ]
+    if kubeflow.volumes:
+        wanted["pvcMount"] = [
+            {"constant": claim, "mountPath": mount} for claim, mount in sorted(kubeflow.volumes.items())
+        ]
+    if not wanted:
+        return []
+    copies = {label: json.loads(json.dumps(wanted)) for label in executors}  # or YAML would write anchors
+    return [{"platforms": {"kubernetes": {"deploymentSpec": {"executors": copies}}}}]

@@ -1,0 +1,98 @@
+"""What the container of a component runs on Kubeflow: `python -m crowdzoo.pipelines.kubeflow_step`.
+
+Kubeflow's launcher copies the artifacts that a component reads from the object store to its own disk, and what it wrote
+from there to the store. TFX's entry point does not know that: it gives components the URIs, which only some of TFX's
+parts can read, and it refuses artifacts without a type, which open-source Kubeflow leaves out. So this one gives TFX's
+the paths instead, fills in the types, and puts the URIs back into what TFX's has to say of the outputs.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.components.tfx_internals import run_kubeflow_executor
+from crowdzoo.errors import CrowdzooError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a component.
+
+    Args:
+        arguments: those of TFX's entry point; for each artifact `--local_path inputs.NAME=PATH` (or `outputs.`); for
+            each parameter of the run `--setting NAME=PARAMETER.KEY`, which says where in the JSON of a parameter of
+            the component its value goes.
+
+    Returns:
+        The process' exit code.
+    """
+    parser = argparse.ArgumentParser(prog="kubeflow_step", allow_abbrev=False)
+    parser.add_argument("--executor_class_path", required=True)
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", required=True)
+    parser.add_argument("--local_path", action="append", default=[])
+    parser.add_argument("--setting", action="append", default=[])
+    known, beam_arguments = parser.parse_known_args(arguments)
+    call = json.loads(known.json_serialized_invocation_args)
+    inputs = json.loads(known.json_serialized_inputs_spec_args)
+    uris = _with_paths(call, inputs, dict(each.split("=", 1) for each in known.local_path))
+    _with_settings(call, dict(each.split("=", 1) for each in known.setting))
+    try:
+        run_kubeflow_executor(known.executor_class_path, json.dumps(call), json.dumps(inputs), beam_arguments)
+    except CrowdzooError as error:  # a message for users
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    _put_back(Path(call["outputs"]["outputFile"]), uris)
+    return 0
+
+
+def _artifacts(call: Mapping[str, Any], side: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, listed in call.get(side, {}).get("artifacts", {}).items():
+        for artifact in listed.get("artifacts", []):
+            yield name, artifact
+
+
+def _with_paths(call: dict[str, Any], inputs: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, str]:
+    """Puts paths in place of URIs, and types where they lack; returns the URIs of what is written by their paths."""
+    for name, artifact in _artifacts(call, "inputs"):
+        artifact.setdefault("type", inputs["artifacts"][name]["artifactType"])
+        artifact["uri"] = paths.get(f"inputs.{name}", artifact["uri"])
+    uris = {}
+    for name, artifact in _artifacts(call, "outputs"):
+        path = paths.get(f"outputs.{name}", artifact["uri"])
+        uris[path], artifact["uri"] = artifact["uri"], path
+        os.makedirs(path, exist_ok=True)
+    return uris
+
+
+def _with_settings(call: dict[str, Any], settings: Mapping[str, str]) -> None:
+    """Moves parameters of the run into the JSON of the component's own parameters."""
+    values = call.get("inputs", {}).get("parameterValues", {})
+    for name, place in settings.items():
+        if name not in values:
+            continue
+        value = values.pop(name)
+        parameter, *keys, last = place.split(".")
+        content = json.loads(values[parameter])
+        inside = content
+        for key in keys:
+            inside = inside[key]
+        inside[last] = type(inside[last])(value)  # JSON's numbers are all floats here
+        values[parameter] = json.dumps(content, sort_keys=True)
+
+
+def _put_back(file: Path, uris: Mapping[str, str]) -> None:
+    output = json.loads(file.read_text())
+    for listed in output.get("artifacts", {}).values():
+        for artifact in listed.get("artifacts", []):
+            artifact["uri"] = uris.get(artifact["uri"], artifact["uri"])
+    file.write_text(json.dumps(output))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,134 @@
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+
+from crowdzoo.components.input_files import content_hashes, own_copies
+from crowdzoo.components.remote_files import fetch, is_remote, remote_files, upload
+from crowdzoo.components.remote_serving import push_remote_version, remote_baseline, remote_versions
+from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.errors import DataError, PipelineError
+
+pytestmark = pytest.mark.xdist_group("engines")
+
+
+def put(client, **files):
+    for key, content in files.items():
+        client.put_object(Bucket="crowd", Key=key, Body=content)
+
+
+def model(folder, content):
+    """A folder that looks like a SavedModel."""
+    (folder / "variables").mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(content)
+    (folder / "variables" / "variables.index").write_bytes(b"index")
+    return folder
+
+
+def test_a_uri_is_remote_and_a_path_is_not():
+    assert is_remote("s3://crowd/a.csv")
+    assert is_remote("gs://crowd/a.csv")
+    assert not is_remote("/mnt/crowd/a.csv")
+
+
+def test_a_file_is_fetched_as_it_is_also_where_its_name_says_that_it_is_packed(client, tmp_path):
+    packed = gzip.compress(b"task,annotator,label\n")
+    put(client, **{"files/a.csv.gz": packed})
+    fetch("s3://crowd/files/a.csv.gz", tmp_path / "deep" / "a.csv.gz")
+    assert (tmp_path / "deep" / "a.csv.gz").read_bytes() == packed
+
+
+def test_a_folder_is_fetched_with_what_is_below_it_and_nothing_beside_it(client, tmp_path):
+    put(client, **{"photos/1.png": b"1", "photos/more/2.png": b"2", "photos2/3.png": b"3"})
+    fetch("s3://crowd/photos/", tmp_path / "photos")
+    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {"photos/1.png", "photos/more/2.png"}
+
+
+def test_what_is_not_there_is_named(client, tmp_path):
+    with pytest.raises(DataError, match=r"s3://crowd/none.csv: is neither a file nor a folder with files"):
+        fetch("s3://crowd/none.csv", tmp_path / "none.csv")
+    with pytest.raises(DataError, match=r"s3://nobucket/a.csv: "):
+        fetch("s3://nobucket/a.csv", tmp_path / "a.csv")
+    with pytest.raises(DataError, match=r"nowhere://x/a.csv: cannot be read: Unable to get filesystem"):
+        fetch("nowhere://x/a.csv", tmp_path / "a.csv")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_last_file_of_an_upload_is_written_last(client, tmp_path, monkeypatch):
+    made = model(tmp_path / "model", b"x")
+    (made / "z.txt").write_bytes(b"z")
+    upload(made, "s3://crowd/uploaded/1", last="saved_model.pb")
+    listed = client.list_objects_v2(Bucket="crowd", Prefix="uploaded/1/")["Contents"]
+    newest = max(listed, key=lambda each: each["LastModified"])
+    assert len(listed) == 3
+    assert newest["LastModified"] == next(e for e in listed if e["Key"].endswith("saved_model.pb"))["LastModified"]
+    with pytest.raises(PipelineError, match=r"s3://nobucket/1/variables/variables.index: cannot be written"):
+        upload(model(tmp_path / "other", b"y"), "s3://nobucket/1", last="saved_model.pb")
+
+
+def test_versions_are_the_folders_with_a_number_and_a_model_oldest_first(client):
+    put(client, **{
+        "versions/10/saved_model.pb": b"", "versions/9/saved_model.pb": b"", "versions/11/variables/index": b"",
+        "versions/latest/saved_model.pb": b"", "versions/8/deep/saved_model.pb": b"",
+    })  # fmt: skip
+    assert remote_versions("s3://crowd/versions/") == ["s3://crowd/versions/9", "s3://crowd/versions/10"]
+    assert remote_versions("s3://crowd/noversions") == []
+
+
+def test_a_push_is_a_new_version_above_all_others_and_complete(client, tmp_path):
+    made = model(tmp_path / "model", b"first")
+    future = int(time.time()) + 10**6
+    put(client, **{f"serving/{future}/variables/index": b"left by a push that was killed"})
+    version = push_remote_version(made, "s3://crowd/serving")
+    assert version == f"s3://crowd/serving/{future + 1}"
+    assert remote_versions("s3://crowd/serving") == [version]
+    fetch(version, tmp_path / "copy")
+    assert fingerprint(tmp_path / "copy") == fingerprint(made)
+    assert push_remote_version(made, "s3://crowd/serving") == version, "the newest version is not pushed again"
+    assert len(remote_files("s3://crowd/serving/**")) == 3
+
+
+def test_the_baseline_is_the_newest_version_of_another_model(client, tmp_path):
+    first, second = model(tmp_path / "first", b"1"), model(tmp_path / "second", b"2")
+    assert remote_baseline(first, "s3://crowd/baselines", tmp_path / "none") is None
+    old = push_remote_version(first, "s3://crowd/baselines")
+    push_remote_version(second, "s3://crowd/baselines")
+    found = remote_baseline(second, "s3://crowd/baselines", tmp_path / "found")
+    assert found is not None
+    assert found.endswith(old.rsplit("/", 1)[1])
+    assert fingerprint(found) == fingerprint(first)
+
+
+def test_inputs_at_uris_are_copied_checked_and_removed(client, tmp_path):
+    put(client, **{"inputs/a.csv": b"task,annotator,label\nt,a,cat\n"})
+    files = {"annotations": "s3://crowd/inputs/a.csv"}
+    with own_copies(files, None, tmp_path) as copies:
+        (tmp_path / "same.csv").write_bytes(b"task,annotator,label\nt,a,cat\n")
+        assert Path(copies["annotations"]).read_bytes() == (tmp_path / "same.csv").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["same.csv"]
+    with own_copies(files, content_hashes({"annotations": tmp_path / "same.csv"}), tmp_path):
+        pass
+    with (
+        pytest.raises(DataError, match=r"s3://crowd/inputs/a.csv: its content changed"),
+        own_copies(files, {"annotations": "0" * 64}, tmp_path),
+    ):
+        pass
+
+
+def test_an_error_in_a_copy_names_the_uri(client, tmp_path):
+    put(client, **{"inputs/b.csv": b"x"})
+    files = {"annotations": "s3://crowd/inputs/b.csv"}
+    with (
+        pytest.raises(DataError, match=r"^s3://crowd/inputs/b.csv: is bad$"),
+        own_copies(files, None, tmp_path) as copies,
+    ):
+        raise DataError(f"{copies['annotations']}: is bad")
+
+
+def test_a_table_of_paths_of_images_is_refused_at_a_uri(client, tmp_path):
+    put(client, **{"inputs/images.csv": b"task,image\n1,1.png\n"})
+    files = {"instances": "s3://crowd/inputs/images.csv"}
+    with pytest.raises(DataError, match=r"names images by their paths"), own_copies(files, None, tmp_path):
+        pass

@@ -1,0 +1,208 @@
+import itertools
+import json
+import re
+
+import pytest
+import yaml
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+
+from crowdzoo.commands.main import main
+from crowdzoo.pipelines import kubeflow_step
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.kubeflow import compile_pipeline
+
+CONFIG = """\
+name: labelme
+data: {annotations: s3://crowd/answers.csv, instances: /mnt/crowd/instances.parquet}
+model: {base: feature-classifier}
+training: {epochs: 3}
+output: {root: here}
+kubeflow:
+  image: registry.example.com/crowdzoo:1.0
+  pipeline_root: minio://mlpipeline/runs
+  serving: s3://crowd/serving
+  parameters: [training.epochs, training.learning_rate, evaluation.minimum_accuracy, data.annotations]
+  resources: {default: {cpu: 2, memory_gb: 8}, Trainer: {memory_gb: 16, gpus: 1}, Pusher: {cpu: 0.5}}
+  gpu_type: nvidia.com/gpu
+  env: {AWS_ENDPOINT_URL: "http://minio:9000"}
+  secrets: {store: {AWS_ACCESS_KEY_ID: accesskey, AWS_SECRET_ACCESS_KEY: secretkey}}
+  volumes: {crowd-data: /mnt/crowd}
+"""
+TASKS = {
+    "AnnotationExampleGen": set(),
+    "StatisticsGen": {"AnnotationExampleGen"},
+    "SchemaGen": {"StatisticsGen"},
+    "ExampleValidator": {"SchemaGen", "StatisticsGen"},
+    "CrowdAggregator": {"AnnotationExampleGen", "ExampleValidator"},
+    "Trainer": {"CrowdAggregator", "SchemaGen"},
+    "Evaluator": {"CrowdAggregator", "Trainer"},
+    "Pusher": {"Evaluator", "Trainer"},
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The file, its documents, and the spec and the containers as protos; names that protobuf does not know fail."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "labelme.yaml").write_text(CONFIG)
+    compile_pipeline(load_config(folder / "labelme.yaml", kubeflow=True), folder / "pipeline.yaml")
+    documents = list(yaml.safe_load_all((folder / "pipeline.yaml").read_text()))
+    spec = json_format.ParseDict(documents[0], pipeline_spec_pb2.PipelineSpec())
+    deployment = json_format.ParseDict(documents[0]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig())
+    containers = {
+        name: deployment.executors[component.executor_label].container for name, component in spec.components.items()
+    }
+    return folder, documents, spec, containers
+
+
+def test_the_spec_has_every_component_after_those_that_it_needs(compiled):
+    _, _, spec, _ = compiled
+    assert spec.schema_version == "2.1.0"
+    assert spec.pipeline_info.name == "labelme"
+    assert spec.default_pipeline_root == "minio://mlpipeline/runs"
+    assert {name: {*task.dependent_tasks} for name, task in spec.root.dag.tasks.items()} == TASKS
+    assert not any(task.caching_options.enable_cache for task in spec.root.dag.tasks.values())
+
+
+def test_kubeflows_own_package_loads_it(compiled):
+    components = pytest.importorskip("kfp.components", reason="Kubeflow's package is not installed")
+    loaded = components.load_component_from_file(str(compiled[0] / "pipeline.yaml"))
+    assert loaded.name == "labelme"
+    assert {*loaded.pipeline_spec.root.dag.tasks} == {*TASKS}
+    assert "kubernetes" in loaded.platform_spec.platforms
+
+
+def test_no_path_of_this_machine_is_in_the_spec(compiled):
+    folder, _, _, _ = compiled
+    text = (folder / "pipeline.yaml").read_text()
+    paths = {*re.findall(r"""(?<![\w:/.<}])/[\w.-]+(?:/[\w.-]+)+""", text)}
+    assert paths == {"/mnt/crowd/instances.parquet", "/mnt/crowd"}
+    assert str(folder) not in text
+
+
+def test_resources_are_those_of_the_component_or_the_default(compiled):
+    containers = compiled[3]
+    found = {
+        name: (each.resources.cpu_limit, each.resources.memory_limit, each.resources.accelerator.count)
+        for name, each in containers.items()
+    }
+    assert found == dict.fromkeys(TASKS, (2, 8, 0)) | {"Trainer": (2, 16, 1), "Pusher": (0.5, 8, 0)}
+    assert containers["Trainer"].resources.accelerator.type == "nvidia.com/gpu"
+    assert containers["Trainer"].resources.cpu_request == 2
+    assert containers["Pusher"].resources.memory_request == 8
+
+
+def test_every_container_runs_the_image_with_its_environment_secrets_and_volumes(compiled):
+    _, documents, spec, containers = compiled
+    labels = {component.executor_label for component in spec.components.values()}
+    executors = documents[1]["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    assert {*executors} == labels
+    for name, container in containers.items():
+        assert container.image == "registry.example.com/crowdzoo:1.0", name
+        assert list(container.command) == ["python", "-m", "crowdzoo.pipelines.kubeflow_step"], name
+        assert [(each.name, each.value) for each in container.env] == [("AWS_ENDPOINT_URL", "http://minio:9000")], name
+        own = executors[spec.components[name].executor_label]
+        assert own["pvcMount"] == [{"constant": "crowd-data", "mountPath": "/mnt/crowd"}]
+        (secret,) = own["secretAsEnv"]
+        assert secret["secretName"] == "store"
+        assert {"secretKey": "accesskey", "envVar": "AWS_ACCESS_KEY_ID"} in secret["keyToEnv"]
+
+
+def test_parameters_of_the_run_have_the_files_values_as_defaults(compiled):
+    spec = compiled[2]
+    found = {
+        name: json_format.MessageToDict(each.default_value)
+        for name, each in spec.root.input_definitions.parameters.items()
+    }
+    assert found == {
+        "training_epochs": 3,
+        "training_learning_rate": 0.001,
+        "evaluation_minimum_accuracy": 0,
+        "data_annotations": "s3://crowd/answers.csv",
+    }
+    given = spec.root.dag.tasks["Trainer"].inputs.parameters["training_epochs"]
+    assert given.component_input_parameter == "training_epochs"
+
+
+def test_a_parameter_of_the_run_reaches_the_components_own(compiled):
+    _, documents, spec, _ = compiled
+    for component, parameter, name, value, place in (
+        ("Trainer", "custom_config", "training_epochs", 7.0, ("training", "epochs")),
+        ("Trainer", "custom_config", "training_learning_rate", 0.5, ("training", "learning_rate")),
+        ("Evaluator", "settings", "evaluation_minimum_accuracy", 0.75, ("minimum",)),
+        ("AnnotationExampleGen", "settings", "data_annotations", "s3://other/b.csv", ("annotations",)),
+    ):
+        task = spec.root.dag.tasks[component]
+        before = task.inputs.parameters[parameter].runtime_value.constant.string_value
+        call = {"inputs": {"parameterValues": {parameter: before, name: value}}}
+        label = spec.components[component].executor_label
+        arguments = documents[0]["deploymentSpec"]["executors"][label]["container"]["args"]
+        settings = [after for flag, after in itertools.pairwise(arguments) if flag == "--setting"]
+        kubeflow_step._with_settings(call, dict(each.split("=", 1) for each in settings))
+        assert {*call["inputs"]["parameterValues"]} == {parameter}, "the component knows no other parameter"
+        changed = expected = json.loads(call["inputs"]["parameterValues"][parameter])
+        for key in place:
+            changed = changed[key]
+        assert changed == value
+        assert isinstance(changed, int) == (name == "training_epochs")
+        inside = json.loads(before)
+        assert expected != inside
+        last = inside
+        for key in place[:-1]:
+            last = last[key]
+        last[place[-1]] = value
+        assert expected == inside, "nothing else has changed"
+
+
+def test_without_secrets_and_volumes_there_is_one_document(tmp_path):
+    (tmp_path / "labelme.yaml").write_text(CONFIG)
+    places = {"kubeflow.secrets": {}, "kubeflow.volumes": {}, "data.instances": "gs://crowd/i.parquet"}
+    config = load_config(tmp_path / "labelme.yaml", places, kubeflow=True)
+    compile_pipeline(config, tmp_path / "pipeline.yaml")
+    assert len(list(yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text()))) == 1
+
+
+def test_a_shipped_data_set_is_written_in_the_container(tmp_path):
+    text = CONFIG.replace(
+        "{annotations: s3://crowd/answers.csv, instances: /mnt/crowd/instances.parquet}", "{dataset: labelme}"
+    )
+    (tmp_path / "labelme.yaml").write_text(text)
+    config = load_config(tmp_path / "labelme.yaml", {"kubeflow.parameters": []}, kubeflow=True)
+    compile_pipeline(config, tmp_path / "pipeline.yaml")
+    spec, _ = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
+    given = spec["root"]["dag"]["tasks"]["AnnotationExampleGen"]["inputs"]["parameters"]
+    settings = json.loads(given["settings"]["runtimeValue"]["constant"])
+    assert (settings["dataset"], settings["annotations"], settings["instances"]) == ("labelme", None, None)
+    assert not (tmp_path / "here").exists(), "nothing is written here but the pipeline"
+
+
+def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labelme.yaml").write_text(CONFIG)
+    assert main(["run", "labelme.yaml", "--on", "kubeflow", "--out", "pipeline.yaml"]) == 0
+    assert capsys.readouterr().out == "pipeline.yaml: the pipeline labelme for Kubeflow\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labelme.yaml", "pipeline.yaml"]
+    assert main(["run", "labelme.yaml", "--on", "kubeflow", "--check"]) == 0
+    assert capsys.readouterr().out == "labelme.yaml: fine for Kubeflow, no input file was read\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--on", "kubeflow"], "--on kubeflow needs --out FILE.yaml"),
+        (["--out", "p.yaml"], "--out is for --on kubeflow"),
+        (["--on", "kubeflow", "--out", "p.json"], "--out p.json: must end in .yaml or .yml"),
+        (["--on", "kubeflow", "--out", "labelme.yaml"], "is also an input"),
+        (["--on", "kubeflow", "--out", "p.yaml", "--check=all"], "--check=all reads files"),
+        (["--on", "kubeflow", "--out", "p.yaml", "--set", "data.annotations=a.csv"], "is a path of this machine"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused_before_anything_is_written(
+    arguments, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labelme.yaml").write_text(CONFIG)
+    assert main(["run", "labelme.yaml", *arguments]) == 4
+    assert says in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["labelme.yaml"]

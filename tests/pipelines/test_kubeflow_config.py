@@ -1,0 +1,106 @@
+import pytest
+
+from crowdzoo.errors import ConfigError
+from crowdzoo.pipelines.config import load_config
+
+CONFIG = """\
+name: labelme
+data: {annotations: s3://crowd/answers.csv, instances: gs://crowd/instances.parquet}
+model: {base: feature-classifier}
+training: {epochs: 3}
+kubeflow:
+  image: registry.example.com/crowdzoo:1.0
+  pipeline_root: minio://mlpipeline/runs
+  serving: s3://crowd/serving
+"""
+
+
+def loaded(folder, text=CONFIG, **overrides):
+    path = folder / "kubeflow.yaml"
+    path.write_text(text)
+    return load_config(path, overrides, kubeflow=True)
+
+
+def refused(folder, text=CONFIG, **overrides):
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder, text, **overrides)
+    return str(caught.value).removeprefix(str(folder / "kubeflow.yaml"))
+
+
+def test_inputs_at_uris_are_kept_as_they_are_and_not_looked_at(tmp_path):
+    config = loaded(tmp_path)
+    assert config.data.annotations == "s3://crowd/answers.csv"
+    assert config.data.instances == "gs://crowd/instances.parquet"
+    assert config.base == "feature-classifier"
+
+
+def test_a_run_on_this_machine_still_refuses_uris(tmp_path):
+    (tmp_path / "kubeflow.yaml").write_text(CONFIG)
+    with pytest.raises(ConfigError, match=r"data\.annotations: path s3://crowd/answers.csv: s3:// paths are not"):
+        load_config(tmp_path / "kubeflow.yaml")
+
+
+def test_a_local_path_is_refused_with_its_key_and_value(tmp_path):
+    problem = refused(tmp_path, **{"data.annotations": "answers.csv"})
+    assert problem.startswith(", data.annotations: /")
+    assert problem.endswith(
+        "/answers.csv is a path of this machine, which no container sees. It must be a URI that begins with gs:// or "
+        "s3://, or a path below where a volume of kubeflow.volumes is mounted."
+    )
+    assert "kubeflow.serving: /models is a path of this machine" in refused(tmp_path, **{"kubeflow.serving": "/models"})
+
+
+def test_a_path_below_a_mounted_volume_is_taken(tmp_path):
+    places = {"kubeflow.volumes": {"crowd-data": "/mnt/crowd"}, "data.annotations": "/mnt/crowd/answers.csv"}
+    config = loaded(tmp_path, **places, **{"kubeflow.serving": "/mnt/crowd/serving"})
+    assert str(config.data.annotations) == "/mnt/crowd/answers.csv"
+    for outside in ("/mnt/crowd", "/mnt/crowd2/answers.csv", "/mnt/crowd/../answers.csv"):
+        assert "is a path of this machine" in refused(tmp_path, **{**places, "data.annotations": outside}), outside
+
+
+@pytest.mark.parametrize("key", ["image", "pipeline_root", "serving"])
+def test_what_kubeflow_needs_is_asked_for(tmp_path, key):
+    assert refused(tmp_path, **{f"kubeflow.{key}": None}).startswith(f", kubeflow.{key}: is missing. Name ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("kubeflow.imagge", "x", "kubeflow: unknown key 'imagge': choose one of image, pipel"),
+        ("kubeflow.image", "two words", "kubeflow.image: must be the name of an image"),
+        ("kubeflow.pipeline_root", "/tmp/runs", "kubeflow.pipeline_root: must begin with one of gs://, s3://, minio://"),
+        ("kubeflow.serving", "ftp://x/y", "kubeflow.serving: ftp:// is not read or written here"),
+        ("kubeflow.serving", "s3://crowd/*", "kubeflow.serving: must not hold * ? or ["),
+        ("kubeflow.resources.Trainr", {"cpu": 1}, "kubeflow.resources: unknown key 'Trainr': choose one of de"),
+        ("kubeflow.resources.Trainer.gpu", 1, "kubeflow.resources.Trainer: unknown key 'gpu': choose one"),
+        ("kubeflow.resources.Trainer.cpu", 0, "kubeflow.resources.Trainer.cpu: must be a number above 0"),
+        ("kubeflow.resources.Trainer.gpus", 0.5, "kubeflow.resources.Trainer.gpus: must be an integer from 0 to 1"),
+        ("kubeflow.env", {"A-B": "x"}, "kubeflow.env: must hold names of environment variables, which 'A-B' is not"),
+        ("kubeflow.env", {"A": 1}, "kubeflow.env.A: must be text (put quotes round it), got 1."),
+        ("kubeflow.secrets", {"Store": {"A": "b"}}, "kubeflow.secrets: must hold the name of a secret"),
+        ("kubeflow.volumes", {"data": "mnt"}, "kubeflow.volumes: must name an absolute path below / for data"),
+        ("kubeflow.volumes", {"data": "/"}, "kubeflow.volumes: must name an absolute path below / for data"),
+        ("kubeflow.parameters", ["training.epoch"], "kubeflow.parameters: unknown parameter 'training.epoch': choos"),
+        ("kubeflow.parameters", ["training.batch_size"], "training.batch_size has no value here that could be its"),
+        ("name", "Label_Me", "name: must hold lower-case letters, digits and - only on Kubeflow, got 'Label_Me'."),
+        ("model.base", None, "model.base: must be named on Kubeflow"),
+        ("model.base", "numpy:array", "model.base: a function of your own cannot run on Kubeflow"),
+        ("data.annotations", 5, "data.annotations: must be a path, got 5."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named_with_its_key(tmp_path, key, value, says):
+    assert says in refused(tmp_path, **{key: value})
+
+
+def test_a_file_of_weights_is_no_place_for_a_container(tmp_path):
+    photographs = {"model.base": "image-classifier", "model.backbone": "own.keras"}
+    problem = refused(tmp_path, **photographs)
+    assert "model.backbone: " in problem
+    assert "own.keras is a file of this machine, which no container sees" in problem
+
+
+def test_resources_of_a_component_go_before_the_default(tmp_path):
+    resources = {"default": {"cpu": 2, "memory_gb": 8}, "Trainer": {"memory_gb": 16, "gpus": 1}}
+    kubeflow = loaded(tmp_path, **{"kubeflow.resources": resources}).kubeflow
+    assert kubeflow.resources_of("Trainer").model_dump() == {"cpu": 2, "memory_gb": 16, "gpus": 1}
+    assert kubeflow.resources_of("Pusher").model_dump() == {"cpu": 2, "memory_gb": 8, "gpus": None}
