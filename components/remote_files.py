@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.value_provider import RuntimeValueProvider
 
@@ -90,7 +90,7 @@ def upload(folder: str | Path, uri: str, last: str) -> None:
                 ) as sink,
             ):
                 shutil.copyfileobj(source, sink)
-        except (BeamIOError, OSError, ValueError) as error:
+        except Exception as error:  # each store's client has classes of its own
             raise PipelineError(f"{target}: cannot be written: {_reason(error)}") from error
 
 
@@ -116,11 +116,14 @@ def _asking(uri: str) -> Iterator[None]:
     """Turns what Beam and the store's client say into one line that names the file."""
     try:
         yield
-    except (BeamIOError, OSError, ValueError) as error:
+    except Exception as error:  # each store's client has classes of its own
         raise DataError(f"{uri}: cannot be read: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
-    details = getattr(error, "exception_details", None) or {}
-    first = next(iter(details.values()), None) if isinstance(details, dict) else None
-    return (str(first or error).strip() or type(error).__name__).splitlines()[0]
+    """The first line of what the store's client says, which Beam keeps by file, and clients beside a number."""
+    details = getattr(error, "exception_details", None)
+    if isinstance(details, dict) and details:
+        error = next(iter(details.values()))
+    text = error.args[0] if isinstance(error, Exception) and error.args else error
+    return next(iter(str(text).strip().splitlines()), type(error).__name__)

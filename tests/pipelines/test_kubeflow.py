@@ -8,6 +8,7 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from crowdzoo.commands.main import main
+from crowdzoo.errors import DataError
 from crowdzoo.pipelines import kubeflow_step
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.kubeflow import compile_pipeline
@@ -153,6 +154,56 @@ def test_a_parameter_of_the_run_reaches_the_components_own(compiled):
             last = last[key]
         last[place[-1]] = value
         assert expected == inside, "nothing else has changed"
+
+
+def step(tmp_path, monkeypatch, execute):
+    """The exit code of a step whose executor is a function, on the call of open-source Kubeflow; and its output."""
+    schema = {"instanceSchema": "title: tfx.Examples"}
+    call = {
+        "inputs": {
+            "artifacts": {"examples": {"artifacts": [{"name": "7", "uri": "s3://crowd/examples"}]}},
+            "parameterValues": {"settings": json.dumps({"tolerance": 0.0})},
+        },
+        "outputs": {
+            "artifacts": {"report": {"artifacts": [{"uri": "s3://crowd/report", "type": schema}]}},
+            "outputFile": str(tmp_path / "output.json"),
+        },
+    }
+    monkeypatch.setattr(kubeflow_step, "run_kubeflow_executor", execute)
+    code = kubeflow_step.main([
+        "--executor_class_path", "package.Executor", "--json_serialized_invocation_args", json.dumps(call),
+        "--json_serialized_inputs_spec_args", json.dumps({"artifacts": {"examples": {"artifactType": schema}}}),
+        "--local_path", f"inputs.examples={tmp_path}/in", "--local_path", f"outputs.report={tmp_path}/out=1",
+        "--runner=FnApiRunner",
+    ])  # fmt: skip
+    file = tmp_path / "output.json"
+    return code, json.loads(file.read_text()) if file.exists() else None
+
+
+def test_a_step_gives_paths_and_types_to_the_executor_and_puts_the_uris_back(tmp_path, monkeypatch):
+    seen = []
+
+    def execute(executor, call, inputs, beam_arguments):
+        seen.append((executor, json.loads(call), beam_arguments))
+        assert (tmp_path / "out=1").is_dir(), "TFX expects the folders of outputs"
+        artifacts = {"report": {"artifacts": [{"uri": f"{tmp_path}/out=1", "metadata": {"blessed": 1}}]}}
+        (tmp_path / "output.json").write_text(json.dumps({"artifacts": artifacts}))
+
+    code, output = step(tmp_path, monkeypatch, execute)
+    ((executor, call, beam_arguments),) = seen
+    assert (code, executor, beam_arguments) == (0, "package.Executor", ["--runner=FnApiRunner"])
+    assert call["inputs"]["artifacts"]["examples"]["artifacts"] == [
+        {"name": "7", "uri": f"{tmp_path}/in", "type": {"instanceSchema": "title: tfx.Examples"}}
+    ]
+    assert output["artifacts"]["report"]["artifacts"] == [{"uri": "s3://crowd/report", "metadata": {"blessed": 1}}]
+
+
+def test_a_step_whose_input_cannot_be_used_ends_with_the_message(tmp_path, monkeypatch, capsys):
+    def execute(*_):
+        raise DataError("s3://crowd/a.csv: holds no annotations.")
+
+    assert step(tmp_path, monkeypatch, execute) == (1, None)
+    assert capsys.readouterr().err == "DataError: s3://crowd/a.csv: holds no annotations.\n"
 
 
 def test_without_secrets_and_volumes_there_is_one_document(tmp_path):

@@ -1,0 +1,41 @@
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+
+
+def test_the_image_is_installed_from_the_lock_by_the_uv_that_made_it():
+    pinned = re.search(r'UV_VERSION = "(.+)"', (ROOT / "bootstrap.py").read_text())
+    assert re.findall(r"uv==(\S+)", DOCKERFILE) == [pinned[1]]
+    syncs = re.findall(r"uv sync (.+)", DOCKERFILE)
+    assert len(syncs) == 2
+    assert all("--frozen" in line for line in syncs)
+
+
+def test_the_extras_of_the_image_exist_and_have_what_a_container_runs():
+    extras = re.search(
+        r"\[project.optional-dependencies\]\n(.+?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL
+    )
+    known = re.findall(r"^(\w+) = \[", extras[1], re.MULTILINE)
+    named = re.findall(r"--extra (\w+)", DOCKERFILE)
+    assert {*named} <= {*known}
+    assert {"pipeline", "s3"} <= {*named}
+
+
+def test_the_image_runs_as_a_user_that_is_not_root_and_may_write_where_kubeflow_copies_artifacts():
+    last = DOCKERFILE.split("FROM ")[-1]
+    user = re.findall(r"^USER (\d+)$", last, re.MULTILINE)
+    assert user == ["1000"]
+    assert f"-o {user[0]}" in last
+    assert re.search(r"install .* /gcs /minio /s3$", last, re.MULTILINE)
+
+
+@pytest.mark.parametrize("copied", re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE))
+def test_what_is_copied_into_the_image_is_there_and_not_left_out_by_dockerignore(copied):
+    ignore = (ROOT / ".dockerignore").read_text().splitlines()
+    for name in copied.split():
+        assert (ROOT / name).exists(), name
+        assert f"!{name}" in ignore
