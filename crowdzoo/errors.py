@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "BadRow",
+    "ConditionError",
     "ConfigError",
     "CrowdzooError",
     "DataError",
@@ -114,6 +115,12 @@ class ServingError(CrowdzooError, RuntimeError):
     """A model that cannot be served, or a server that answered with an error."""
 
     exit_code = 6
+
+
+class ConditionError(CrowdzooError, RuntimeError):
+    """A condition of `--fail-if` holds: the data are not as good as the user asks for."""
+
+    exit_code = 7
 
 
 def did_you_mean(name: object, known: Iterable[Any], cutoff: float = 0.6) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands import aggregate, convert, datasets, demo, export, predict, quality, run, serve, train
+from crowdzoo.commands import aggregate, convert, datasets, demo, export, predict, quality, report, run, serve, train
 from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
@@ -25,12 +25,17 @@ __all__ = ["COMMANDS", "main"]
 
 EPILOG = """exit codes:
   0 done   1 unexpected failure   2 wrong arguments   3 unusable data   4 unusable configuration
-  5 a component failed   6 serving failed   130 interrupted   143 terminated"""
+  5 a component failed   6 serving failed   7 a condition of --fail-if holds   130 interrupted   143 terminated"""
 
 # name -> (adds the arguments, runs it, one sentence)
 COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "aggregate": (aggregate.describe, aggregate.run, "Compute one label per task, and a report on each annotator."),
     "quality": (quality.describe, quality.run, "How far annotators agree, and which tasks and annotators to check."),
+    "report": (
+        report.describe,
+        report.run,
+        "Write a page for a browser: can annotations be trusted?",
+    ),
     "convert": (convert.describe, convert.run, "Write a labelling platform's export as files of crowdzoo."),
     "train": (train.describe, train.run, "Train a model from annotators' labels, without the pipeline."),
     "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),

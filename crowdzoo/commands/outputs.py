@@ -22,12 +22,15 @@ __all__ = [
     "is_data_set",
     "is_model",
     "is_names",
+    "is_page",
+    "is_page_data",
     "is_picture",
     "is_predictions",
     "is_quality",
     "is_rejects",
     "is_result",
     "names_path",
+    "page_data_path",
 ]
 
 FEW_BYTES = 1 << 12
@@ -124,6 +127,22 @@ def is_quality(folder: Path) -> bool:
         names == {"summary.json", *(f"{table}.{ending}" for table in ("tasks", "annotators", "classes"))}
         for ending in FORMATS
     )
+
+
+def page_data_path(path: Path) -> Path:
+    """The file of numbers beside a page of `crowdzoo report`."""
+    return path.with_suffix(".json")
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page of `crowdzoo report`."""
+    start = _start(path)
+    return start.startswith(b"<!doctype html>") and b" - crowdzoo report</title>" in start
+
+
+def is_page_data(path: Path) -> bool:
+    """Whether a file holds the numbers of a page of `crowdzoo report`."""
+    return _start(path).startswith(b'{"format":"crowdzoo-report"')
 
 
 def is_rejects(path: Path) -> bool:

@@ -19,6 +19,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations",
         "crowdzoo.quality.notes": "data_notes",
         "crowdzoo.quality.prediction_powered": "PoweredMean prediction_powered_mean",
+        "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
         "crowdzoo.quality.spam_free": "spam_free_dawid_skene",
         "crowdzoo.quality.spammers": "spammer_scores",

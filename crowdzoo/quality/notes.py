@@ -13,7 +13,7 @@ LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average
 
 
-def data_notes(annotations: Annotations, method: str | None = None) -> tuple[str, ...]:
+def data_notes(annotations: Annotations, method: str | None = None, worth: float | None = None) -> tuple[str, ...]:
     """Sentences on a crowd that a method should not be trusted with; empty as a rule. No gold is needed.
 
     - The method learns a confusion matrix for each annotator, and an annotator has fewer than ten annotations of each
@@ -24,6 +24,7 @@ def data_notes(annotations: Annotations, method: str | None = None) -> tuple[str
     Args:
         annotations: kind classification.
         method: name of the method of aggregation that is used; None for what holds for all.
+        worth: result of `effective_votes`, where it is known already; None computes it where it is needed.
     """
     found: tuple[str, ...] = ()
     per_class = len(annotations) / max(annotations.num_annotators * annotations.num_classes, 1)
@@ -33,8 +34,10 @@ def data_notes(annotations: Annotations, method: str | None = None) -> tuple[str
             f"matrices of {method}. Compare with one-coin or robust on tasks whose class you know.",
         )
     sizes = annotations.redundancy[annotations.redundancy > 0]
-    worth = effective_votes(annotations) if sizes.size and sizes.mean() >= LEAST_ANNOTATIONS else None
-    if worth is not None and worth < LEAST_WORTH * sizes.mean():
+    many = bool(sizes.size) and sizes.mean() >= LEAST_ANNOTATIONS
+    if many and worth is None:
+        worth = effective_votes(annotations)
+    if many and worth is not None and worth < LEAST_WORTH * sizes.mean():
         found += (
             f"The {sizes.mean():.3g} annotations of a task are worth {worth:.2g} independent ones: annotators err on "
             "the same tasks, so probabilities are probably too high. Label 50 tasks yourself and correct the result "

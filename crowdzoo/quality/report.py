@@ -183,7 +183,7 @@ def quality_report(
             *suspicious_classes(
                 np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
             ),
-            *data_notes(annotations, None if aggregation is None else aggregation.method),
+            *data_notes(annotations, overall["aggregation"], overall["effective_votes"]),
         ),
     )
 

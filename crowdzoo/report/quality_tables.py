@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["print_quality", "print_replacements"]
+__all__ = ["FEW", "below_chance", "print_quality", "print_replacements"]
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
@@ -46,7 +47,9 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     table = table.filter(pc.and_(pc.greater_equal(table["annotations"], FEW), pc.is_valid(table[rank])))
     table = _ordered(table.select([name for name in names if name in table.column_names]), [(rank, "ascending")], top)
     _print_list(f"annotators of {FEW} annotations or more to look at: lowest {rank.replace('_', ' ')}", table)
-    against = _ordered(_below_chance(report), [("agreement", "ascending")], top)
+    columns = ["annotator", "annotations", "agreement", "top_label", "top_share"]
+    against = report.annotators.filter(pa.array(below_chance(report))).select(columns)
+    against = _ordered(against, [("agreement", "ascending")], top)
     _print_list("annotators who agree with others less often than by chance: classes exchanged, or on purpose", against)
 
     table = report.tasks
@@ -74,15 +77,16 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
     print_table("models in the place of people (alternative annotator test)", header, rows)
 
 
-def _below_chance(report: QualityReport) -> pa.Table:
-    """Annotators whose agreement is two standard errors below that of labels drawn by the classes' shares."""
-    shares = report.classes["share"].to_numpy()
-    chance = float(np.nansum(shares**2))
-    table = report.annotators
-    table = table.filter(pc.and_(pc.greater_equal(table["shared"], FEW), pc.is_valid(table["agreement"])))
-    error = np.sqrt(chance * (1 - chance) / table["shared"].to_numpy())
-    below = table["agreement"].to_numpy() < chance - 2 * error
-    return table.filter(pa.array(below)).select(["annotator", "annotations", "agreement", "top_label", "top_share"])
+def below_chance(report: QualityReport) -> NDArray[np.bool_]:
+    """Annotators whose agreement is two standard errors below that of labels drawn by the classes' shares, bool [R].
+
+    Args:
+        report: result of `crowdzoo.quality.quality_report`.
+    """
+    chance = float(np.nansum(report.classes["share"].to_numpy() ** 2))
+    shared, agreement = report.annotators["shared"].to_numpy(), report.annotators["agreement"].to_numpy()
+    error = np.sqrt(chance * (1 - chance) / np.maximum(shared, 1))
+    return (shared >= FEW) & (agreement < chance - 2 * error)  # agreement is NaN where nobody else answered
 
 
 def _overall(report: QualityReport) -> list[tuple[str, str]]:

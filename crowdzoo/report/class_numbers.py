@@ -1,0 +1,397 @@
+"""class_numbers: what the page of a report says of classes, from the report on quality and an aggregation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.quality import cohen_kappas, judged_by_others
+from crowdzoo.quality.report import QualityReport
+from crowdzoo.report.page_parts import (
+    FLAGS,
+    Column,
+    Numbers,
+    PageTable,
+    Warned,
+    alpha_sentence,
+    alpha_values,
+    median_seconds,
+    noted,
+    percent,
+    plain,
+    shares_of_flags,
+    warned_of_flags,
+    wilson,
+)
+from crowdzoo.report.quality_tables import FEW, below_chance
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["class_numbers"]
+
+MOST_CLASSES = 24  # of a picture of who says what
+MOST_CELLS = 60  # of an annotator's confusion matrix
+MOST_VOTES = 20  # of a task, by name
+MOST_WARNED = 5  # pairs of classes
+MOST_PAIRS = 5_000_000  # of annotations by two annotators, to say who agrees with whom
+UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
+MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
+SURE = 0.95
+UNEVEN = 0.8  # Gini coefficient of annotations an annotator
+
+
+def class_numbers(report: QualityReport, annotations: Annotations, aggregation: Aggregation, most: int) -> Numbers:
+    """Everything that the page shows of a crowd that names classes.
+
+    Args:
+        report: on the quality of the annotations, made with the aggregation.
+        annotations: kind classification.
+        aggregation: a result for the same annotations.
+        most: annotators and tasks that the page shows.
+    """
+    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
+    annotators = _annotators(report, annotations, aggregation)
+    tasks = _tasks(report)
+    pairs = _class_pairs(report, classes)
+    first = _annotators_first(annotators, most)
+    tasks_first = _tasks_first(tasks, most)
+    few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
+    return Numbers(
+        kind="classification",
+        verdict=_verdict(report, annotators, tasks, pairs),
+        warnings=_warnings(report, annotations, aggregation, annotators, pairs),
+        values=_values(report, annotators, tasks),
+        facts=_facts(report),
+        classes=classes,
+        coincidences=np.rint(report.coincidences).astype(int).tolist()
+        if few_classes and report.coincidences is not None
+        else None,
+        tables={
+            "classes": PageTable(_CLASS_COLUMNS, _columns(report.classes)),
+            "pairs": PageTable(_PAIR_COLUMNS, pairs),
+            "annotators": PageTable(
+                _ANNOTATOR_COLUMNS, annotators, first, _annotator_details(annotations, aggregation, first)
+            ),
+            "tasks": PageTable(_TASK_COLUMNS, tasks, tasks_first, _task_details(annotations, aggregation, tasks_first)),
+        },
+        summary=report.summary(),
+    )
+
+
+_CLASS_COLUMNS = (
+    Column("class", "class", "name"),
+    Column("annotations", "annotations", "count"),
+    Column("share", "share", "share", "Share of all annotations that name the class."),
+    Column("agreement", "agreement", "share", "If one annotation names the class, how often another one does, too."),
+)
+_PAIR_COLUMNS = (
+    Column("first", "class", "name"),
+    Column("second", "and class", "name"),
+    Column(
+        "agreement", "agreement", "share",
+        "Of two annotations of a task that both name one of the two classes, how often they name the same.",
+    ),
+    Column("disagreement", "share of disagreement", "share", "Share of all disagreement that is between the two."),
+)  # fmt: skip
+_ANNOTATOR_COLUMNS = (
+    Column("annotator", "annotator", "name"),
+    Column("annotations", "annotations", "count"),
+    Column(
+        "reliability", "reliability", "interval",
+        "Share of the labels expected to be right, judged by the others who labelled the same tasks (by share of equal "
+        "labels, where the method learns no confusion matrices). The interval holds with 95 % for the number of "
+        "annotations.",
+    ),
+    Column("agreement", "agreement", "share", "Share of the others' labels of the same tasks that are the same."),
+    Column(
+        "spammer_score", "spammer score", "number",
+        "0: the answer does not depend on the task. 1: the annotator distinguishes all classes. Unreliable below ten "
+        "annotations of each class.",
+    ),
+    Column("top_label", "says most", "name"),
+    Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
+    Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
+    Column("notes", "notes", "flags"),
+)  # fmt: skip
+_TASK_COLUMNS = (
+    Column("task", "task", "name"),
+    Column("annotations", "annotations", "count"),
+    Column("label", "label", "name", "The aggregated label."),
+    Column("probability", "probability", "share", "Of the aggregated label."),
+    Column("support", "votes for it", "share", "Share of the votes for the aggregated label."),
+    Column("entropy_normalised", "difficulty", "share", "How divided the votes are: 0 all agree, 1 all differ."),
+    Column("difficulty", "difficulty by method", "number", "What the method of aggregation says."),
+)
+
+
+# === Tables ===
+
+
+def _columns(table: Any) -> dict[str, Any]:
+    return {name: table[name].to_pylist() for name in table.column_names}
+
+
+def _annotators(report: QualityReport, annotations: Annotations, aggregation: Aggregation) -> dict[str, Any]:
+    found = _columns(report.annotators)
+    shared = report.annotators["shared"].to_numpy()
+    agreement = report.annotators["agreement"].to_numpy()
+    if aggregation.confusions is not None and aggregation.class_prior is not None:
+        reliability = judged_by_others(annotations, aggregation)
+    else:
+        reliability = agreement
+    low, high = wilson(reliability, shared)
+    found |= {"reliability": plain(reliability), "reliability_low": plain(low), "reliability_high": plain(high)}
+    if annotations.timestamp is not None:
+        found["seconds"] = plain(median_seconds(annotations))
+    found["notes"] = _flags(report, shared, agreement)
+    return found
+
+
+def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any]) -> list[list[str]]:
+    """Notes of each annotator, as keys of `FLAGS`."""
+    table = report.annotators
+    shares = dict(zip(report.classes["class"].to_pylist(), report.classes["share"].to_pylist(), strict=True))
+    chance = sum(share**2 for share in shares.values() if share)
+    low, high = wilson(agreement, shared)
+    enough = shared >= FEW
+    overall = report.overall["agreement"] or 0.0
+    against = below_chance(report)
+    random = enough & ~against & (low <= chance) & (high < overall)
+    number, top = table["annotations"].to_numpy(), table["top_share"].to_numpy()
+    usual = np.array([shares.get(name) or 0.0 for name in table["top_label"].to_pylist()])
+    # who says the class of nine in ten annotations nine times in ten repeats nothing
+    same = (number >= FEW) & (top >= 0.9) & (wilson(top, number)[0] > usual)
+    marks = {"against": against, "random": random, "same": same, "alone": (shared == 0) & (number > 0), "few": ~enough}
+    marks["few"] &= ~marks["alone"]
+    found: list[list[str]] = [[] for _ in range(table.num_rows)]
+    for name, marked in marks.items():
+        for place in np.flatnonzero(marked).tolist():
+            found[place].append(name)
+    return found
+
+
+def _annotators_first(annotators: dict[str, Any], most: int) -> list[int]:
+    """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
+    counts = np.array(annotators["annotations"], np.int64)
+    serious = np.array([any(FLAGS[name].serious for name in names) for names in annotators["notes"]], bool)
+    by_number = np.argsort(-counts, kind="stable")
+    kept = by_number[: most // 3]
+    noted = by_number[serious[by_number]]
+    order = np.concatenate([kept, noted, by_number])
+    _, places = np.unique(order, return_index=True)
+    return order[np.sort(places)][:most].tolist()
+
+
+def _tasks(report: QualityReport) -> dict[str, Any]:
+    return _columns(report.tasks)
+
+
+def _tasks_first(tasks: dict[str, Any], most: int) -> list[int]:
+    """The tasks that the page shows: the most divided votes first, then the least certain label."""
+    entropy = np.array([0.0 if value is None else value for value in tasks["entropy"]])
+    return np.lexsort((np.array(tasks["probability"]), -entropy))[:most].tolist()
+
+
+def _class_pairs(report: QualityReport, classes: list[str]) -> dict[str, Any]:
+    """Pairs of classes that are confused, the largest share of the disagreement first."""
+    found: dict[str, list[Any]] = {"first": [], "second": [], "agreement": [], "disagreement": [], "pairs": []}
+    if report.coincidences is None:
+        return found
+    counts = report.coincidences
+    total = counts.sum() - np.trace(counts)
+    one, other = np.triu_indices(len(classes), 1)
+    between = 2 * counts[one, other]
+    for place in np.argsort(-between, kind="stable").tolist():
+        if between[place] <= 0 or len(found["first"]) == 100:
+            break
+        both = counts[one[place], one[place]] + counts[other[place], other[place]]
+        found["first"].append(classes[one[place]])
+        found["second"].append(classes[other[place]])
+        found["agreement"].append(float(both / (both + between[place])))
+        found["disagreement"].append(float(between[place] / total))
+        found["pairs"].append(float(between[place]))
+    return found
+
+
+def _annotator_details(annotations: Annotations, aggregation: Aggregation, shown: list[int]) -> list[dict[str, Any]]:
+    """Of the annotators shown: what they say where the aggregate says something, and with whom they agree."""
+    number, size = annotations.num_annotators, annotations.num_classes
+    place = np.full(number, -1)
+    place[shown] = np.arange(len(shown))
+    rows = np.flatnonzero(place[annotations.annotator_ids] >= 0)
+    mine = annotations.select_rows(rows)
+    cell = (place[mine.annotator_ids] * size + aggregation.labels[mine.task_ids]) * size + mine.labels
+    cells, counts = np.unique(cell, return_counts=True)
+    details: list[dict[str, Any]] = [{"confusion": [], "peers": []} for _ in shown]
+    for index in np.argsort(-counts, kind="stable").tolist():
+        who, pair = divmod(int(cells[index]), size * size)
+        if len(details[who]["confusion"]) < MOST_CELLS:
+            details[who]["confusion"].append([*divmod(pair, size), int(counts[index])])
+    if int((mine.redundancy * (mine.redundancy - 1) // 2).sum()) <= MOST_PAIRS:
+        _add_peers(details, mine, place)
+    return details
+
+
+def _add_peers(details: list[dict[str, Any]], mine: Annotations, place: NDArray[np.int64]) -> None:
+    """Adds the three with whom each annotator agrees most, and the three with whom least, beyond chance."""
+    codes = {name: code for code, name in enumerate(mine.annotators.tolist())}
+    table = cohen_kappas(mine)
+    table = table.filter(pc.and_(pc.greater_equal(table["tasks"], FEW), pc.is_valid(table["kappa"])))
+    found: list[list[tuple[float, str, int]]] = [[] for _ in details]
+    for row in table.to_pylist():
+        for one, other in (("first", "second"), ("second", "first")):
+            peer = (round(row["kappa"], 3), str(row[other]), row["tasks"])
+            found[place[codes[row[one]]]].append(peer)
+    for detail, peers in zip(details, found, strict=True):
+        peers.sort(key=lambda peer: -peer[0])
+        detail["peers"] = [list(peer) for peer in (peers if len(peers) <= 6 else [*peers[:3], *peers[-3:]])]
+
+
+def _task_details(annotations: Annotations, aggregation: Aggregation, shown: list[int]) -> list[dict[str, Any]]:
+    """Of the tasks shown: who said what, and the probabilities of the classes."""
+    who, said = annotations.padded(shown)
+    names = annotations.annotators.tolist()
+    details = []
+    for row, task in enumerate(shown):
+        voters = np.flatnonzero(who[row] >= 0)
+        codes, counts = np.unique(said[row][voters], return_counts=True)
+        posterior = aggregation.posteriors[task]
+        likely = [code for code in np.argsort(-posterior, kind="stable")[:5].tolist() if posterior[code] >= 0.005]
+        details.append(
+            {
+                "votes": sorted(([code, count] for code, count in zip(codes.tolist(), counts.tolist(), strict=True)),
+                    key=lambda vote: -vote[1])[:MOST_VOTES],
+                "voters": [[str(names[who[row, one]]), int(said[row, one])] for one in voters[:MOST_VOTES].tolist()],
+                "posterior": [[code, round(float(posterior[code]), 3)] for code in likely],
+            }
+        )  # fmt: skip
+    return details
+
+
+# === Words ===
+
+
+def _values(report: QualityReport, annotators: dict[str, Any], tasks: dict[str, Any]) -> dict[str, float | None]:
+    overall = report.overall
+    labelled = max(overall["tasks"] - overall["tasks_without_annotations"], 1)
+    return {
+        **alpha_values(report.alpha),
+        "agreement": overall["agreement"],
+        "fleiss_kappa": overall["fleiss_kappa"],
+        "annotations": overall["annotations"],
+        "tasks": overall["tasks"],
+        "annotators": overall["annotators"],
+        "annotations_per_task": report.redundancy.tasks.mean,
+        "effective_votes": overall["effective_votes"],
+        "tasks_with_one_share": overall["tasks_with_one"] / labelled,
+        "tasks_tied_share": overall["tasks_tied"] / labelled,
+        "sure_share": _sure(tasks),
+        "rows_left_out": overall["rows_left_out"],
+        **shares_of_flags(annotators),
+    }
+
+
+def _sure(tasks: dict[str, Any]) -> float | None:
+    """Share of the labelled tasks whose label has a probability of 95 % or more."""
+    known = [each for each, number in zip(tasks["probability"], tasks["annotations"], strict=True) if number]
+    return sum(each >= SURE for each in known) / len(known) if known else None
+
+
+def _facts(report: QualityReport) -> list[list[Any]]:
+    overall, spread = report.overall, report.redundancy
+    median = None if spread.annotators.quantiles is None else spread.annotators.quantiles[2]
+    alpha = report.alpha
+    return [
+        ["annotations", overall["annotations"], "count", ""],
+        ["tasks", overall["tasks"], "count", ""],
+        ["annotators", overall["annotators"], "count", ""],
+        ["classes", overall["classes"], "count", ""],
+        [
+            "Krippendorff's alpha", None if alpha is None else alpha.value, "number",
+            "" if alpha is None or alpha.low is None else f"{alpha.low:.3f} to {alpha.high:.3f}",
+        ],
+        ["agreement of two annotations", overall["agreement"], "share", ""],
+        ["annotations a task", spread.tasks.mean, "number", ""],
+        ["worth independent ones", overall["effective_votes"], "number", ""],
+        ["annotations an annotator, median", median, "count", ""],
+        ["tasks with one annotation", overall["tasks_with_one"], "count", ""],
+        ["tasks with tied votes", overall["tasks_tied"], "count", ""],
+    ]  # fmt: skip
+
+
+def _verdict(
+    report: QualityReport, annotators: dict[str, Any], tasks: dict[str, Any], pairs: dict[str, Any]
+) -> list[str]:
+    overall, mean = report.overall, report.redundancy.tasks.mean
+    agreement, worth, sure = overall["agreement"], overall["effective_votes"], _sure(tasks)
+    start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
+    second = f"A task has {mean or 0:.3g} annotations on average"
+    if worth is not None and mean is not None and worth < mean:
+        second += f", which are worth {worth:.3g} independent ones"
+    if sure is not None:
+        limit = percent(SURE)
+        second += f"; {overall['aggregation']} is sure ({limit} or more) of the label of {percent(sure)} of the tasks"
+    parts = []
+    noticed = int(shares_of_flags(annotators)["noted_annotators"] or 0)
+    if noticed:
+        parts.append(f"{noticed:,} annotator{'s' if noticed > 1 else ''} with a serious note")
+    if pairs["first"] and pairs["disagreement"][0] >= MUCH:
+        pair = f"the classes {pairs['first'][0]} and {pairs['second'][0]}"
+        share = percent(pairs["disagreement"][0])
+        parts.append(f"{pair}, with {share} of all disagreement" if len(report.classes) > 2 else pair)
+    third = "No annotator has a serious note, and no pair of classes stands out."
+    if parts:
+        third = f"Look first at {' and at '.join(parts)}."
+    return [alpha_sentence(report.alpha, start), f"{second}.", third]
+
+
+def _warnings(
+    report: QualityReport,
+    annotations: Annotations,
+    aggregation: Aggregation,
+    annotators: dict[str, Any],
+    pairs: dict[str, Any],
+) -> list[Warned]:
+    overall, alpha, found = report.overall, report.alpha, []
+    if alpha is None:
+        finding = "cannot be measured, because no task has two annotations or all labels are equal"
+        found.append(Warned(True, "agreement", finding, "have a part of the tasks labelled by a second annotator"))
+    elif (alpha.value if alpha.low is None else alpha.low) <= 0:
+        fix = "check that tasks and labels belong together (--columns), then the instructions"
+        found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
+    alone = overall["tasks_with_one"] / max(overall["tasks"] - overall["tasks_without_annotations"], 1)
+    if alpha is not None and alone > 0.5:
+        fix = "have a part of them labelled by a second annotator"
+        found.append(Warned(True, "tasks", f"{percent(alone)} have one annotation, which nothing checks", fix))
+    if overall["rows_left_out"]:
+        finding = f"{overall['rows_left_out']:,} rows of the file were left out"
+        found.append(Warned(True, "rows", finding, "read why with --rejects FILE"))
+    if not aggregation.converged:
+        found.append(Warned(True, aggregation.method, "did not converge", "take another --method"))
+    found += [noted(note) for note in dict.fromkeys((*aggregation.notes, *report.notes))]
+    found += _unclear(report, pairs)
+    found += warned_of_flags(annotators, len(annotations))
+    gini = report.redundancy.annotators.gini
+    if gini is not None and gini > UNEVEN:
+        finding = f"a few made most annotations (Gini {gini:.2f}), so their errors are the errors of the data"
+        found.append(Warned(False, "annotators", finding, "check the most active ones first", "annotators"))
+    return sorted(found, key=lambda warned: not warned.serious)
+
+
+def _unclear(report: QualityReport, pairs: dict[str, Any]) -> list[Warned]:
+    """Warnings of pairs of classes that are confused."""
+    names = [str(name) for name in report.classes["class"].to_pylist()]
+    shares = dict(zip(names, report.classes["agreement"].to_pylist(), strict=True))
+    found: list[Warned] = []
+    for first, second, agreement, part in zip(
+        pairs["first"], pairs["second"], pairs["agreement"], pairs["disagreement"], strict=True
+    ):
+        if agreement < UNCLEAR and part >= MUCH and len(found) < MOST_WARNED:
+            least = min((first, second), key=lambda name: shares[name])
+            between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
+            fix = "say in the instructions what tells them apart, with examples; or merge them"
+            found.append(Warned(False, f"{first} / {second}", f"the definition is unclear; {between}", fix, "pairs"))
+    return found

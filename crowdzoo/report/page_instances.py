@@ -1,0 +1,88 @@
+"""instance_views: instances as the page of a report shows them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crowdzoo.instances import IMAGES, TEXTS, Instances
+from crowdzoo.instances.image_file import read_image
+
+__all__ = ["instance_views"]
+
+SIDE = 144  # pixels of a thumbnail
+LONGEST_TEXT = 600  # characters
+LONGEST_CELL = 60
+MOST_COLUMNS = 16
+MOST_NUMBERS = 8  # of a vector
+
+
+def instance_views(instances: Instances, rows: Sequence[int], budget: int) -> list[dict[str, Any] | None]:
+    """What the page shows of some instances: a thumbnail, a text, or a row of a table.
+
+    Args:
+        instances: of any kind.
+        rows: which of them, in the order of the page.
+        budget: characters that all of them may take; the instances after that are None.
+
+    Returns:
+        One value a row: `{"image": data URL}`, `{"text": text}`, `{"row": [[column, value], ...]}`, or None.
+
+    Raises:
+        DataError: an image that cannot be read; names the file.
+    """
+    found: list[dict[str, Any] | None] = []
+    for row in rows:
+        view = None if budget <= 0 else _view(instances, row)
+        budget -= 0 if view is None else len(str(view))
+        found.append(view if budget > 0 else None)
+    return found
+
+
+def _view(instances: Instances, row: int) -> dict[str, Any]:
+    values = instances.values
+    if instances.kind == IMAGES:
+        return {"image": _thumbnail(values[row])}
+    if instances.kind == TEXTS:
+        return {"text": _cut(str(values[row]), LONGEST_TEXT)}
+    if not isinstance(values, dict):
+        names = instances.names or [str(place) for place in range(values.shape[1])]
+        columns = dict(zip(names[:MOST_COLUMNS], values[row][:MOST_COLUMNS], strict=True))
+        more = values.shape[1] - len(columns)
+    else:
+        columns = {name: column[row] for name, column in list(values.items())[:MOST_COLUMNS]}
+        more = len(values) - len(columns)
+    cells = [[str(name), _cell(value)] for name, value in columns.items()]
+    return {"row": cells + ([["…", f"{more:,} more"]] if more else [])}
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        shown = ", ".join(f"{number:.4g}" for number in value[:MOST_NUMBERS].tolist())
+        return f"{shown}, …" if len(value) > MOST_NUMBERS else shown
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    return _cut(str(value), LONGEST_CELL)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _thumbnail(path: Any) -> str:
+    """A small JPEG as a data URL."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(read_image(path).content)) as image:
+        image.draft("RGB", (SIDE, SIDE))
+        small = image.convert("RGBA")
+    small.thumbnail((SIDE, SIDE))
+    flat = Image.new("RGB", small.size, "white")
+    flat.paste(small, mask=small.getchannel("A"))
+    file = io.BytesIO()
+    flat.save(file, "JPEG", quality=70)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")

@@ -1,0 +1,266 @@
+"""Parts of the page of a report that are the same for every kind of label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = [
+    "FLAGS",
+    "Column",
+    "Flag",
+    "Numbers",
+    "PageTable",
+    "Warned",
+    "alpha_sentence",
+    "alpha_values",
+    "median_seconds",
+    "noted",
+    "percent",
+    "plain",
+    "shares_of_flags",
+    "warned_of_flags",
+    "wilson",
+]
+
+MOST_NAMED = 5  # annotators in a warning
+MANY = 0.1  # share of all annotations from which a note on those who made them is serious
+NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
+# From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
+RELIABLE, TENTATIVE = 0.8, 2 / 3
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A note on an annotator.
+
+    Attributes:
+        title: short, for a table.
+        text: what was found, after a name and a colon.
+        fix: what to do.
+        serious: whether the annotator is one to look at.
+    """
+
+    title: str
+    text: str
+    fix: str = ""
+    serious: bool = True
+
+
+# By name, as report.json has them
+FLAGS = {
+    "against": Flag(
+        "below chance", "agree with others less often than by chance", "ask whether classes were exchanged, and leave "
+        "out these annotators where they were not",
+    ),
+    "random": Flag(
+        "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "
+        "whose label you know",
+    ),
+    "same": Flag("one answer", "give one label nearly always, more often than others", "look at some of their tasks"),
+    "constant": Flag("one rating", "give the same rating to every task", "leave these annotators out"),
+    "alone": Flag("alone", "share no task with anybody", serious=False),
+    "few": Flag("few shared", "have fewer than ten annotations on tasks that others labelled", serious=False),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table of the page.
+
+    Attributes:
+        key: name of the values.
+        title: heading.
+        form: "name", "count", "number", "share", "interval" (with the keys KEY_low and KEY_high) or "flags".
+        help: what it is.
+    """
+
+    key: str
+    title: str
+    form: str
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of the page.
+
+    Attributes:
+        columns: what the page shows; those without values are left out.
+        values: by name a list, one value a row; the file of numbers has all of them.
+        shown: rows that the page shows, in their order; None is all.
+        details: of each row shown, what opens under it.
+    """
+
+    columns: tuple[Column, ...]
+    values: Mapping[str, list[Any]]
+    shown: list[int] | None = None
+    details: list[dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A warning.
+
+    Attributes:
+        serious: it may make the rest of the report void.
+        about: what it is about.
+        finding: what was found.
+        fix: what to do.
+        link: part of the page that shows more.
+    """
+
+    serious: bool
+    about: str
+    finding: str
+    fix: str
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a page shows.
+
+    Attributes:
+        kind: of label.
+        verdict: three sentences.
+        warnings: serious ones first.
+        values: what `--fail-if` compares; None where it is not defined.
+        facts: figures of the first screen: title, value, form (see `Column`), and what stands beside it.
+        tables: by name; "annotators" and "tasks" are there for every kind.
+        summary: further figures.
+        classes: names, code by code; empty for ratings.
+        coincidences: how often two classes meet in a task, [K, K]; None where there are too many classes.
+    """
+
+    kind: str
+    verdict: list[str]
+    warnings: list[Warned]
+    values: dict[str, float | None]
+    facts: list[list[Any]]
+    tables: dict[str, PageTable]
+    summary: dict[str, Any]
+    classes: list[str] = field(default_factory=list)
+    coincidences: list[list[int]] | None = None
+
+
+def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
+    """What Krippendorff's alpha says of the data.
+
+    Args:
+        alpha: None where it is not defined.
+        start: what is said before it in the same sentence.
+    """
+    if alpha is None:
+        return "Agreement cannot be measured, because annotators share no tasks or all labels are equal."
+    interval = "" if alpha.low is None else f" ({alpha.low:.2f} to {alpha.high:.2f})"
+    meaning = (
+        "the annotations are reliable"
+        if alpha.value >= RELIABLE
+        else "enough for tentative conclusions"
+        if alpha.value >= TENTATIVE
+        else "a single annotation is not reliable, so use labels aggregated from several"
+        if alpha.value > 0
+        else "annotations agree no more than random ones"
+    )
+    return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
+
+
+def alpha_values(alpha: Alpha | None) -> dict[str, float | None]:
+    """Alpha and the ends of its interval, as `--fail-if` names them."""
+    return {
+        "alpha": None if alpha is None else alpha.value,
+        "alpha_low": None if alpha is None else alpha.low,
+        "alpha_high": None if alpha is None else alpha.high,
+    }
+
+
+def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
+    """How many annotators have a serious note, and the share of all annotations that is theirs."""
+    serious = [any(FLAGS[name].serious for name in names) for names in annotators["notes"]]
+    theirs = sum(number for number, noted in zip(annotators["annotations"], serious, strict=True) if noted)
+    total = sum(annotators["annotations"])
+    return {"noted_annotators": float(sum(serious)), "noted_share": theirs / total if total else None}
+
+
+def noted(note: str) -> Warned:
+    """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do."""
+    finding, _, fix = note.partition(". " if ". " in note else ": ")
+    return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
+
+
+def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[Warned]:
+    """A warning for each serious note that annotators have, which names the most active of them.
+
+    Args:
+        annotators: values of the table of annotators.
+        total: number of all annotations.
+    """
+    found = []
+    for name, flag in FLAGS.items():
+        who = [place for place, names in enumerate(annotators["notes"]) if name in names]
+        if not flag.serious or not who:
+            continue
+        who.sort(key=lambda place: -annotators["annotations"][place])
+        share = sum(annotators["annotations"][place] for place in who) / max(total, 1)
+        named = [str(annotators["annotator"][place]) for place in who[:MOST_NAMED]]
+        more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
+        finding = f"{flag.text}; {percent(share)} of all annotations"
+        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, flag.fix, f"annotator-{named[0]}"))
+    return found
+
+
+def wilson(shares: ArrayLike, numbers: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson's interval of 95 % of shares, lower and upper ends.
+
+    Args:
+        shares: [n], 0 to 1; NaN where there is none.
+        numbers: of how many, [n].
+
+    Returns:
+        Two arrays [n]; NaN where the share is.
+
+    Source:
+        E. B. Wilson: Probable Inference, the Law of Succession, and Statistical Inference. JASA 22, 1927.
+    """
+    share, number = np.asarray(shares, np.float64), np.maximum(np.asarray(numbers, np.float64), 1)
+    square = NORMAL_975**2
+    centre = (share + square / (2 * number)) / (1 + square / number)
+    width = NORMAL_975 / (1 + square / number) * np.sqrt(share * (1 - share) / number + square / (4 * number**2))
+    return np.maximum(centre - width, 0.0), np.minimum(centre + width, 1.0)
+
+
+def percent(share: float) -> str:
+    """A share as the page writes it."""
+    return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
+
+
+def plain(values: NDArray[np.float64]) -> list[float | None]:
+    """Numbers as Python's own, None for NaN."""
+    return [None if value != value else value for value in values.tolist()]
+
+
+def median_seconds(annotations: Annotations) -> NDArray[np.float64]:
+    """Median time between two annotations of an annotator, seconds, [R]; NaN where fewer than three have a time."""
+    times, who = annotations.timestamp, annotations.annotator_ids
+    assert times is not None
+    order = np.lexsort((times, who))
+    order = order[np.isfinite(times[order])]
+    gaps, same = np.diff(times[order]), np.diff(who[order]) == 0
+    gaps, who = gaps[same], who[order][1:][same]
+    order = np.lexsort((gaps, who))
+    gaps, who = gaps[order], who[order]
+    counts = np.bincount(who, minlength=annotations.num_annotators)
+    starts = np.cumsum(counts) - counts
+    found = np.full(annotations.num_annotators, np.nan)
+    several = counts >= 2
+    lower, upper = starts + (counts - 1) // 2, starts + counts // 2
+    found[several] = (gaps[lower[several]] + gaps[upper[several]]) / 2
+    return found

@@ -1,0 +1,329 @@
+"""report_page: one page on a crowd's annotations, and the same as numbers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import operator
+import re
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdzoo import __version__
+from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.constraints import SEED, Number, checked
+from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.instances import Instances
+from crowdzoo.label_kinds import CLASSIFICATION, require_kind
+from crowdzoo.quality import quality_report
+from crowdzoo.report.class_numbers import class_numbers
+from crowdzoo.report.page_instances import instance_views
+from crowdzoo.report.page_parts import FLAGS, Numbers, PageTable
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.tables.vocabulary import name_texts
+
+__all__ = ["FORMAT", "FORMAT_VERSION", "VALUES", "Condition", "ReportPage", "report_page"]
+
+FORMAT, FORMAT_VERSION = "crowdzoo-report", 1
+MOST_SHOWN = 1000  # annotators and tasks
+MOST_BYTES = 2_000_000  # of the page
+INSTANCE_BYTES = 900_000  # of the page, at most
+DIGITS = 4
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+# What a condition may compare, by kind of label; docs/quality.md says what each is
+_OF_ALL = (
+    "alpha", "alpha_low", "alpha_high", "annotations", "tasks", "annotators", "annotations_per_task",
+    "tasks_with_one_share", "rows_left_out", "noted_annotators", "noted_share",
+)  # fmt: skip
+VALUES = {
+    "classification": (*_OF_ALL, "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share"),
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on the values of a report, such as alpha<0.6.
+
+    Attributes:
+        name: of the value.
+        sign: "<", "<=", ">" or ">=".
+        limit: a number.
+    """
+
+    name: str
+    sign: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str, kind: str = "classification") -> Condition:
+        """A condition as the command line writes it.
+
+        Args:
+            text: such as "alpha<0.6".
+            kind: of label.
+
+        Raises:
+            ConfigError: not a condition, or an unknown name; lists those there are.
+        """
+        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
+        try:
+            limit = float(found[3]) if found else np.nan
+        except ValueError:
+            limit = np.nan
+        if found is None or not np.isfinite(limit):
+            raise ConfigError(f"{shorten(text)!r} is not a condition. Write NAME<NUMBER, NAME<=, NAME> or NAME>=, such "
+                "as alpha<0.6.")  # fmt: skip
+        if found[1] not in VALUES[kind]:
+            raise ConfigError(unknown("value", found[1], VALUES[kind]))
+        return cls(found[1], found[2], limit)
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.limit:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class ReportPage:
+    """A report as a page and as numbers.
+
+    Attributes:
+        title: heading of the page.
+        method: of the aggregation.
+        numbers: what it shows.
+        instances: of the tasks, with the row of each task; None where they were not given.
+        rows: row of each task in the instances, int64 [N].
+        hashed: whether names of annotators and tasks are hashes.
+    """
+
+    title: str
+    method: str
+    numbers: Numbers
+    instances: Instances | None = None
+    rows: np.ndarray | None = None
+    hashed: bool = False
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """What conditions compare; None where it is not defined."""
+        return self.numbers.values
+
+    def check(self, conditions: Iterable[str | Condition]) -> None:
+        """Raises an error where a condition holds.
+
+        Args:
+            conditions: such as "alpha<0.6".
+
+        Raises:
+            ConditionError: some hold, or compare a value that is not defined; names each with its value.
+            ConfigError: not a condition, or an unknown name.
+        """
+        kind = self.numbers.kind
+        parsed = [each if isinstance(each, Condition) else Condition.parse(each, kind) for each in conditions]
+        found = []
+        for each in parsed:
+            value = self.values[each.name]
+            if value is None:
+                found.append(f"{each} cannot be checked: {each.name} is not defined for these annotations")
+            elif OPERATORS[each.sign](value, each.limit):
+                found.append(f"{each} holds: {each.name} is {value:.4g}")
+        if found:
+            raise ConditionError("; ".join(found) + ".")
+
+    def to_json(self) -> str:
+        """The numbers, one JSON object; docs/quality.md describes its fields."""
+        content = self._content(MOST_SHOWN)
+        for name, table in self.numbers.tables.items():
+            content["tables"][name]["values"] = _rounded(dict(table.values))
+            if table.shown is not None:
+                content["tables"][name]["shown"] = content["tables"][name].pop("rows")
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+    def to_html(self) -> str:
+        """The page. It holds all that it needs, and at most two megabytes: where it would take more, it shows less."""
+        most = MOST_SHOWN
+        while True:
+            text = _page(self.title, self.numbers.verdict, self._content(most))
+            if most == 1 or len(text.encode("utf-8", "backslashreplace")) <= MOST_BYTES:
+                return text
+            most = max(1, most // 2)
+
+    def write(self, path: str | Path) -> Path:
+        """Writes the page, and beside it the numbers with the ending .json.
+
+        Args:
+            path: path of the page; ends in .html. Earlier files are replaced.
+
+        Returns:
+            The path of the page.
+
+        Raises:
+            ConfigError: another ending.
+        """
+        path = Path(path)
+        if path.suffix != ".html":
+            raise ConfigError(f"{path}: the file of a page ends in .html.")
+        for place, text in ((path.with_suffix(".json"), self.to_json()), (path, self.to_html())):
+            with atomic_file(place) as file:
+                file.write(text.encode("utf-8", "backslashreplace"))
+        return path
+
+    def _content(self, most: int) -> dict[str, Any]:
+        """What page and file of numbers hold; tables with the rows that a page of `most` rows shows."""
+        numbers = self.numbers
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "crowdzoo": __version__,
+            "kind": numbers.kind,
+            "title": self.title,
+            "method": self.method,
+            "hashed": self.hashed,
+            "verdict": numbers.verdict,
+            "warnings": [asdict(warned) for warned in numbers.warnings],
+            "values": _rounded(numbers.values),
+            "facts": _rounded(numbers.facts),
+            "classes": numbers.classes,
+            "coincidences": numbers.coincidences,
+            "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
+            "tables": {name: self._table(name, table, most) for name, table in numbers.tables.items()},
+            "summary": _rounded(numbers.summary),
+        }
+
+    def _table(self, name: str, table: PageTable, most: int) -> dict[str, Any]:
+        total = len(next(iter(table.values.values()), []))
+        rows = (range(total) if table.shown is None else table.shown)[:most]
+        details = None if table.details is None else table.details[: len(rows)]
+        if name == "tasks" and details is not None and self.instances is not None:
+            details = [
+                detail if view is None else {**detail, "instance": view}
+                for detail, view in zip(details, self._views, strict=False)
+            ]
+        return {
+            "columns": [asdict(column) for column in table.columns if column.key in table.values],
+            "total": total,
+            "rows": list(rows),
+            "values": _rounded({key: [values[row] for row in rows] for key, values in table.values.items()}),
+            "details": details,
+        }
+
+    @cached_property
+    def _views(self) -> list[dict[str, Any] | None]:
+        """Of the tasks shown."""
+        assert self.instances is not None
+        assert self.rows is not None
+        shown = self.numbers.tables["tasks"].shown or []
+        return instance_views(self.instances, self.rows[shown].tolist(), INSTANCE_BYTES)
+
+
+@checked(bootstrap=Number(0, whole=True), seed=SEED)
+def report_page(
+    annotations: Annotations,
+    aggregation: Aggregation,
+    *,
+    title: str = "annotations",
+    instances: Instances | None = None,
+    metric: str = "nominal",
+    bootstrap: int = 200,
+    seed: int = 0,
+    hash_ids: bool | str = False,
+    on_sample: Callable[[], None] | None = None,
+) -> ReportPage:
+    """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
+
+    `page.write("report.html")` writes the page and report.json beside it. The page needs nothing but itself. It shows a
+    thousand annotators and tasks at most; report.json has all of them.
+
+    Args:
+        annotations: kind classification.
+        aggregation: a result for the same annotations.
+        title: heading, such as the name of the file.
+        instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`.
+        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`.
+        bootstrap: samples for its 95 % interval; 0 for none.
+        seed: seed of the bootstrap.
+        hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody
+            keeps. A text is the key: pages of the same key have the same hashes.
+        on_sample: is called after each sample, for a progress bar.
+
+    Returns:
+        The page.
+
+    Raises:
+        DataError: another kind, an aggregation of other tasks, annotators or classes, or tasks without an instance.
+        ConfigError: a setting out of range.
+    """
+    require_kind(annotations.label_kind, "A page of a report", CLASSIFICATION)
+    rows = None if instances is None else _rows_of(instances, annotations)
+    if hash_ids is not False:
+        key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
+        tasks, annotators = _hashed(annotations.tasks, key), _hashed(annotations.annotators, key)
+        annotations = replace(annotations, tasks=tasks, annotators=annotators)
+        aggregation = replace(aggregation, tasks=tasks, annotators=annotators)
+    report = quality_report(
+        annotations, aggregation, metric=metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample
+    )
+    numbers = class_numbers(report, annotations, aggregation, MOST_SHOWN)
+    return ReportPage(title, aggregation.method, numbers, instances, rows, hash_ids is not False)
+
+
+def _rows_of(instances: Instances, annotations: Annotations) -> np.ndarray:
+    """Row of each task in the instances, int64 [N]; -1 for tasks without annotations that have none."""
+    places = {name: row for row, name in enumerate(name_texts(instances.tasks).tolist())}
+    names = name_texts(annotations.tasks).tolist()
+    rows = np.array([places.get(name, -1) for name in names], np.int64)
+    lost = np.flatnonzero((rows < 0) & (annotations.redundancy > 0))
+    if len(lost):
+        raise DataError(
+            f"{len(lost):,} of the {len(names):,} tasks have no instance, such as {names[lost[0]]!r}. Instances are "
+            f"named like {next(iter(places), None)!r}: give those of the same tasks."
+        )
+    return rows
+
+
+def _hashed(names: np.ndarray, key: bytes) -> np.ndarray:
+    """A short keyed hash of each name."""
+    secret = hashlib.blake2b(key, digest_size=32).digest()
+    texts = (str(name).encode("utf-8", "surrogatepass") for name in names.tolist())
+    return np.array([hashlib.blake2b(text, key=secret, digest_size=8).hexdigest() for text in texts], object)
+
+
+def _rounded(value: Any) -> Any:
+    """The same with fewer digits, and without types of NumPy."""
+    if isinstance(value, float):
+        return None if value != value else round(value, DIGITS)
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(each) for each in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _page(title: str, verdict: Sequence[str], content: dict[str, Any]) -> str:
+    """The template with its contents: names cannot end the block of data, and the browser runs no other script."""
+    template = files("crowdzoo.report").joinpath("report_page.html").read_text(encoding="utf-8")
+    data = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    policy = {}
+    for tag in ("style", "script"):
+        (inside,) = re.findall(rf"<{tag}>(.*?)</{tag}>", template, flags=re.DOTALL)
+        policy[tag] = base64.b64encode(hashlib.sha256(inside.encode("utf-8")).digest()).decode("ascii")
+    parts = {
+        "TITLE": html.escape(title),
+        "VERDICT": html.escape(" ".join(verdict)),
+        "POLICY": f"default-src 'none'; img-src data:; style-src 'sha256-{policy['style']}'; "
+        f"script-src 'sha256-{policy['script']}'; base-uri 'none'; form-action 'none'",
+        "DATA": data,
+    }
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda found: parts[found[1]], template)

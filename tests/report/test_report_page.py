@@ -1,0 +1,289 @@
+"""The page of `crowdzoo report`, and the numbers beside it."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
+from crowdzoo.datasets import load_labelme
+from crowdzoo.errors import ConditionError, ConfigError, DataError
+from crowdzoo.instances import TEXTS, Instances
+from crowdzoo.quality import quality_report
+from crowdzoo.report.page_parts import median_seconds, wilson
+from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
+
+EVIL = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\"'><svg onload=alert(1)>",
+    "<!--<script>",
+    "{{DATA}}",
+    "a\u2028\u2029b",
+    "\\u003c",
+    "&lt;b&gt;",
+]
+
+
+def crowd(seed: int = 0, *, classes: tuple = ("ape", "bat", "cat"), spam: bool = True) -> Annotations:
+    """60 tasks by six annotators; the fifth says anything, and the sixth always the first class."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, len(classes), 60)
+    said = np.where(rng.random((6, 60)) < 0.85, truth, rng.integers(0, len(classes), (6, 60)))
+    if spam:
+        said[4], said[5] = rng.integers(0, len(classes), 60), 0
+    names = np.repeat([f"a{number}" for number in range(6)], 60)
+    return Annotations.from_arrays(np.tile(np.arange(60), 6), names, np.array(classes, object)[said.ravel()])
+
+
+def page_of(annotations: Annotations, **settings):
+    return report_page(annotations, DawidSkene().fit(annotations), bootstrap=20, **settings)
+
+
+def data_of(page) -> dict:
+    """What the page's script reads."""
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.to_html(), flags=re.S)
+    return json.loads(data)
+
+
+@pytest.fixture(scope="module")
+def labelme():
+    annotations = load_labelme().annotations
+    aggregation = DawidSkene().fit(annotations)
+    return annotations, aggregation, report_page(annotations, aggregation, bootstrap=20, title="labelme")
+
+
+def test_the_numbers_are_those_of_the_report_on_quality(labelme):
+    annotations, aggregation, page = labelme
+    report = quality_report(annotations, aggregation, bootstrap=20)
+    numbers = json.loads(page.to_json())
+    assert numbers["format"] == "crowdzoo-report"
+    assert numbers["format_version"] == 1
+    assert numbers["values"]["alpha"] == round(report.alpha.value, 4)
+    assert numbers["summary"]["tasks_tied"] == report.overall["tasks_tied"] == 129
+    tasks, annotators = numbers["tables"]["tasks"], numbers["tables"]["annotators"]
+    assert tasks["values"]["task"] == annotations.tasks.tolist()
+    assert annotators["values"]["agreement"] == pytest.approx(report.annotators["agreement"].to_pylist(), abs=1e-4)
+    assert numbers["tables"]["classes"]["values"]["agreement"][3] == pytest.approx(0.447, abs=5e-4)  # insidecity
+
+
+def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
+    _, _, page = labelme
+    assert len(page.numbers.verdict) == 3
+    assert page.numbers.verdict[0].startswith(
+        "Two annotators of a task agree in 72 % of cases; Krippendorff's alpha is 0.68"
+    )
+    unclear = [each for each in page.numbers.warnings if "definition" in each.finding]
+    assert [each.about for each in unclear] == ["insidecity / street", "insidecity / tallbuilding"]
+    assert unclear[0].finding.endswith("45 % on insidecity")
+    assert all(each.fix for each in page.numbers.warnings)
+
+
+def test_annotators_who_answer_without_looking_are_noted():
+    page = page_of(crowd())
+    notes = dict(zip(*(page.numbers.tables["annotators"].values[name] for name in ("annotator", "notes")), strict=True))
+    assert {name: found for name, found in notes.items() if found} == {"a4": ["random"], "a5": ["random", "same"]}
+    warned = {each.about: each for each in page.numbers.warnings}
+    assert warned["a4, a5"].serious  # a third of all annotations
+    assert warned["a4, a5"].link == "annotator-a4"
+    assert page.values["noted_share"] == pytest.approx(1 / 3)
+    good = page_of(crowd(spam=False))
+    assert good.values["noted_annotators"] == 0
+
+
+def test_who_exchanges_classes_is_noted_as_below_chance():
+    annotations = crowd(classes=("no", "yes"), spam=False)
+    labels = annotations.labels.copy()
+    labels[annotations.annotator_ids == 3] = 1 - labels[annotations.annotator_ids == 3]
+    page = page_of(replace(annotations, labels=labels))
+    assert page.numbers.tables["annotators"].values["notes"][3] == ["against"]
+
+
+def test_reliability_has_wilsons_interval():
+    low, high = wilson([0.5, 1.0, 0.0, np.nan], [10, 10, 10, 0])
+    # Newcombe, Statistics in Medicine 17, 1998, gives such intervals; these by its formula, by hand
+    np.testing.assert_allclose(low[:3], [0.2366, 0.7225, 0.0], atol=1e-4)
+    np.testing.assert_allclose(high[:3], [0.7634, 1.0, 0.2775], atol=1e-4)
+    assert np.isnan(low[3])
+    values = page_of(crowd()).numbers.tables["annotators"].values
+    for value, least, most in zip(*(values[f"reliability{end}"] for end in ("", "_low", "_high")), strict=True):
+        assert least < value < most
+
+
+def test_a_task_opens_with_its_votes_and_an_annotator_with_a_confusion_matrix():
+    annotations = crowd()
+    page = page_of(annotations)
+    tasks = page.numbers.tables["tasks"]
+    place = tasks.shown.index(7)
+    votes = annotations.labels[annotations.task_ids == 7]
+    assert sorted(tasks.details[place]["votes"]) == [[code, int((votes == code).sum())] for code in np.unique(votes)]
+    assert tasks.details[place]["voters"][0] == ["a0", int(votes[0])]
+    entropy = [tasks.values["entropy"][row] for row in tasks.shown]
+    assert entropy == sorted(entropy, reverse=True)
+    annotators = page.numbers.tables["annotators"]
+    always = annotators.details[annotators.shown.index(5)]
+    assert {said for _, said, _ in always["confusion"]} == {0}
+    assert sum(count for *_, count in always["confusion"]) == 60
+    friends = [name for _, name, _ in annotators.details[annotators.shown.index(0)]["peers"]]
+    assert friends[-1] in ("a4", "a5")
+
+
+def test_beyond_a_thousand_the_page_shows_those_that_matter_and_the_numbers_have_all():
+    rng = np.random.default_rng(2)
+    who = np.concatenate([np.arange(1500), np.repeat(np.arange(1490, 1500), 200)])
+    tasks = np.concatenate([np.arange(1500), np.tile(np.arange(1500, 1700), 10)])
+    labels = rng.integers(0, 2, len(who))
+    annotations = Annotations.from_arrays(tasks, who, labels)
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0)
+    data, numbers = data_of(page), json.loads(page.to_json())
+    for name, total in (("annotators", 1500), ("tasks", 1700)):
+        assert data["tables"][name]["total"] == total
+        assert len(data["tables"][name]["details"]) == len(data["tables"][name]["rows"]) == 1000
+        assert len(numbers["tables"][name]["shown"]) == 1000
+        assert {len(values) for values in numbers["tables"][name]["values"].values()} == {total}
+    assert set(range(1490, 1500)) <= set(data["tables"]["annotators"]["values"]["annotator"])
+    assert min(data["tables"]["tasks"]["values"]["task"][:100]) >= 1500  # divided votes
+
+
+def test_the_page_stays_below_two_megabytes_however_long_the_names_are():
+    rng = np.random.default_rng(1)
+    names = np.array([f"{number}-{'名' * 1500}" for number in range(900)], object)
+    annotations = Annotations.from_arrays(names[np.repeat(np.arange(900), 3)], rng.integers(0, 9, 2700) + np.tile(
+        np.arange(3) * 9, 900), rng.integers(0, 2, 2700))  # fmt: skip
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0)
+    assert len(page.to_html().encode()) <= MOST_BYTES
+    assert 0 < len(data_of(page)["tables"]["tasks"]["rows"]) < 900
+    assert len(json.loads(page.to_json())["tables"]["tasks"]["values"]["task"]) == 900
+
+
+def test_names_and_texts_from_data_are_never_markup():
+    rng = np.random.default_rng(0)
+    tasks, who = np.divmod(np.arange(8 * 8), 8)
+    evil = np.array(EVIL, object)
+    labels = evil[np.where(rng.random(64) < 0.7, tasks % 4, rng.integers(0, 4, 64))]
+    annotations = Annotations.from_arrays(evil[tasks], evil[who], labels)
+    instances = Instances(annotations.tasks, TEXTS, evil.copy())
+    page = page_of(annotations, title=EVIL[0], instances=instances)
+    text = page.to_html()
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+    for each in ("<img", "<svg", "<!--", "onerror=alert(1)>"):
+        assert each not in text
+    assert set(data_of(page)["tables"]["tasks"]["values"]["task"]) == set(EVIL)
+    assert data_of(page)["title"] == EVIL[0]
+    assert {detail["instance"]["text"] for detail in data_of(page)["tables"]["tasks"]["details"]} == set(EVIL)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text.split('id="data"')[0])
+
+
+def test_the_page_asks_for_nothing_outside():
+    text = page_of(crowd()).to_html()
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|<link|<iframe| src=", text)
+
+
+def test_strange_names_are_written(tmp_path):
+    annotations = crowd(classes=("犬", "猫", "🐈"))
+    page_of(annotations, title="caf\udce9.csv").write(tmp_path / "a.html")  # as a file name that is not UTF-8 comes
+    assert json.loads((tmp_path / "a.json").read_text("utf-8"))["classes"] == ["犬", "猫", "🐈"]
+    assert "🐈" in (tmp_path / "a.html").read_text("utf-8")
+
+
+def test_ids_are_hashed_on_request():
+    annotations = crowd()
+    plain = page_of(annotations)
+    one, same, other = (page_of(annotations, hash_ids=key) for key in ("key", "key", True))
+    names = [page.numbers.tables["annotators"].values["annotator"] for page in (plain, one, same, other)]
+    assert names[1] == names[2]
+    assert len({*names[0], *names[1], *names[3]}) == 18
+    assert not re.search(r'"a[0-5]"', one.to_json())
+    assert one.values == plain.values
+    assert one.hashed
+
+
+def test_conditions_are_checked():
+    page = page_of(crowd())
+    page.check([])
+    page.check(["alpha<0.1", "annotations <= 359"])
+    with pytest.raises(ConditionError, match=r"alpha<0.9 holds: alpha is 0\.\d+; annotations>=360 holds: .* is 360\.$"):
+        page.check(["alpha<0.9", "tasks>60", "annotations>=360"])
+    with pytest.raises(ConfigError, match=r"'alhpa'.*alpha"):
+        page.check(["alhpa<0.9"])
+    for wrong in ("alpha", "alpha<x", "alpha=3", "alpha<nan", "<3", "alpha<0.6 or 1"):
+        with pytest.raises(ConfigError, match="is not a condition"):
+            page.check([wrong])
+    assert set(page.values) == set(VALUES["classification"])
+
+
+def test_a_condition_on_what_is_not_defined_does_not_pass():
+    annotations = Annotations.from_arrays([0, 1, 2], ["a", "b", "a"], [0, 1, 1])
+    page = page_of(annotations)
+    assert "cannot be measured" in page.numbers.verdict[0]
+    assert page.numbers.warnings[0].serious
+    with pytest.raises(ConditionError, match="alpha is not defined"):
+        page.check(["alpha<0.5"])
+    page.to_html()
+    page.to_json()
+
+
+def test_a_method_without_confusion_matrices_has_a_page():
+    annotations = crowd()
+    page = report_page(annotations, GLAD().fit(annotations), bootstrap=0)
+    values = page.numbers.tables["annotators"].values
+    assert values["reliability"] == values["agreement"]
+    assert "spammer_score" not in values
+    assert page.numbers.tables["tasks"].values["probability"][0] <= 1
+    assert "spammer_score" not in [column["key"] for column in data_of(page)["tables"]["annotators"]["columns"]]
+
+
+def test_instances_are_shown_by_name_and_none_may_be_missing():
+    annotations = crowd()
+    names = np.arange(60)[::-1].astype(str).astype(object)
+    instances = Instances(names, TEXTS, np.array([f"text {name}" for name in names], object))
+    page = page_of(annotations, instances=instances)
+    table = data_of(page)["tables"]["tasks"]
+    for task, detail in zip(table["values"]["task"], table["details"], strict=True):
+        assert detail["instance"] == {"text": f"text {task}"}
+    with pytest.raises(DataError, match=r"1 of the 60 tasks have no instance, such as '0'"):
+        page_of(annotations, instances=Instances(names[:-1], TEXTS, instances.values[:-1]))
+
+
+def test_seconds_are_the_median_between_annotations():
+    times = [0.0, 4, 10, 30, 5, 7, np.nan]
+    annotations = Annotations.from_arrays(np.arange(7), ["a"] * 4 + ["b"] * 3, [0, 1, 0, 1, 0, 1, 0], timestamp=times)
+    np.testing.assert_equal(median_seconds(annotations), [6.0, np.nan])
+
+
+def test_the_page_ends_in_html(tmp_path):
+    with pytest.raises(ConfigError, match=r"ends in \.html"):
+        page_of(crowd()).write(tmp_path / "page.htm")
+
+
+def luminance(colour: str, under: str = "#ffffff", share: float = 1.0) -> float:
+    """Relative luminance of a colour, mixed with the one under it; WCAG 2.2."""
+    channels = [
+        (share * int(colour[place : place + 2], 16) + (1 - share) * int(under[place : place + 2], 16)) / 255
+        for place in (1, 3, 5)
+    ]
+    linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
+
+
+def test_the_palette_has_the_contrast_of_wcag():
+    assert contrast(luminance("#777777"), luminance("#ffffff")) == pytest.approx(4.48, abs=0.01)  # known
+    palettes = re.findall(r":root \{(.*?)\}", page_of(crowd()).to_html(), flags=re.S)
+    assert len(palettes) == 3  # light, dark, print
+    for palette in palettes:
+        colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", palette))
+        for text in ("text", "muted", "accent", "serious", "check"):
+            for ground in ("page", "panel"):
+                assert contrast(luminance(colour[text]), luminance(colour[ground])) >= 4.5, (text, ground)
+        darkest = luminance(colour["accent"], colour["panel"], 0.45)  # cells of a matrix
+        assert contrast(luminance(colour["text"]), darkest) >= 4.5
+        assert contrast(luminance(colour["muted"]), luminance(colour["panel"])) >= 3  # borders of what one clicks on
