@@ -63,16 +63,23 @@ def warn_of_notes(method: str, notes: tuple[str, ...], stacklevel: int) -> None:
         warnings.warn(f"{method}: {' '.join(notes)}", VotesWarning, stacklevel=stacklevel)
 
 
-def share_against_votes(annotations: Annotations, labels: NDArray[np.int64], among: NDArray[np.bool_]) -> float:
+def share_against_votes(
+    annotations: Annotations,
+    labels: NDArray[np.int64],
+    among: NDArray[np.bool_],
+    where: NDArray[np.bool_] | None = None,
+) -> float:
     """Share of the annotated tasks whose label is not among the classes with the most votes; 0 if there are none.
 
     Args:
         annotations: N tasks, K classes.
         labels: class codes, int64 [N].
-        among: the tasks that count, bool [N].
+        among: the tasks that the share is of, bool [N].
+        where: a further condition on those that are counted, bool [N].
     """
-    counted = among & (annotations.redundancy > 0)
-    return np.count_nonzero(_outvoted(annotations, labels) & counted) / max(np.count_nonzero(counted), 1)
+    tasks = among & (annotations.redundancy > 0)
+    counted = _outvoted(annotations, labels) & tasks & (True if where is None else where)
+    return np.count_nonzero(counted) / max(np.count_nonzero(tasks), 1)
 
 
 def different_note(annotations: Annotations, labels: NDArray[np.int64], unit: str, known: str) -> tuple[str, ...]:

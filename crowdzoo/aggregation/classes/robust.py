@@ -1,4 +1,4 @@
-"""Robust: the mean of three or four posteriors, which assume much, little and nothing of the annotators."""
+"""Robust: the mean of posteriors of methods that assume much, little and nothing of the annotators."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
-from crowdzoo.aggregation.classes.initial import Initial
+from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.convergence import ConvergenceWarning
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["Robust", "vote_weights"]
 
 CONTRADICTION = (
-    "Confusion matrices contradict the votes on {:.0%} of the annotated tasks, so the labels are weighted votes without"
-    " them: annotators may make the same errors, or many answer at random. Check the labels on tasks whose class you "
-    "know, or correct them with 50 such tasks (calibrate)."
+    "Confusion matrices contradict the votes, weighted or not, on {:.0%} of the annotated tasks, so the labels are "
+    "weighted votes without them: annotators may make the same errors, or many answer at random. Check the labels on "
+    "tasks whose class you know, or correct them with 50 such tasks (calibrate)."
 )
+OF_MATRICES = 1.5  # weight of the two methods with confusion matrices together; each other part counts once
 
 
 def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -46,27 +48,29 @@ def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
 
 @dataclass(frozen=True)
 class Robust(Checked):
-    """The mean of three or four methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
+    """A weighted mean of several methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
 
-    - `HierarchicalDawidSkene`, a confusion matrix for each annotator. Best where annotators are biased and have many
-      annotations; it may go wrong where they have few, or make the same errors.
+    - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator; the mean of the two counts one
+      and a half times. Best where annotators are biased and have many annotations; they may go wrong where annotators
+      have few, or make the same errors. Both begin with the posteriors of `OneCoinDawidSkene`, which leads to better
+      maxima than vote shares as a rule.
     - Weighted votes that may be correlated: annotators count by the log odds of `OneCoinDawidSkene`, and the shares of
       a task's weighted votes are drawn from a Dirichlet distribution around the truth, so that annotators who agree
       for a wrong reason do not make the answer certain (see `CorrelatedVotes`).
     - Vote shares, as `MajorityVote` gives them.
 
-    Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are a
-    fourth part: so few annotations say little of matrices.
+    Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are
+    another part: so few annotations say little of matrices.
 
     A class wins against the votes only if the evidence of the other parts for it is clear, and where the parts disagree
-    the probability of the answer says so. The parts have their own defaults, and their weights are equal: there is
+    the probability of the answer says so. The parts have their own defaults, and their weights are fixed: there is
     nothing to set.
 
-    If the labels of the confusion matrices are not among the classes with the most votes on more than a fifth of the
-    annotated tasks without `gold`, annotators may make the same errors, or many answer at random, and no method that
-    multiplies probabilities can be trusted. The posteriors are then shares of the weighted votes alone (a linear
-    opinion pool with the same weights): as many votes as those of the task are worth, and one more, which the classes
-    share (Perks' prior). `notes` says so.
+    If the label of `HierarchicalDawidSkene` is neither among the classes with the most votes nor the label of
+    `OneCoinDawidSkene`, on more than a fifth of the annotated tasks without `gold`, annotators may make the same
+    errors, or many answer at random, and no method that multiplies probabilities can be trusted. The posteriors are
+    then shares of the weighted votes alone (a linear opinion pool with the same weights): as many votes as those of the
+    task are worth, and one more, which the classes share (Perks' prior). `notes` says so.
 
     Args:
         seed: seed of random ties, and of the draw of the tasks on which the correlation is fitted.
@@ -82,18 +86,18 @@ class Robust(Checked):
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Fits the parts and averages them.
 
-        Memory beside the table of annotations: as `HierarchicalDawidSkene`, and 32 K bytes a task.
+        Memory beside the table of annotations: as `HierarchicalDawidSkene`, and 40 K bytes a task.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout.
-            initial: starting point of the first part instead of vote shares: posteriors [N, K], or an earlier
-                `Aggregation` of the same tasks and classes, whose posteriors count.
+            initial: starting point of the methods with confusion matrices instead of one coin: posteriors [N, K], or an
+                earlier `Aggregation` of the same tasks and classes, whose posteriors count.
 
         Returns:
             Mean posteriors; where there are no annotations, the class prior. `confusions`, `class_prior`,
             `log_likelihood` and `num_iterations` are those of `HierarchicalDawidSkene`, and `reliability` is that of
-            `OneCoinDawidSkene`. `history` is empty. `converged`: both parts that iterate did. Ties are drawn, as in
+            `OneCoinDawidSkene`. `history` is empty. `converged`: all parts that iterate did. Ties are drawn, as in
             `MajorityVote`.
 
         Raises:
@@ -106,8 +110,10 @@ class Robust(Checked):
         with warnings.catch_warnings():  # a part may be far from the votes; what counts is the mean
             warnings.simplefilter("ignore", VotesWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            matrices = HierarchicalDawidSkene().fit(annotations, gold, initial)
             coin = OneCoinDawidSkene().fit(annotations, gold)
+            begin = coin.posteriors if initial is None else initial_posteriors(initial, annotations)
+            matrices = HierarchicalDawidSkene().fit(annotations, gold, begin)
+            free = DawidSkene().fit(annotations, gold, begin)
             shares = MajorityVote().fit(annotations, gold)
         assert coin.reliability is not None
         informed = annotations.redundancy > 0
@@ -121,7 +127,7 @@ class Robust(Checked):
             weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
             votes = weighted_votes(annotations.task_ids, annotations.labels, weights, *found.shape)
             second = correlated_votes(votes, coin.posteriors, known, self.seed)
-            contradiction = share_against_votes(annotations, matrices.labels, ~known)
+            contradiction = share_against_votes(annotations, matrices.labels, ~known, matrices.labels != coin.labels)
             if contradiction > MOST_DIFFERENT:
                 totals = votes.sum(axis=1, keepdims=True)
                 found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares.posteriors)
@@ -129,7 +135,9 @@ class Robust(Checked):
                 found = worth * found + 1 / annotations.num_classes
                 notes = (CONTRADICTION.format(contradiction),)
             else:
-                found = matrices.posteriors + second.posteriors + shares.posteriors
+                found = (
+                    OF_MATRICES / 2 * (matrices.posteriors + free.posteriors) + second.posteriors + shares.posteriors
+                )
                 if len(annotations) < annotations.num_annotators * annotations.num_classes:
                     found += coin.posteriors
         found /= found.sum(axis=1, keepdims=True)
@@ -144,7 +152,7 @@ class Robust(Checked):
             class_prior=matrices.class_prior,
             log_likelihood=matrices.log_likelihood,
             reliability=coin.reliability,
-            converged=matrices.converged and coin.converged,
+            converged=matrices.converged and free.converged and coin.converged,
             num_iterations=matrices.num_iterations,
         )
         warn_of_notes("robust", notes, stacklevel=3)
