@@ -6,24 +6,29 @@ from typing import Any
 import numpy as np
 
 from crowdzoo.aggregation.engine.labels import choose_labels
-from crowdzoo.components.crowd_answers import CrowdAnswers, answers_table
+from crowdzoo.components.crowd_answers import BOTH, CrowdAnswers, answers_table
+from crowdzoo.tables.vocabulary import is_among
 
 __all__ = ["class_answers"]
 
 
 def class_answers(method: Any, crowds: dict[str, Any], fit: Callable[[Any], Any], examples: str) -> CrowdAnswers:
-    """Fits to train; eval's posteriors follow from what train taught about the annotators, if that is a model of them.
+    """Fits to train; eval's posteriors follow from what train taught about the annotators.
+
+    Where Bayes' rule with confusion matrices is not what the method does (it has none, or its posteriors are means of
+    several methods': then there is no history), it is fitted to both splits for the posteriors of eval.
 
     Args:
         method: of aggregation.
-        crowds: annotations by split.
+        crowds: annotations by split, and of `BOTH`.
         fit: fits the method, on Beam where it has that form.
         examples: folder of the Examples.
     """
     fitted, crowd = fit(crowds["train"]), crowds["eval"]
-    if fitted.confusions is None or not fitted.history:  # without a history there was nothing to fit
-        alone = method.fit(crowd)
-        tasks, labels, posteriors = alone.tasks, alone.labels, alone.posteriors
+    if fitted.confusions is None or not fitted.history:
+        both = method.fit(crowds[BOTH])
+        ours = is_among(both.tasks, crowd.tasks)
+        tasks, labels, posteriors = both.tasks[ours], both.labels[ours], both.posteriors[ours]
     else:
         tasks, posteriors = crowd.tasks, fitted.posteriors_of(crowd)
         labels = choose_labels(posteriors, np.arange(crowd.num_tasks), seed=method.seed)

@@ -17,7 +17,7 @@ from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_F
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.class_answers import class_answers
 from crowdzoo.components.code_version import code_version
-from crowdzoo.components.crowd_answers import CrowdAnswers, add_answer
+from crowdzoo.components.crowd_answers import BOTH, CrowdAnswers, add_answer
 from crowdzoo.components.example_files import (
     SPLITS,
     prepare_examples,
@@ -55,9 +55,9 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
     Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process. Tasks of eval
-    get the posteriors that follow from what train taught about the annotators. Where a method has no model of what
-    annotators say (nothing was fitted, or no confusion matrices: majority vote, GLAD, BWA, ...), it is run on eval's
-    own annotations instead; train never learns from them. A task without annotations has the class prior.
+    get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
+    confusion matrices (robust, auto, majority vote, GLAD, BWA, ...), the method is fitted to the annotations of both
+    splits for eval; train never learns from eval's. A task without annotations has the class prior.
 
     Each Example gains `posterior` (float, [K]), `aggregated_label` (int64), `evaluation_label` (int64) and
     `evaluation_weight` (float). The evaluation label is gold where any task of eval has gold; tasks without gold
@@ -94,7 +94,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
         tf.io.gfile.rmtree(folder)
         return fitted
 
-    crowds = {split: _annotations(annotations.uri, split) for split in SPLITS}
+    crowds = _annotations(annotations.uri)
     found = _ANSWERS[info["kind"]](method, crowds, fit, examples.uri)
     labels = "int64_list" if label_kind(info["kind"]).has_classes else "float_list"
     for split, table in found.tables.items():
@@ -115,11 +115,12 @@ def _method(options: dict[str, Any], kind: str) -> Any:
         return create(options["method"], kind=kind, **options["arguments"])
 
 
-def _annotations(folder: str, split: str) -> Annotations:
+def _annotations(folder: str) -> dict[str, Annotations]:
+    """The annotations of each split, and of both."""
     crowd = Annotations.from_parquet(os.path.join(folder, ANNOTATIONS_FILE))
     tasks = read_parquet(os.path.join(folder, TASKS_FILE))
-    names = tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist()
-    return crowd.select_tasks(is_among(crowd.tasks, names))
+    names = {split: tasks.filter(pc.equal(tasks["split"], split))["task"].to_pylist() for split in SPLITS}
+    return {BOTH: crowd, **{split: crowd.select_tasks(is_among(crowd.tasks, names[split])) for split in SPLITS}}
 
 
 def _enriched(

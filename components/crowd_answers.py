@@ -9,7 +9,9 @@ import tensorflow as tf
 
 from crowdzoo.tables.vocabulary import name_texts
 
-__all__ = ["CrowdAnswers", "add_answer", "answers_table"]
+__all__ = ["BOTH", "CrowdAnswers", "add_answer", "answers_table"]
+
+BOTH = "train and eval"  # key of all annotations, beside the splits'
 
 
 @dataclass(frozen=True)

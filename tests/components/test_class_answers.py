@@ -7,6 +7,7 @@ import pytest
 
 from crowdzoo.aggregation import create
 from crowdzoo.components.class_answers import class_answers
+from crowdzoo.components.crowd_answers import BOTH
 from crowdzoo.tables.annotations import Annotations
 
 
@@ -17,18 +18,22 @@ def crowds():
     truth = random.integers(0, 3, 30)
     said = np.where(random.random((30, 5)) < 2 / 3, truth[:, None], random.integers(0, 3, (30, 5)))
     crowd = Annotations.from_dense(said, kind="classification")
-    return {"train": crowd.select_tasks(np.arange(30) < 20), "eval": crowd.select_tasks(np.arange(30) >= 20)}
+    return {
+        BOTH: crowd,
+        "train": crowd.select_tasks(np.arange(30) < 20),
+        "eval": crowd.select_tasks(np.arange(30) >= 20),
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "learns"),
-    [("majority-vote", False), ("mmsr", False), ("wawa", False), ("glad", False), ("dawid-skene", True)],
+    [("majority-vote", False), ("robust", False), ("wawa", False), ("glad", False), ("dawid-skene", True)],
 )
-def test_eval_follows_from_train_only_where_a_model_of_the_annotators_was_fitted(crowds, name, learns):
+def test_eval_follows_from_train_by_bayes_rule_or_from_a_fit_to_both(crowds, name, learns):
     method = create(name, seed=0)
     found = class_answers(method, crowds, method.fit, "").tables["eval"].to_pydict()
-    alone, taught = method.fit(crowds["eval"]), method.fit(crowds["train"])
-    expected = taught.posteriors_of(crowds["eval"]) if learns else alone.posteriors
+    both, taught = method.fit(crowds[BOTH]), method.fit(crowds["train"])
+    expected = taught.posteriors_of(crowds["eval"]) if learns else both.posteriors[20:]
     assert found["task"] == list(map(str, crowds["eval"].tasks))
     np.testing.assert_allclose(found["posterior"], expected, atol=1e-6)
 
