@@ -29,7 +29,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         f"({options.LABEL_FORMATS})",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default dawid-skene; sentences: bsc-seq; ratings: rating-em; "
+        help="aggregation method (default robust; sentences: bsc-seq; ratings: rating-em; "
         "preferences: annotator-bradley-terry); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="DIR",

@@ -25,7 +25,7 @@ class Classification(Kind):
     title = "classes"
     counted = "annotations"
     reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
-    aggregation = "dawid-skene"
+    aggregation = "robust"
     metric = "accuracy"
     metric_title = "accuracy"
     answer = "class"

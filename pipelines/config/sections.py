@@ -142,7 +142,7 @@ class AggregationConfig(WithArguments):
 
     Attributes:
         method: a name in `crowdzoo.aggregation.METHODS` (for sequences `SEQUENCE_METHODS`, for ratings
-            `RATING_METHODS`); dawid-skene, bsc-seq and rating-em where it is not set. All other keys are arguments of
+            `RATING_METHODS`); robust, bsc-seq and rating-em where it is not set. All other keys are arguments of
             that method.
     """
 

@@ -40,7 +40,7 @@ CONFIG = """\
 name: tiny
 data: {annotations: answers.csv, instances: instances.parquet}
 model: {hidden: [8], dropout: 0.2}
-aggregation: {tol: 0.01, max_iter: 4}
+aggregation: {method: dawid-skene, tol: 0.01, max_iter: 4}
 training: {epochs: 8, batch_size: 16, learning_rate: 0.01}
 output: {root: out}
 """

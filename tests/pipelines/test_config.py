@@ -44,7 +44,7 @@ def test_defaults_fill_what_is_not_said(inputs, monkeypatch):
     config = load_config(inputs / "short.yaml")
     assert config.output.root == inputs / "runs" / "short"
     assert config.method.name == "crowdsourced-layer"
-    assert config.aggregation.method == "dawid-skene"
+    assert config.aggregation.method == "robust"
     assert (config.training.epochs, config.training.batch_size) == (None, None)  # by the number of tasks
 
 
@@ -181,7 +181,7 @@ BROKEN = {
         "Did you mean 'dawid-skene'?",
     ),
     "aggregation argument out of range": (
-        "name: x\n" + DATA + "aggregation: {max_iter: -3}\n",
+        "name: x\n" + DATA + "aggregation: {method: dawid-skene, max_iter: -3}\n",
         ", aggregation: DawidSkene: max_iter must be an integer from 1 to 1,000,000, got -3.",
     ),
     "name with a space": (
@@ -381,7 +381,7 @@ def test_a_broken_configuration_is_refused_with_its_place_and_a_way_out(inputs, 
 
 
 def test_an_unknown_argument_of_the_aggregation_names_the_nearest(inputs):
-    message = refused(inputs, "name: x\n" + DATA + "aggregation: {max_itr: 3}\n")
+    message = refused(inputs, "name: x\n" + DATA + "aggregation: {method: dawid-skene, max_itr: 3}\n")
     assert message.startswith(", aggregation: unknown setting of dawid-skene 'max_itr'")
     assert message.endswith("Did you mean 'max_iter'?")
 
