@@ -138,7 +138,14 @@ CONFIGS = [
         "an unknown aggregation", CONFIG + "aggregation:\n  method: david-skene\n", "david-skene",
         "Did you mean 'dawid-skene'",
     ),
-    config("a setting that the aggregation lacks", CONFIG + "aggregation:\n  tolerance: 1\n", "'tolerance'", "tol, "),
+    config(
+        "a setting that the aggregation lacks",
+        CONFIG + "aggregation:\n  method: dawid-skene\n  tolerance: 1\n", "'tolerance'", "tol, ",
+    ),
+    config(
+        "a setting that only other methods have", CONFIG + "aggregation:\n  tol: 1\n",
+        "tol is not a setting of robust, the default method", "such as dawid-skene",
+    ),
     config("an unknown Beam runner", CONFIG + "beam:\n  runner: FlinkRuner\n", "Did you mean 'FlinkRunner'"),
     config("an input file that is not there", CONFIG.replace("a.csv", "b.csv"), "b.csv"),
     config("a required section is missing", "name: pets\n", "data", "missing"),
