@@ -24,7 +24,7 @@ def check_classification(annotations: Annotations, method: str) -> None:
     """
     require_kind(annotations.label_kind, method, CLASSIFICATION)
     if method not in COUNTING:
-        annotations.check_no_repeats(method)
+        annotations.check_no_repeats(method, unless="take method majority-vote or dawid-skene, which count them all")
     if annotations.num_classes == 0:
         raise DataError(f"{method} needs at least one class: there are no annotations and no `classes` were given.")
 

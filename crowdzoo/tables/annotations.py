@@ -547,11 +547,12 @@ class Annotations:
         ]
         raise DataError("Some ratings are outside of their scale.", rows, len(bad))
 
-    def check_no_repeats(self, who: str) -> None:
+    def check_no_repeats(self, who: str, unless: str = "") -> None:
         """Refuses annotations of which several may be by one annotator for one task.
 
         Args:
             who: takes one at most, for the message.
+            unless: what else the reader may do, for the message.
 
         Raises:
             DataError: they were read with `on_duplicate="all"`, and some are repeated.
@@ -559,7 +560,7 @@ class Annotations:
         if self.repeats:
             raise DataError(
                 f"{who} takes one label by an annotator for a task, and some annotators gave several. Read the "
-                "annotations with on_duplicate='first' or 'last'."
+                f"annotations with on_duplicate='first' or 'last'{f', or {unless}' if unless else ''}."
             )
 
     # === Selection ===
