@@ -10,8 +10,9 @@ from crowdzoo.components.instance_features import instance_features, parsed_inst
 
 __all__ = ["ExampleDataset", "files_of", "read_batches"]
 
-_CACHE_BYTES = 256 * 2**20
+_HELD_BYTES = 256 * 2**20  # of the files, at a time; photographs as cameras write them have some megabytes each
 _SHUFFLED = 10_000
+_READ = 1024
 
 
 def files_of(patterns: Sequence[str]) -> list[str]:
@@ -68,6 +69,7 @@ class ExampleDataset:
     ):
         self.files = files_of(patterns)
         self.num_tasks = num_tasks
+        self._bytes = sum(tf.io.gfile.stat(file).length for file in self.files)
         self.num_tokens = None
         self._features = instance_features(info)
         self._encode = encode
@@ -129,11 +131,14 @@ class ExampleDataset:
     def aggregated_ratings(self) -> np.ndarray:
         """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
         name, target = self._aggregated
-        return _columns(self.files, {name: target})[name][:, 0]
+        return _columns(self.files, {name: target}, self._held(_READ))[name][:, 0]
 
-    def instances(self, batch_size: int = 1024) -> tf.data.Dataset:
-        """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order."""
-        records = tf.data.TFRecordDataset(self.files, "GZIP").batch(batch_size)
+    def instances(self, batch_size: int = _READ) -> tf.data.Dataset:
+        """Batches of instances alone, float32 [B, D], or strings [B], not encoded; in the files' order.
+
+        Batches of large instances are smaller.
+        """
+        records = tf.data.TFRecordDataset(self.files, "GZIP").batch(self._held(batch_size))
         return records.map(lambda batch: parsed_instances(tf.io.parse_example(batch, self._features)))
 
     def _parsed(self, records: tf.Tensor, features: dict[str, Any], encoded: tuple[tf.Tensor, ...]) -> Any:
@@ -146,15 +151,20 @@ class ExampleDataset:
 
     def _records(self) -> tf.data.Dataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
-        if sum(tf.io.gfile.stat(file).length for file in self.files) <= _CACHE_BYTES:
+        if self._bytes <= _HELD_BYTES:
             records = records.cache()  # unpacking once, not every epoch
         return records
+
+    def _held(self, most: int) -> int:
+        """How many Examples may be in memory as they are: so many, or as few as have `_HELD_BYTES` together."""
+        return max(1, min(most, _HELD_BYTES * self.num_tasks // max(self._bytes, 1)))
 
     def _batched(self, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
         """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
         rows = self._records().enumerate()
         if shuffle:
-            rows = rows.shuffle(_SHUFFLED, seed=seed, reshuffle_each_iteration=True)
+            # a small buffer is enough: `write_examples` has mixed the records
+            rows = rows.shuffle(self._held(_SHUFFLED), seed=seed, reshuffle_each_iteration=True)
         if (each := self._each) is not None:
 
             def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -165,8 +175,8 @@ class ExampleDataset:
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
 
 
-def _columns(files: list[str], features: dict[str, Any]) -> dict[str, np.ndarray]:
-    parts = list(_parsed(files, features, 1024))
+def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:
+    parts = list(_parsed(files, features, batch_size))
     return {name: np.concatenate([part[name] for part in parts]) for name in features}
 
 

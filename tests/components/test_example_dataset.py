@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from crowdzoo import Annotations
+from crowdzoo.components import example_dataset
 from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.training import train_on_instances
 from crowdzoo.layers import DeepEM
@@ -80,6 +81,20 @@ def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
     assert first == epochs(0)
     assert first[0] != first[1]
     assert first != epochs(1)
+
+
+def test_of_large_examples_fewer_are_held_at_a_time(shared_crowd, monkeypatch):
+    files = f"{shared_crowd.aggregated.uri}/Split-train/*"
+    size = sum(tf.io.gfile.stat(file).length for file in tf.io.gfile.glob(files))
+    monkeypatch.setattr(example_dataset, "_HELD_BYTES", 4 * size // 30)
+    dataset = ExampleDataset([files], 30, INFO)
+    batches = dataset.batches(1, 0, inputs=("tasks",)).as_numpy_iterator()
+    order = [int(x["tasks"][0]) for x, _ in batches]
+    assert sorted(order) == [*range(30)]
+    assert max(np.array(order) - np.arange(30)) <= 4  # what comes next is among the first that were not there yet
+    assert order != sorted(order)
+    assert max(len(batch) for batch in dataset.instances().as_numpy_iterator()) <= 4
+    assert sum(len(batch) for batch in dataset.instances().as_numpy_iterator()) == 30
 
 
 def test_a_pattern_without_files_is_named(tmp_path):
