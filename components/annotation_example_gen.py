@@ -23,7 +23,6 @@ from crowdzoo.components.sentence_examples import read_labelled_sentences
 from crowdzoo.components.signature import OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import computed, standard_artifacts
 from crowdzoo.errors import DataError
-from crowdzoo.kinds import kind_of
 from crowdzoo.tables.layout import Layout
 
 __all__ = ["AnnotationExampleGen"]
@@ -31,7 +30,7 @@ __all__ = ["AnnotationExampleGen"]
 ANNOTATIONS_FILE = "annotations.parquet"
 TASKS_FILE = "tasks.parquet"
 REJECTS_FILE = "rejects.csv"
-_INPUTS = ("annotations", "instances", "gold")
+_INPUTS = ("annotations", "instances", "gold")  # the first of them are those that a shipped data set is written as
 
 # Kind of label -> what reads its files
 _READ = {
@@ -129,7 +128,7 @@ def _input_files(options: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         return
     with tempfile.TemporaryDirectory() as folder:
         written = datasets.write_files(datasets.load(name), folder)
-        yield dict(zip(kind_of(options["kind"]).inputs, map(str, written), strict=False))
+        yield dict(zip(_INPUTS, map(str, written), strict=False))
 
 
 def _count_splits(tasks: LabelledTasks, path: str) -> dict[str, int]:

@@ -1,3 +1,4 @@
+import json
 import pathlib
 
 import pyarrow as pa
@@ -5,9 +6,13 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from crowdzoo import datasets
 from crowdzoo.components import instance_examples
+from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
+from crowdzoo.components.artifacts import AnnotationsArtifact
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.input_files import content_hashes
+from crowdzoo.components.tfx_internals import standard_artifacts
 from crowdzoo.errors import DataError
 from crowdzoo.tables.annotations import Annotations
 
@@ -219,3 +224,22 @@ def test_data_that_cannot_be_used_is_refused_before_anything_is_written(folder, 
     folder.write(rows, COLUMNS | columns)
     with pytest.raises(DataError, match=message):
         folder.generate()
+
+
+def test_a_shipped_data_set_gives_what_its_files_give_and_no_fingerprint_takes_any_content(folder, tmp_path):
+    written = [str(path) for path in datasets.write_files(datasets.load("labelme"), tmp_path / "files")]
+    found = []
+    for name, places in {
+        "files": dict(zip(("annotations", "instances"), written, strict=True)),
+        "shipped": {"dataset": "labelme", "annotations": None, "instances": None},
+    }.items():
+        examples = folder.artifact(standard_artifacts.Examples, tmp_path / name / "examples")
+        annotations = folder.artifact(AnnotationsArtifact, tmp_path / name / "annotations")
+        settings = json.dumps({"kind": "classification", "seed": 0, "eval_fraction": 0.25, **places})
+        AnnotationExampleGen.test_call(
+            examples=examples, annotations=annotations, settings=settings, fingerprint="", code_version=""
+        )
+        assert not [path for path in pathlib.Path(annotations.uri).iterdir() if path.name.startswith(".")]
+        found.append((content(examples), content(annotations)))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 3
