@@ -23,9 +23,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--instances", type=path, metavar="FILE",
         help="what was labelled, to be shown with the tasks: texts, a table, or images; see crowdzoo train",
     )  # fmt: skip
-    command.add_argument(
-        "--method", metavar="NAME", help="aggregation method (default dawid-skene); an unknown name prints the list"
-    )
+    command.add_argument("--method", metavar="NAME",
+        help="aggregation method (default dawid-skene; ratings: rating-em); an unknown name prints the list",
+    )  # fmt: skip
     command.add_argument("--fail-if", action="append", default=[], metavar="CONDITION",
         help="exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several times; an unknown name "
         "prints the list. Page and numbers are written all the same",
@@ -34,15 +34,15 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="hashes in the place of the names of annotators and tasks; with KEY the same ones in every report, "
         "without it by a random key. Instances are shown as they are",
     )  # fmt: skip
-    command.add_argument(
-        "--metric", choices=("nominal", "ordinal", "interval", "ratio"), default="nominal",
-        help="distance of labels in Krippendorff's alpha (default nominal: equal or not)",
+    command.add_argument("--metric", choices=("nominal", "ordinal", "interval", "ratio"),
+        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval)",
     )  # fmt: skip
     command.add_argument(
         "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
         help="bootstrap samples for the interval of alpha (default 200; 0: no interval)",
     )  # fmt: skip
     options.add_seed(command, "the bootstrap, random ties and starts")
+    options.add_kinds(command)
     options.add_reading(command, "instance")
     options.add_image(command)
     page = Output("out", "--out", is_page)
@@ -53,14 +53,20 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
     from crowdzoo.instances import read_instances, recognised
-    from crowdzoo.report.report_page import Condition, report_page
+    from crowdzoo.report.report_page import VALUES, Condition, report_page
 
     SEED.checked("", "seed", arguments.seed)
-    kind = kind_of("classification")
+    if arguments.task not in VALUES:
+        raise ConfigError(
+            f"--task {arguments.task}: there is a page for {' and '.join(VALUES)} only. crowdzoo aggregate --task "
+            f"{arguments.task} writes what is known of annotators and tasks as tables."
+        )
+    kind = kind_of(arguments.task)
+    kind.check_arguments(arguments)
     conditions = [Condition.parse(text, kind.name) for text in arguments.fail_if]
     if arguments.out.suffix != ".html":
         raise ConfigError(f"--out {arguments.out}: the file of a page ends in .html.")
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
+    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     instances = None
     if arguments.instances is not None:

@@ -12,17 +12,20 @@ from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.quality import cohen_kappas, judged_by_others
 from crowdzoo.quality.report import QualityReport
 from crowdzoo.report.page_parts import (
-    FLAGS,
+    DIGITS,
     Column,
     Numbers,
     PageTable,
     Warned,
     alpha_sentence,
     alpha_values,
+    annotators_first,
+    basic_warnings,
     median_seconds,
     noted,
     percent,
     plain,
+    plain_columns,
     shares_of_flags,
     warned_of_flags,
     wilson,
@@ -54,9 +57,9 @@ def class_numbers(report: QualityReport, annotations: Annotations, aggregation: 
     """
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     annotators = _annotators(report, annotations, aggregation)
-    tasks = _tasks(report)
+    tasks = plain_columns(report.tasks)
     pairs = _class_pairs(report, classes)
-    first = _annotators_first(annotators, most)
+    first = annotators_first(annotators, most)
     tasks_first = _tasks_first(tasks, most)
     few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
     return Numbers(
@@ -70,7 +73,7 @@ def class_numbers(report: QualityReport, annotations: Annotations, aggregation: 
         if few_classes and report.coincidences is not None
         else None,
         tables={
-            "classes": PageTable(_CLASS_COLUMNS, _columns(report.classes)),
+            "classes": PageTable(_CLASS_COLUMNS, plain_columns(report.classes)),
             "pairs": PageTable(_PAIR_COLUMNS, pairs),
             "annotators": PageTable(
                 _ANNOTATOR_COLUMNS, annotators, first, _annotator_details(annotations, aggregation, first)
@@ -84,17 +87,23 @@ def class_numbers(report: QualityReport, annotations: Annotations, aggregation: 
 _CLASS_COLUMNS = (
     Column("class", "class", "name"),
     Column("annotations", "annotations", "count"),
-    Column("share", "share", "share", "Share of all annotations that name the class."),
-    Column("agreement", "agreement", "share", "If one annotation names the class, how often another one does, too."),
+    Column("share", "share", "share", "Share of all annotations that name the class.", bar=True),
+    Column(
+        "agreement",
+        "agreement",
+        "share",
+        "If one annotation names the class, how often another one does, too.",
+        bar=True,
+    ),
 )
 _PAIR_COLUMNS = (
     Column("first", "class", "name"),
     Column("second", "and class", "name"),
     Column(
         "agreement", "agreement", "share",
-        "Of two annotations of a task that both name one of the two classes, how often they name the same.",
+        "Of two annotations of a task that both name one of the two classes, how often they name the same.", bar=True,
     ),
-    Column("disagreement", "share of disagreement", "share", "Share of all disagreement that is between the two."),
+    Column("disagreement", "share of disagreement", "share", "Share of all disagreement.", bar=True),
 )  # fmt: skip
 _ANNOTATOR_COLUMNS = (
     Column("annotator", "annotator", "name"),
@@ -130,12 +139,8 @@ _TASK_COLUMNS = (
 # === Tables ===
 
 
-def _columns(table: Any) -> dict[str, Any]:
-    return {name: table[name].to_pylist() for name in table.column_names}
-
-
 def _annotators(report: QualityReport, annotations: Annotations, aggregation: Aggregation) -> dict[str, Any]:
-    found = _columns(report.annotators)
+    found = plain_columns(report.annotators)
     shared = report.annotators["shared"].to_numpy()
     agreement = report.annotators["agreement"].to_numpy()
     if aggregation.confusions is not None and aggregation.class_prior is not None:
@@ -173,22 +178,6 @@ def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any])
     return found
 
 
-def _annotators_first(annotators: dict[str, Any], most: int) -> list[int]:
-    """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
-    counts = np.array(annotators["annotations"], np.int64)
-    serious = np.array([any(FLAGS[name].serious for name in names) for names in annotators["notes"]], bool)
-    by_number = np.argsort(-counts, kind="stable")
-    kept = by_number[: most // 3]
-    noted = by_number[serious[by_number]]
-    order = np.concatenate([kept, noted, by_number])
-    _, places = np.unique(order, return_index=True)
-    return order[np.sort(places)][:most].tolist()
-
-
-def _tasks(report: QualityReport) -> dict[str, Any]:
-    return _columns(report.tasks)
-
-
 def _tasks_first(tasks: dict[str, Any], most: int) -> list[int]:
     """The tasks that the page shows: the most divided votes first, then the least certain label."""
     entropy = np.array([0.0 if value is None else value for value in tasks["entropy"]])
@@ -210,9 +199,9 @@ def _class_pairs(report: QualityReport, classes: list[str]) -> dict[str, Any]:
         both = counts[one[place], one[place]] + counts[other[place], other[place]]
         found["first"].append(classes[one[place]])
         found["second"].append(classes[other[place]])
-        found["agreement"].append(float(both / (both + between[place])))
-        found["disagreement"].append(float(between[place] / total))
-        found["pairs"].append(float(between[place]))
+        found["agreement"].append(round(float(both / (both + between[place])), DIGITS))
+        found["disagreement"].append(round(float(between[place] / total), DIGITS))
+        found["pairs"].append(round(float(between[place]), DIGITS))
     return found
 
 
@@ -356,21 +345,7 @@ def _warnings(
     pairs: dict[str, Any],
 ) -> list[Warned]:
     overall, alpha, found = report.overall, report.alpha, []
-    if alpha is None:
-        finding = "cannot be measured, because no task has two annotations or all labels are equal"
-        found.append(Warned(True, "agreement", finding, "have a part of the tasks labelled by a second annotator"))
-    elif (alpha.value if alpha.low is None else alpha.low) <= 0:
-        fix = "check that tasks and labels belong together (--columns), then the instructions"
-        found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
-    alone = overall["tasks_with_one"] / max(overall["tasks"] - overall["tasks_without_annotations"], 1)
-    if alpha is not None and alone > 0.5:
-        fix = "have a part of them labelled by a second annotator"
-        found.append(Warned(True, "tasks", f"{percent(alone)} have one annotation, which nothing checks", fix))
-    if overall["rows_left_out"]:
-        finding = f"{overall['rows_left_out']:,} rows of the file were left out"
-        found.append(Warned(True, "rows", finding, "read why with --rejects FILE"))
-    if not aggregation.converged:
-        found.append(Warned(True, aggregation.method, "did not converge", "take another --method"))
+    found += basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
     found += [noted(note) for note in dict.fromkeys((*aggregation.notes, *report.notes))]
     found += _unclear(report, pairs)
     found += warned_of_flags(annotators, len(annotations))

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
+    "DIGITS",
     "FLAGS",
+    "NORMAL_975",
     "Column",
     "Flag",
     "Numbers",
@@ -21,15 +25,19 @@ __all__ = [
     "Warned",
     "alpha_sentence",
     "alpha_values",
+    "annotators_first",
+    "basic_warnings",
     "median_seconds",
     "noted",
     "percent",
     "plain",
+    "plain_columns",
     "shares_of_flags",
     "warned_of_flags",
     "wilson",
 ]
 
+DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
 NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
@@ -80,12 +88,16 @@ class Column:
         title: heading.
         form: "name", "count", "number", "share", "interval" (with the keys KEY_low and KEY_high) or "flags".
         help: what it is.
+        scale: ends of the picture of an interval; None for shares, 0 to 1.
+        bar: whether shares are drawn, too.
     """
 
     key: str
     title: str
     form: str
     help: str = ""
+    scale: tuple[float, float] | None = None
+    bar: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +194,46 @@ def alpha_values(alpha: Alpha | None) -> dict[str, float | None]:
     }
 
 
+def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str, converged: bool) -> list[Warned]:
+    """Warnings that any kind of label may have.
+
+    Args:
+        alpha: None where it is not defined.
+        overall: counts, as in `QualityReport.overall`.
+        method: of the aggregation.
+        converged: whether it did.
+    """
+    found = []
+    if alpha is None:
+        finding = "cannot be measured, because no task has two annotations or all labels are equal"
+        found.append(Warned(True, "agreement", finding, "have a part of the tasks labelled by a second annotator"))
+    elif (alpha.value if alpha.low is None else alpha.low) <= 0:
+        fix = "check that tasks and labels belong together (--columns), then the instructions"
+        found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
+    alone = overall["tasks_with_one"] / max(overall["tasks"] - overall["tasks_without_annotations"], 1)
+    if alpha is not None and alone > 0.5:
+        fix = "have a part of them labelled by a second annotator"
+        found.append(Warned(True, "tasks", f"{percent(alone)} have one annotation, which nothing checks", fix))
+    if overall["rows_left_out"]:
+        finding = f"{overall['rows_left_out']:,} rows of the file were left out"
+        found.append(Warned(True, "rows", finding, "read why with --rejects FILE"))
+    if not converged:
+        found.append(Warned(True, method, "did not converge", "take another --method"))
+    return found
+
+
+def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
+    """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
+    counts = np.array(annotators["annotations"], np.int64)
+    serious = np.array([any(FLAGS[name].serious for name in names) for names in annotators["notes"]], bool)
+    by_number = np.argsort(-counts, kind="stable")
+    kept = by_number[: most // 3]
+    noted = by_number[serious[by_number]]
+    order = np.concatenate([kept, noted, by_number])
+    _, places = np.unique(order, return_index=True)
+    return order[np.sort(places)][:most].tolist()
+
+
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that is theirs."""
     serious = [any(FLAGS[name].serious for name in names) for names in annotators["notes"]]
@@ -243,8 +295,17 @@ def percent(share: float) -> str:
 
 
 def plain(values: NDArray[np.float64]) -> list[float | None]:
-    """Numbers as Python's own, None for NaN."""
-    return [None if value != value else value for value in values.tolist()]
+    """Numbers with four decimals as Python's own, None for NaN."""
+    return [None if value != value else value for value in np.round(values, DIGITS).tolist()]
+
+
+def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
+    """Columns as lists, numbers with four decimals, None for null."""
+    columns = {name: table[name] for name in table.column_names}
+    return {
+        name: (pc.round(column, DIGITS) if pa.types.is_floating(column.type) else column).to_pylist()
+        for name, column in columns.items()
+    }
 
 
 def median_seconds(annotations: Annotations) -> NDArray[np.float64]:

@@ -19,16 +19,18 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import __version__
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.instances import Instances
-from crowdzoo.label_kinds import CLASSIFICATION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
 from crowdzoo.quality import quality_report
 from crowdzoo.report.class_numbers import class_numbers
 from crowdzoo.report.page_instances import instance_views
-from crowdzoo.report.page_parts import FLAGS, Numbers, PageTable
+from crowdzoo.report.page_parts import DIGITS, FLAGS, Numbers, PageTable
+from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import name_texts
 
@@ -38,7 +40,6 @@ FORMAT, FORMAT_VERSION = "crowdzoo-report", 1
 MOST_SHOWN = 1000  # annotators and tasks
 MOST_BYTES = 2_000_000  # of the page
 INSTANCE_BYTES = 900_000  # of the page, at most
-DIGITS = 4
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -49,6 +50,7 @@ _OF_ALL = (
 )  # fmt: skip
 VALUES = {
     "classification": (*_OF_ALL, "agreement", "fleiss_kappa", "effective_votes", "tasks_tied_share", "sure_share"),
+    "regression": _OF_ALL,
 }
 
 
@@ -144,7 +146,7 @@ class ReportPage:
         """The numbers, one JSON object; docs/quality.md describes its fields."""
         content = self._content(MOST_SHOWN)
         for name, table in self.numbers.tables.items():
-            content["tables"][name]["values"] = _rounded(dict(table.values))
+            content["tables"][name]["values"] = dict(table.values)
             if table.shown is not None:
                 content["tables"][name]["shown"] = content["tables"][name].pop("rows")
         return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -213,7 +215,7 @@ class ReportPage:
             "columns": [asdict(column) for column in table.columns if column.key in table.values],
             "total": total,
             "rows": list(rows),
-            "values": _rounded({key: [values[row] for row in rows] for key, values in table.values.items()}),
+            "values": {key: [values[row] for row in rows] for key, values in table.values.items()},
             "details": details,
         }
 
@@ -229,11 +231,11 @@ class ReportPage:
 @checked(bootstrap=Number(0, whole=True), seed=SEED)
 def report_page(
     annotations: Annotations,
-    aggregation: Aggregation,
+    aggregation: Aggregation | RatingAggregation,
     *,
     title: str = "annotations",
     instances: Instances | None = None,
-    metric: str = "nominal",
+    metric: str | None = None,
     bootstrap: int = 200,
     seed: int = 0,
     hash_ids: bool | str = False,
@@ -245,11 +247,12 @@ def report_page(
     thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: kind classification.
+        annotations: kind classification or regression.
         aggregation: a result for the same annotations.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`.
-        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`.
+        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for classes
+            and "interval" for ratings.
         bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap.
         hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody
@@ -263,17 +266,20 @@ def report_page(
         DataError: another kind, an aggregation of other tasks, annotators or classes, or tasks without an instance.
         ConfigError: a setting out of range.
     """
-    require_kind(annotations.label_kind, "A page of a report", CLASSIFICATION)
+    require_kind(annotations.label_kind, "A page of a report", CLASSIFICATION, REGRESSION)
     rows = None if instances is None else _rows_of(instances, annotations)
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
         tasks, annotators = _hashed(annotations.tasks, key), _hashed(annotations.annotators, key)
         annotations = replace(annotations, tasks=tasks, annotators=annotators)
         aggregation = replace(aggregation, tasks=tasks, annotators=annotators)
-    report = quality_report(
-        annotations, aggregation, metric=metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample
-    )
-    numbers = class_numbers(report, annotations, aggregation, MOST_SHOWN)
+    how: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "on_sample": on_sample}
+    if isinstance(aggregation, RatingAggregation):
+        require_kind(annotations.label_kind, "A result of ratings", REGRESSION)
+        numbers = rating_numbers(annotations, aggregation, MOST_SHOWN, metric=metric, **how)
+    else:
+        report = quality_report(annotations, aggregation, metric=metric or "nominal", **how)
+        numbers = class_numbers(report, annotations, aggregation, MOST_SHOWN)
     return ReportPage(title, aggregation.method, numbers, instances, rows, hash_ids is not False)
 
 

@@ -2,13 +2,17 @@
 
 import json
 import re
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import crowdzoo
 from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
+from crowdzoo.commands import main as cli
 from crowdzoo.datasets import load_labelme
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
@@ -16,6 +20,7 @@ from crowdzoo.quality import quality_report
 from crowdzoo.report.page_parts import median_seconds, wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
+GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
 EVIL = [
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -287,3 +292,23 @@ def test_the_palette_has_the_contrast_of_wcag():
         darkest = luminance(colour["accent"], colour["panel"], 0.45)  # cells of a matrix
         assert contrast(luminance(colour["text"]), darkest) >= 4.5
         assert contrast(luminance(colour["muted"]), luminance(colour["panel"])) >= 3  # borders of what one clicks on
+
+
+def test_the_guide_names_every_field_and_value(labelme):
+    _, _, page = labelme
+    section = GUIDE.split("## One page to look at")[1].split("\n## ")[0]
+    named = set(re.findall(r"`(\w+)`", section))
+    details = json.loads(page.to_json())["tables"]
+    inner = {*details["annotators"]["details"][0], *details["tasks"]["details"][0], *details["annotators"]}
+    assert {*json.loads(page.to_json()), *inner, *VALUES["classification"], *VALUES["regression"]} <= named
+
+
+def test_the_lines_of_the_guide_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    section = GUIDE.split("## One page to look at")[1].split("\n## ")[0]
+    (block,) = re.findall(r"In Python:\n\n((?:    .*\n)+)", section)
+    exec("\n".join(line[4:] for line in block.splitlines()), {"crowdzoo": crowdzoo, "annotations": crowd(spam=False)})
+    assert (tmp_path / "report.json").is_file()
+    parser = cli._parser()
+    for command in re.findall(r"^    crowdzoo (report .*?)(?:  +#.*)?$", section, flags=re.M):
+        parser.parse_args(shlex.split(command))

@@ -1,0 +1,73 @@
+"""`crowdzoo report` as a user meets it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.commands import main as cli
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Annotations, texts and ratings of 30 tasks by four annotators."""
+    rng = np.random.default_rng(1)
+    rows = ["task,annotator,label"]
+    ratings = ["task,annotator,label"]
+    for task in range(30):
+        for annotator in range(4):
+            label = ("ape", "bat")[task % 2 if rng.random() < 0.9 else rng.integers(2)]
+            rows.append(f"t{task},worker{annotator},{label}")
+            ratings.append(f"t{task},worker{annotator},{task % 7 + annotator}")
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    (tmp_path / "r.csv").write_text("\n".join(ratings))
+    texts = ["task,text", *(f"t{task},this is text {task}" for task in range(30))]
+    (tmp_path / "texts.csv").write_text("\n".join(texts))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words) -> int:
+    return cli.main(["report", *map(str, words)])
+
+
+def test_page_and_numbers_are_written(folder, capsys):
+    assert run("a.csv", "--out", "r.html", "--instances", "texts.csv", "--bootstrap", 20) == 0
+    printed = capsys.readouterr().out
+    assert "Krippendorff's alpha" in printed
+    assert "numbers: r.json" in printed
+    assert "this is text 7" in (folder / "r.html").read_text("utf-8")
+    assert json.loads((folder / "r.json").read_text("utf-8"))["title"] == "a.csv"
+    assert run("a.csv", "--out", "r.html", "--bootstrap", 0, "--hash-ids") == 0  # its own files are replaced
+    for name in ("r.html", "r.json"):
+        assert "worker1" not in (folder / name).read_text("utf-8")
+
+
+def test_a_condition_that_holds_exits_with_7_after_the_page_is_written(folder, capsys):
+    assert run("a.csv", "--out", "r.html", "--bootstrap", 0, "--fail-if", "alpha<0.99", "--fail-if", "tasks<30") == 7
+    assert "alpha<0.99 holds: alpha is 0." in capsys.readouterr().err
+    assert (folder / "r.html").is_file()
+
+
+def test_wrong_words_are_refused_before_any_work(folder, capsys):
+    (folder / "page.json").write_text("{}")
+    (folder / "own.html").write_text("<!doctype html><title>mine</title>")
+    for words, message in (
+        (["--out", "r.html", "--fail-if", "alhpa<1"], "alpha"),
+        (["--out", "r.html", "--fail-if", "agreement<1", "--task", "regression"], "alpha_low"),
+        (["--out", "r.htm"], "ends in .html"),
+        (["--out", "page.html"], "page.json"),
+        (["--out", "own.html"], "own.html"),
+        (["--out", "r.html", "--task", "sequence"], "classification and regression only"),
+        (["--out", "r.html", "--method", "nothing"], "dawid-skene"),
+    ):
+        assert run("a.csv", *words) == 4
+        assert message in capsys.readouterr().err
+    assert not (folder / "r.html").exists()
+
+
+def test_ratings_have_a_page(folder):
+    assert run("r.csv", "--task", "regression", "--low", 0, "--out", "r.html", "--bootstrap", 0) == 0
+    numbers = json.loads((folder / "r.json").read_text("utf-8"))
+    assert numbers["kind"] == "regression"
+    assert numbers["tables"]["annotators"]["values"]["bias"][3] > numbers["tables"]["annotators"]["values"]["bias"][0]

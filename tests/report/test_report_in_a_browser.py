@@ -1,0 +1,144 @@
+"""The page of `crowdzoo report` in headless Chromium: it renders, sorts, filters and follows links."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene, RatingEM
+from crowdzoo.report.report_page import report_page
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+EVIL = ["<img src=x onerror=alert(1)>", "</script><script>document.title='taken'</script>", "犬 🐕", "ordinary"]
+# Runs after the page's own script, and writes what it finds into the title
+STEPS = """
+const all = (selector) => [...document.querySelectorAll(selector)];
+const names = (table) => all(`#${table} tbody button.open`).map((button) => button.textContent);
+const found = { first: names("annotators"), tables: all("section[id]").map((section) => section.id) };
+const sort = all("#annotators th button").find((button) => button.textContent === "agreement");
+sort.click(); found.most = names("annotators"); found.order = sort.parentElement.getAttribute("aria-sort");
+sort.click(); found.least = names("annotators");
+const search = document.querySelector("#annotators input");
+search.value = "DINARY"; search.dispatchEvent(new Event("input")); found.searched = names("annotators");
+search.value = ""; search.dispatchEvent(new Event("input"));
+const choice = document.querySelector("#annotators select");
+choice.value = "random"; choice.dispatchEvent(new Event("change")); found.noted = names("annotators");
+choice.value = ""; choice.dispatchEvent(new Event("change"));
+const open = document.querySelector("#tasks button.open");
+open.click(); found.opened = all("#tasks tr.detail").length;
+found.text = document.querySelector("#tasks .detail").textContent;
+document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+found.moved = document.activeElement === all("#tasks button.open")[1];
+document.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+found.focused = document.activeElement === search;
+found.images = all("img").length;
+found.resources = performance.getEntriesByType("resource").length;
+document.body.dataset.found = JSON.stringify(found);
+"""
+
+
+def crowd() -> Annotations:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 150)
+    said = np.where(rng.random((4, 150)) < 0.95, truth, 1 - truth)
+    said[0] = rng.integers(0, 2, 150)
+    names = np.repeat(np.array(EVIL, object), 150)
+    return Annotations.from_arrays(np.tile(np.arange(150), 4), names, np.array(EVIL[:2], object)[said.ravel()])
+
+
+def browse(path, *words: str, link: str = "") -> tuple[str, str]:
+    """What Chromium writes and logs."""
+    profile = path.with_suffix(".profile")
+    command = [
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=3000", *words, f"{path.as_uri()}{link}",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, timeout=300)
+    return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
+def console(log: str) -> list[str]:
+    """What the page said: errors, refused scripts and requests."""
+    return [line for line in log.splitlines() if "CONSOLE" in line]
+
+
+def with_steps(page, tmp_path):
+    """The page with a second script, which its own policy would refuse."""
+    text = re.sub(r"script-src '[^']*'", "script-src 'unsafe-inline'", page.to_html())
+    (tmp_path / "steps.html").write_text(text.replace("</body>", f"<script>{STEPS}</script></body>"), "utf-8")
+    return tmp_path / "steps.html"
+
+
+def test_it_renders_sorts_filters_and_opens(tmp_path):
+    annotations = crowd()
+    page = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20)
+    dom, log = browse(with_steps(page, tmp_path), "--dump-dom")
+    assert console(log) == []
+    (found,) = re.findall(r'data-found="(.*?)"', dom)
+    found = json.loads(html.unescape(found))
+    assert set(found["first"]) == set(EVIL)
+    assert {"verdict", "warnings", "classes", "pairs", "coincidences", "annotators", "tasks"} <= set(found["tables"])
+    assert found["order"] == "descending"
+    values = page.numbers.tables["annotators"].values
+    agreement = dict(zip(values["annotator"], values["agreement"], strict=True))
+    assert [agreement[name] for name in found["least"]] == sorted(agreement.values())
+    assert [agreement[name] for name in found["most"]] == sorted(agreement.values(), reverse=True)
+    assert found["searched"] == ["ordinary"]
+    assert found["noted"] == [EVIL[0]]
+    assert found["opened"] == 1
+    assert "Who said what" in found["text"]
+    assert found["moved"]
+    assert found["focused"]
+    assert found["images"] == 0  # the name of an annotator is none
+    assert found["resources"] == 0
+
+
+def test_the_page_as_it_is_says_nothing_and_follows_links(tmp_path):
+    annotations = crowd()
+    path = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
+    dom, log = browse(path, "--dump-dom", link="#annotator-ordinary")
+    assert console(log) == []
+    assert re.findall(r'aria-expanded="true" data-row="\d+"><bdi>(.*?)</bdi>', dom) == ["ordinary"]
+    assert "<title>annotations - crowdzoo report</title>" in dom
+
+
+def test_a_script_that_got_into_the_page_would_not_run(tmp_path):
+    annotations = crowd()
+    text = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).to_html()
+    text = text.replace("</body>", "<script>document.title = 'taken'</script></body>")
+    (tmp_path / "a.html").write_text(text, "utf-8")
+    dom, log = browse(tmp_path / "a.html", "--dump-dom")
+    assert "<title>annotations" in dom
+    assert any("Content Security Policy" in line for line in console(log))
+
+
+def test_a_page_of_ratings_renders(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(5, 2, 50)
+    ratings = truth + np.array([[1.0], [-1], [0]]) + rng.normal(0, 0.5, (3, 50))
+    annotations = Annotations.from_arrays(
+        np.tile(np.arange(50), 3), np.repeat(["ann", "bob", "cem"], 50), ratings.ravel(), kind="regression"
+    )
+    path = report_page(annotations, RatingEM().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
+    dom, log = browse(path, "--dump-dom", link="#task-7")
+    assert console(log) == []
+    assert dom.count('class="open"') == 3 + 25
+    assert "Who said what" in dom
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_follows_the_colour_scheme(tmp_path, dark):
+    image = pytest.importorskip("PIL.Image")
+    annotations = crowd()
+    path = report_page(annotations, DawidSkene().fit(annotations), bootstrap=20).write(tmp_path / "a.html")
+    words = ("--blink-settings=preferredColorScheme=0",) if dark else ()
+    browse(path, *words, f"--screenshot={tmp_path / 'a.png'}", "--window-size=1000,800")
+    with image.open(tmp_path / "a.png") as picture:
+        assert picture.convert("RGB").getpixel((5, 5)) == ((18, 22, 27) if dark else (244, 246, 248))
