@@ -13,7 +13,7 @@ from crowdzoo.instances import TEXTS
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.utf8_texts import utf8_texts
 
-__all__ = ["PADDING", "SPLITTINGS", "UNKNOWN", "TextIds", "build_vocabulary", "words_of"]
+__all__ = ["PADDING", "SPLITTINGS", "UNKNOWN", "TextIds", "build_vocabulary", "mostly_without_spaces", "words_of"]
 
 PADDING = 0
 UNKNOWN = 1
@@ -55,6 +55,16 @@ def _with_pairs(words: Any, paired: str) -> Any:
     pairs = left.with_flat_values(tf.strings.join([left.flat_values, right.flat_values]))
     both = [tf.strings.regex_full_match(side.flat_values, paired) for side in (left, right)]
     return tf.concat([words, tf.ragged.boolean_mask(pairs, left.with_flat_values(both[0] & both[1]))], axis=1)
+
+
+def mostly_without_spaces(words: Sequence[str]) -> bool:
+    """Whether most words of a vocabulary are letters or pairs of letters of scripts without spaces between words."""
+    import tensorflow as tf
+
+    return (
+        bool(words)
+        and float(tf.reduce_mean(tf.cast(tf.strings.regex_full_match(words, f"({_LETTER})+"), "float32"))) > 0.5
+    )
 
 
 def build_vocabulary(

@@ -5,9 +5,10 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.metrics import r2_score
 from crowdzoo.models import METHODS, TextSettings, train
+from crowdzoo.models.bases import BASES
 from crowdzoo.tables.annotations import Annotations
 
 WORDS = ("awful", "dull", "plain", "fine", "great")  # worth 1, 3, 5, 7 and 9 points
@@ -116,3 +117,11 @@ def test_what_does_not_fit_is_said():
         train(TextSettings(task="regression"), ["..."] * 240, annotations=ANNOTATIONS)
     with pytest.raises(DataError):
         train(TextSettings(task="regression"), TEXTS[:-1], annotations=ANNOTATIONS)
+
+
+def test_texts_without_spaces_are_told_of_the_form_of_characters():
+    chinese, latin = ["这部电影很好看", "最高に面白い映画"], ["a film that is good", "映画 is a word for film"]
+    with pytest.warns(DataWarning, match=r"language without spaces.*form='characters'"):
+        BASES["text-classifier"].encoder(TextSettings(), lambda: [chinese])
+    BASES["text-classifier"].encoder(TextSettings(form="characters"), lambda: [chinese])
+    BASES["text-classifier"].encoder(TextSettings(), lambda: [latin])
