@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
@@ -57,7 +58,7 @@ def evaluate(crowd, tmp_path):
                 write_card(model, card)
 
         base, serving = tmp_path / f"evaluator{crowd.count}", str(tmp_path / "serving")
-        return crowd.evaluate(crowd.examples, base, write, serving=serving, **limits)
+        return crowd.evaluate(crowd.examples, base, write, **{"serving": serving, **limits})
 
     evaluate.records = [one for one in crowd.records(crowd.examples, "eval") if one["evaluation_weight"] == [1.0]]
     evaluate.serving = tmp_path / "serving"
@@ -109,6 +110,26 @@ def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate, monkeypatch):
     summary, _, files = evaluate(BAD, card={**card, "classes": ["x", "y", "z"]})
     assert summary["baseline"] is None
     assert files == ["BLESSED"]
+
+
+def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and_named_by_its_uri(
+    evaluate, monkeypatch
+):
+    def baseline(candidate, uri, place):
+        assert uri == "s3://crowd/serving/"
+        return str(linear_model(Path(place, "7"), GOOD))
+
+    def scores(models, *_):
+        assert Path(models["baseline"], "saved_model.pb").is_file()
+        return {"candidate": {"accuracy": 0.6}, "baseline": {"accuracy": 0.7}}
+
+    monkeypatch.setattr(evaluator, "remote_baseline", baseline)
+    monkeypatch.setitem(evaluator._SCORES, "classification", scores)
+    summary, blessing, files = evaluate(BAD, serving="s3://crowd/serving/")
+    assert summary["baseline"] == {"model": "s3://crowd/serving/7", "accuracy": 0.7}
+    assert summary["reason"] == "its accuracy 0.6000 is below the 0.7000 of version 7"
+    assert blessing.get_string_custom_property("baseline_model") == "s3://crowd/serving/7"
+    assert files == ["NOT_BLESSED"]
 
 
 VERDICTS = {

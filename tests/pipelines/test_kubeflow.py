@@ -1,12 +1,14 @@
 import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
+from crowdzoo import pipelines
 from crowdzoo.commands.main import main
 from crowdzoo.errors import DataError
 from crowdzoo.pipelines import kubeflow_step
@@ -226,6 +228,19 @@ def test_a_shipped_data_set_is_written_in_the_container(tmp_path):
     settings = json.loads(given["settings"]["runtimeValue"]["constant"])
     assert (settings["dataset"], settings["annotations"], settings["instances"]) == ("labelme", None, None)
     assert not (tmp_path / "here").exists(), "nothing is written here but the pipeline"
+
+
+@pytest.mark.parametrize(
+    "file", sorted(Path(pipelines.__file__).parent.glob("configs/*.yaml")), ids=lambda file: file.stem
+)
+def test_every_shipped_configuration_compiles(file, tmp_path):
+    needed = {"image": "crowdzoo:1.0", "pipeline_root": "gs://crowd/runs", "serving": "gs://crowd/serving"}
+    config = load_config(file, {"kubeflow": needed, "output.root": str(tmp_path / "here")}, kubeflow=True)
+    compile_pipeline(config, tmp_path / "pipeline.yaml")
+    (document,) = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
+    spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec())
+    assert {*spec.root.dag.tasks} == {*TASKS}
+    assert str(tmp_path) not in (tmp_path / "pipeline.yaml").read_text()
 
 
 def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
