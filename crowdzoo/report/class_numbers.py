@@ -58,15 +58,15 @@ def class_numbers(report: QualityReport, annotations: Annotations, aggregation: 
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     annotators = _annotators(report, annotations, aggregation)
     tasks = plain_columns(report.tasks)
-    pairs = _class_pairs(report, classes)
+    pairs, values = _class_pairs(report, classes), _values(report, annotators, tasks)
     first = annotators_first(annotators, most)
     tasks_first = _tasks_first(tasks, most)
     few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
     return Numbers(
         kind="classification",
-        verdict=_verdict(report, annotators, tasks, pairs),
+        verdict=_verdict(report, values, pairs),
         warnings=_warnings(report, annotations, aggregation, annotators, pairs),
-        values=_values(report, annotators, tasks),
+        values=values,
         facts=_facts(report),
         classes=classes,
         coincidences=np.rint(report.coincidences).astype(int).tolist()
@@ -311,11 +311,9 @@ def _facts(report: QualityReport) -> list[list[Any]]:
     ]  # fmt: skip
 
 
-def _verdict(
-    report: QualityReport, annotators: dict[str, Any], tasks: dict[str, Any], pairs: dict[str, Any]
-) -> list[str]:
+def _verdict(report: QualityReport, values: dict[str, float | None], pairs: dict[str, Any]) -> list[str]:
     overall, mean = report.overall, report.redundancy.tasks.mean
-    agreement, worth, sure = overall["agreement"], overall["effective_votes"], _sure(tasks)
+    agreement, worth, sure = overall["agreement"], overall["effective_votes"], values["sure_share"]
     start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
     second = f"A task has {mean or 0:.3g} annotations on average"
     if worth is not None and mean is not None and worth < mean:
@@ -324,7 +322,7 @@ def _verdict(
         limit = percent(SURE)
         second += f"; {overall['aggregation']} is sure ({limit} or more) of the label of {percent(sure)} of the tasks"
     parts = []
-    noticed = int(shares_of_flags(annotators)["noted_annotators"] or 0)
+    noticed = int(values["noted_annotators"] or 0)
     if noticed:
         parts.append(f"{noticed:,} annotator{'s' if noticed > 1 else ''} with a serious note")
     if pairs["first"] and pairs["disagreement"][0] >= MUCH:

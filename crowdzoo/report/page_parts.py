@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.quality.krippendorff import Alpha
@@ -301,11 +300,16 @@ def plain(values: NDArray[np.float64]) -> list[float | None]:
 
 def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
     """Columns as lists, numbers with four decimals, None for null."""
-    columns = {name: table[name] for name in table.column_names}
-    return {
-        name: (pc.round(column, DIGITS) if pa.types.is_floating(column.type) else column).to_pylist()
-        for name, column in columns.items()
-    }
+    found = {}
+    for name in table.column_names:
+        column = table[name]
+        if pa.types.is_floating(column.type):
+            found[name] = plain(column.to_numpy())  # null is NaN
+        elif pa.types.is_integer(column.type) and not column.null_count:
+            found[name] = column.to_numpy().tolist()
+        else:
+            found[name] = column.to_pylist()
+    return found
 
 
 def median_seconds(annotations: Annotations) -> NDArray[np.float64]:
