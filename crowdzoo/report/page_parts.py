@@ -290,7 +290,7 @@ def wilson(shares: ArrayLike, numbers: ArrayLike) -> tuple[NDArray[np.float64], 
 
 def percent(share: float) -> str:
     """A share as the page writes it."""
-    return f"{100 * share:.{1 if 0 < share < 0.1 else 0}f} %"
+    return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
 def plain(values: NDArray[np.float64]) -> list[float | None]:

@@ -206,17 +206,20 @@ class ReportPage:
         total = len(next(iter(table.values.values()), []))
         rows = (range(total) if table.shown is None else table.shown)[:most]
         details = None if table.details is None else table.details[: len(rows)]
+        shown = None
         if name == "tasks" and details is not None and self.instances is not None:
             details = [
                 detail if view is None else {**detail, "instance": view}
                 for detail, view in zip(details, self._views, strict=False)
             ]
+            shown = sum("instance" in detail for detail in details)
         return {
             "columns": [asdict(column) for column in table.columns if column.key in table.values],
             "total": total,
             "rows": list(rows),
             "values": {key: [values[row] for row in rows] for key, values in table.values.items()},
             "details": details,
+            "instances": shown,
         }
 
     @cached_property

@@ -243,7 +243,7 @@ def test_a_method_without_confusion_matrices_has_a_page():
     assert "spammer_score" not in [column["key"] for column in data_of(page)["tables"]["annotators"]["columns"]]
 
 
-def test_instances_are_shown_by_name_and_none_may_be_missing():
+def test_instances_are_shown_by_name_and_none_may_be_missing(monkeypatch):
     annotations = crowd()
     names = np.arange(60)[::-1].astype(str).astype(object)
     instances = Instances(names, TEXTS, np.array([f"text {name}" for name in names], object))
@@ -251,6 +251,10 @@ def test_instances_are_shown_by_name_and_none_may_be_missing():
     table = data_of(page)["tables"]["tasks"]
     for task, detail in zip(table["values"]["task"], table["details"], strict=True):
         assert detail["instance"] == {"text": f"text {task}"}
+    assert table["instances"] == 60
+    long = replace(instances, values=np.array(["a" * 600] * 60, object))
+    monkeypatch.setattr("crowdzoo.report.report_page.INSTANCE_BYTES", 6200)
+    assert data_of(page_of(annotations, instances=long))["tables"]["tasks"]["instances"] == 10
     with pytest.raises(DataError, match=r"1 of the 60 tasks have no instance, such as '0'"):
         page_of(annotations, instances=Instances(names[:-1], TEXTS, instances.values[:-1]))
 
