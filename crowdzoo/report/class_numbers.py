@@ -114,6 +114,7 @@ _ANNOTATOR_COLUMNS = (
         "labels, where the method learns no confusion matrices). The interval holds with 95 % for the number of "
         "annotations.",
     ),
+    Column("notes", "notes", "flags"),
     Column("agreement", "agreement", "share", "Share of the others' labels of the same tasks that are the same."),
     Column(
         "spammer_score", "spammer score", "number",
@@ -123,7 +124,6 @@ _ANNOTATOR_COLUMNS = (
     Column("top_label", "says most", "name"),
     Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
     Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
-    Column("notes", "notes", "flags"),
 )  # fmt: skip
 _TASK_COLUMNS = (
     Column("task", "task", "name"),

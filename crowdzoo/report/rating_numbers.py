@@ -126,6 +126,7 @@ def _annotator_columns(annotators: dict[str, Any]) -> tuple[Column, ...]:
             "error", "error without bias", "number",
             "Standard deviation of the annotator's ratings about truth and bias, in the ratings' unit.",
         ),
+        Column("notes", "notes", "flags"),
         Column(
             "correlation", "agreement", "interval",
             "Correlation with the mean of the others' ratings of the same tasks, and its interval of 95 %.",
@@ -136,7 +137,6 @@ def _annotator_columns(annotators: dict[str, Any]) -> tuple[Column, ...]:
             "Share of the variance of the annotator's ratings that the truth would make up.",
         ),
         Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
-        Column("notes", "notes", "flags"),
     )  # fmt: skip
 
 
