@@ -65,7 +65,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
     command.add_argument("--form", metavar="FORM",
-        help="texts: form of the base model, convolutional (default), bag-of-words, or characters",
+        help="texts: form of the base model, convolutional, bag-of-words, or characters (default convolutional; "
+        "characters for languages without spaces)",
     )  # fmt: skip
     for name, what in (("--height", "rows"), ("--width", "columns")):
         command.add_argument(name, type=integer(8, 4096), help=f"images: {what} that an image has for the model, in "

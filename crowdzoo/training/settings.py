@@ -154,7 +154,8 @@ class TextSettings(InstanceSettings):
 
     Attributes:
         form: "convolutional" or "bag-of-words", see `TextNetwork`; or "characters", a bag of characters
-            and of pairs of them in place of words.
+            and of pairs of them in place of words. None is "characters" if most training texts are in languages
+            without spaces between words, else "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.
@@ -168,7 +169,7 @@ class TextSettings(InstanceSettings):
         ConfigError: a value out of its range; it names the setting.
     """
 
-    form: str = setting("convolutional", Choice(FORMS))
+    form: str | None = setting(None, Choice(FORMS, optional=True))
     embedding: int = setting(64, UNITS)
     filters: int = setting(128, UNITS)
     hidden: int | None = setting(None, replace(UNITS, optional=True))

@@ -196,7 +196,7 @@ def test_defaults_suit_the_task(inputs):
     assert with_arguments.aggregation.arguments == {"bias": False}
 
 
-@pytest.mark.parametrize(("task", "method"), [("classification", "dawid-skene"), ("sequence", "bsc-seq")])
+@pytest.mark.parametrize(("task", "method"), [("classification", "robust"), ("sequence", "bsc-seq")])
 def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
     data = {"classification": "labelme", "sequence": "generated-ner"}[task]
     (tmp_path / "one.yaml").write_text(f"name: one\ntask: {task}\ndata: {{dataset: {data}}}\n")

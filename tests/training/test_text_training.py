@@ -5,10 +5,11 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from crowdzoo.errors import ConfigError, DataError, DataWarning
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.metrics import r2_score
 from crowdzoo.models import METHODS, TextSettings, train
 from crowdzoo.models.bases import BASES
+from crowdzoo.models.bases.base import Sizes
 from crowdzoo.tables.annotations import Annotations
 
 WORDS = ("awful", "dull", "plain", "fine", "great")  # worth 1, 3, 5, 7 and 9 points
@@ -119,9 +120,18 @@ def test_what_does_not_fit_is_said():
         train(TextSettings(task="regression"), TEXTS[:-1], annotations=ANNOTATIONS)
 
 
-def test_texts_without_spaces_are_told_of_the_form_of_characters():
-    chinese, latin = ["这部电影很好看", "最高に面白い映画"], ["a film that is good", "映画 is a word for film"]
-    with pytest.warns(DataWarning, match=r"language without spaces.*form='characters'"):
-        BASES["text-classifier"].encoder(TextSettings(), lambda: [chinese])
-    BASES["text-classifier"].encoder(TextSettings(form="characters"), lambda: [chinese])
-    BASES["text-classifier"].encoder(TextSettings(), lambda: [latin])
+@pytest.mark.parametrize(
+    ("texts", "form", "splitting"),
+    [
+        (["这部电影很好看", "最高に面白い映画"], None, "characters"),
+        (["这部电影很好看", "最高に面白い映画"], "convolutional", "scripts"),
+        (["a film that is good", "映画 is a word for film"], None, "scripts"),
+        (["a film that is good"], "characters", "characters"),
+    ],
+)
+def test_the_form_follows_from_the_texts_unless_it_is_given(texts, form, splitting):
+    settings, base = TextSettings(form=form), BASES["text-classifier"]
+    encoder = base.encoder(settings, lambda: [texts])
+    assert encoder.splitting == splitting
+    model = base.build(settings, Sizes(num_classes=2), encoder)
+    assert model.get_config()["form"] == ("bag-of-words" if splitting == "characters" else "convolutional")

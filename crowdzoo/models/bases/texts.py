@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import chain
 from typing import Any
 
-from crowdzoo.errors import ConfigError, DataWarning
+from crowdzoo.errors import ConfigError
 from crowdzoo.models.bases.base import Base, Batches, Sizes
 from crowdzoo.training.settings import Settings, TextSettings
 
@@ -27,23 +26,18 @@ class TextBase(Base):
         return super().make_settings(**given)
 
     def encoder(self, settings: Any, batches: Batches) -> Any:
-        """Ids of the words of the training texts.
-
-        Warns:
-            DataWarning: the form learns badly from texts in a language without spaces.
-        """
+        """Ids of the words of the training texts; of characters, if the form says so or most texts have no spaces."""
         from crowdzoo.models.text_ids import TextIds, build_vocabulary, mostly_without_spaces
 
-        splitting = "characters" if settings.form == "characters" else "scripts"
-        texts = chain.from_iterable(batches())
         known: dict[str, Any] = {"max_words": settings.max_words, "min_texts": settings.min_texts}
-        vocabulary = build_vocabulary(texts, **known, splitting=splitting)
-        if settings.form == "convolutional" and mostly_without_spaces(vocabulary):
-            text = (
-                "Most texts are in a language without spaces between words. There form='characters' is usually more "
-                "accurate, and quicker."
-            )
-            warnings.warn(text, DataWarning, stacklevel=2)
+
+        def words(splitting: str) -> list[str]:
+            return build_vocabulary(chain.from_iterable(batches()), **known, splitting=splitting)
+
+        splitting = "characters" if settings.form == "characters" else "scripts"
+        vocabulary = words(splitting)
+        if settings.form is None and mostly_without_spaces(vocabulary):
+            splitting, vocabulary = "characters", words("characters")
         return TextIds(vocabulary, settings.max_length, splitting)
 
     def build(self, settings: Any, sizes: Sizes, encoder: Any) -> Any:
@@ -51,8 +45,9 @@ class TextBase(Base):
         from crowdzoo.models.text_classifier import TextClassifier
         from crowdzoo.models.text_regressor import TextRegressor
 
+        form = settings.form or ("characters" if encoder.splitting == "characters" else "convolutional")
         network: dict[str, Any] = {
-            "form": "bag-of-words" if settings.form == "characters" else settings.form,
+            "form": "bag-of-words" if form == "characters" else form,
             "embedding": settings.embedding,
             "filters": settings.filters,
             "hidden": settings.hidden,
