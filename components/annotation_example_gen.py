@@ -80,7 +80,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
     layout = Layout.of_second(options.get("instance_columns"), options)
     with (
-        _input_files(options) as files,
+        _input_files(options, hashes) as files,
         own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies,
     ):
         tasks = _READ[options["kind"]]({**options, **copies}, rejects)
@@ -120,11 +120,16 @@ AnnotationExampleGen = computed(
 
 
 @contextlib.contextmanager
-def _input_files(options: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Paths and URIs of the files by key; of a shipped data set paths of files that are there for the time being."""
+def _input_files(options: Mapping[str, Any], hashes: Mapping[str, str] | None) -> Iterator[dict[str, str]]:
+    """Paths and URIs of the files by key; of a shipped data set paths of files that are there for the time being.
+
+    Args:
+        options: settings of the component.
+        hashes: by key, of the files that are read; None are all that the settings name.
+    """
     name = options.get("dataset")
     if name is None:
-        yield {key: options[key] for key in _INPUTS if options.get(key)}
+        yield {key: options[key] for key in hashes or _INPUTS if options.get(key)}
         return
     with tempfile.TemporaryDirectory() as folder:
         written = datasets.write_files(datasets.load(name), folder)
