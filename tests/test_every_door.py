@@ -566,13 +566,22 @@ def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, doo
     DOORS[door](row_of(row), tmp_path)
 
 
+@pytest.mark.parametrize("title", ["images", "several inputs together"])
+@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
+def test_what_is_long_to_train_goes_to_a_served_model_after_one_epoch(title, tmp_path):
+    """In `make test`, for the rows whose cells are all slow."""
+    row = Row(tmp_path, ROWS[title, "classification"], "classification")
+    row.instances.epochs = 1
+    by_export(row, tmp_path)
+
+
 def trainings():
     """All names that `crowdzoo train --method` takes. Aggregation never sees the instances, so one sort is enough."""
-    on = ("images", "texts", "a table with gaps and categories")
+    on = ("images", "texts", "several inputs together", "a table with gaps and categories")
     for kind in KINDS_OF_INSTANCES:
         deep = KINDS[kind].methods()
         for method in dict.fromkeys([*deep, *KINDS[kind].aggregators()]):
-            for title in on if method in deep else on[2:]:
+            for title in on if method in deep else on[3:]:
                 yield pytest.param((title, kind), method, id=f"{title}, {TITLES[kind]}: {method}")
 
 
@@ -580,7 +589,7 @@ def trainings():
 @pytest.mark.parametrize(("row", "method"), [*trainings()])
 @pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_every_method_takes_images_texts_and_tables(row, method, tmp_path):
+def test_every_method_takes_all_sorts_of_instances(row, method, tmp_path):
     kind = row[1]
     row = Row(tmp_path, ROWS[row], kind)
     row.trained = tmp_path / "model.keras"

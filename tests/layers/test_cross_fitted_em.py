@@ -296,6 +296,7 @@ def test_a_base_that_cannot_be_copied_is_named():
         model.fit(x, annotations, verbose=0)
 
 
+@pytest.mark.slow
 def test_certain_answers_train_as_labels_do_and_unsure_ones_change_the_posteriors():
     rng = np.random.default_rng(0)
     x, truth = rng.normal(size=(60, D)).astype("float32"), rng.integers(K, size=60)

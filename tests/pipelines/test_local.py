@@ -212,9 +212,10 @@ for owner, name in map(POINTS.get, sys.argv[2:]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "points",
-    [("Pusher",), pytest.param(COMPONENTS, marks=pytest.mark.slow)],
+    [("Pusher",), COMPONENTS],
     ids=["one component", "every component"],
 )
 def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(inputs, story, points, monkeypatch):
