@@ -174,6 +174,12 @@ MODELS = [
     Case("results into the working directory", GOOD, "aggregate a.csv --out .", 4, ("is the working directory",)),
     Case("a picture that is none", GOOD, "quality a.csv --plot q.jpg", 4, ("ends in .png",)),
     Case("tables of quality would overwrite", {**GOOD, "q/x": ""}, "quality a.csv --out q", 4, ("not empty",)),
+    Case(
+        "a condition on an unknown value", GOOD, "report a.csv --out r.html --fail-if alfa<0.6", 4,
+        ("'alfa'", "Did you mean 'alpha'"),
+    ),
+    Case("no condition", GOOD, "report a.csv --out r.html --fail-if alpha", 4, ("alpha<0.6",)),
+    Case("a page over its own data", GOOD, "report a.csv --out a.csv", 4, ("is also an input",)),
     Case("a class named twice", GOOD, "aggregate a.csv --out out --classes cat,cat", 4, ("names a class twice",)),
     Case("results into a file", {**GOOD, "f": ""}, "aggregate a.csv --out f/out", 4, ("is a file, not a folder",)),
     Case(

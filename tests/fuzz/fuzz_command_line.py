@@ -132,6 +132,11 @@ QUALITY = _with(
     ["--bootstrap", "2"], ["--bootstrap", "2", "--method", "none", "--out", "new", "--on-bad-rows", "reject"],
     ["--bootstrap", "0", "--plot", "q.png"],
 )  # fmt: skip
+REPORT = _with(
+    st.one_of(*(_words("report", name) for name in ("a.csv", "bad.csv", "strange.csv", "ratings.csv"))),
+    ["--out", "new.html"], ["--out", "new.html", "--task", "regression"], ["--out", "new.html", "--hash-ids"],
+    ["--out", "new.html", "--fail-if", "alpha<0.6"], [],
+)  # fmt: skip
 TRAIN = _with(
     _words("train", "a.csv", "i.csv") | _words("train", "ratings.csv", "texts.csv") | _words("train", "s.jsonl"),
     ["--out", "new.keras"], ["--out", "m.keras"], ["--out", "new.keras", "--task", "regression"],
@@ -164,7 +169,7 @@ def _check(words):
             os.chdir(here)
     assert "not foreseen" not in errors, errors
     assert "Traceback" not in errors, errors
-    assert code in range(7), f"exit code {code}"
+    assert code in range(8), f"exit code {code}"
     assert len(errors) < 20_000, f"{len(errors):,} characters of errors"
     left = [name for name in after if "crowdzoo-new" in name or "crowdzoo-old" in name]
     assert not left, left
@@ -245,6 +250,7 @@ TARGETS = {
         _after(_without_debug(SENTENCES), "aggregate s.jsonl --task sequence --out new"), _check, examples=10
     ),
     "command-line-quality": Target(_after(_without_debug(QUALITY), "quality a.csv --plot q.png"), _check, examples=10),
+    "command-line-report": Target(_after(_without_debug(REPORT), "report a.csv --out new.html"), _check, examples=10),
     "command-line-train": Target(
         _after(
             _without_debug(TRAIN), "train a.csv i.csv --out new.keras", "train s.jsonl --task sequence --out x.keras"

@@ -129,7 +129,8 @@ class RatingEM(Checked):
         """
         check_ratings(annotations, "Rating EM", self.low, self.high)
         centre = float(annotations.labels.mean())
-        unit = float(annotations.labels.std())
+        with np.errstate(over="ignore"):  # said below
+            unit = float(annotations.labels.std())
         if not np.isfinite(unit):
             raise DataError("Rating EM takes ratings below 1e150 in size: the variance of these is not finite.")
         if np.ptp(annotations.labels) == 0:
