@@ -26,6 +26,7 @@ from crowdzoo.report.page_parts import (
     annotators_first,
     basic_warnings,
     median_seconds,
+    noted,
     plain,
     shares_of_flags,
     warned_of_flags,
@@ -320,5 +321,6 @@ def _warnings(
     overall: dict[str, Any],
 ) -> list[Warned]:
     found = basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
+    found += [noted(note) for note in aggregation.notes]
     found += warned_of_flags(annotators, len(annotations))
     return sorted(found, key=lambda warned: not warned.serious)

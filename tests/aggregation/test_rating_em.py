@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln
 
-from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, create
+from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, VotesWarning, create
 from crowdzoo.aggregation.ratings.rating_em import RESOLUTION, _gamma_shape
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables.annotations import Annotations
@@ -216,6 +216,7 @@ def test_an_annotator_with_one_rating_is_drawn_to_the_others_and_one_with_none_t
         np.array([[0.0, 1e-300], [1e300 / 1e200, 5.0]]),
     ],
 )
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_ratings_that_tell_little_give_finite_numbers(dense):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -295,3 +296,27 @@ def test_a_result_is_written_and_read(tmp_path):
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
     assert list(found.to_frame().columns) == ["task", "estimate", "standard_error", "annotations"]
     assert list(found.annotator_frame().columns) == ["annotator", "annotations", "reliability", "bias", "precision"]
+
+
+def with_a_constant_annotator(honest):
+    """Ratings of 80 tasks by some annotators with noise, and by one who always says 5."""
+    rng = np.random.default_rng(0)
+    said = rng.normal(5, 2, 80)[:, None] + rng.normal(0, 0.8, (80, honest))
+    said = np.column_stack([np.clip(np.rint(said), 0, 10), np.full(80, 5.0)])
+    names = ["ann", "bob", "cy", "dee"][:honest]
+    who = np.tile([*names, "lazy"], 80)
+    return Annotations.from_arrays(np.repeat(np.arange(80), honest + 1), who, said.ravel(), kind="regression")
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_estimates_that_follow_a_constant_annotator_are_told_so():
+    with pytest.warns(VotesWarning, match=r"they follow annotator 'lazy', who gives nearly the same rating"):
+        found = RatingEM().fit(with_a_constant_annotator(2))
+    assert found.estimates.std() < 0.1
+    assert "Leave that annotator out, or take method mean." in found.notes[0]
+
+
+def test_a_constant_annotator_among_enough_others_needs_no_note():
+    found = RatingEM().fit(with_a_constant_annotator(4))
+    assert not found.notes
+    assert found.estimates.std() > 1

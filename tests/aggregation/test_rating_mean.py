@@ -81,6 +81,7 @@ def test_every_method_refuses_classes_nothing_and_ratings_off_the_scale(method):
 
 @pytest.mark.parametrize("method", RATING_METHODS)
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_a_result_is_written_and_read(method, tmp_path):
     settings = {} if method in ("mean", "median") else {"max_iter": 20}
     found = create(method, kind="regression", **settings).fit(ANNOTATIONS)

@@ -11,6 +11,8 @@ from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha
 from crowdzoo.report.report_page import VALUES, report_page
 
+pytestmark = pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")  # fay is followed
+
 
 def crowd() -> Annotations:
     """80 tasks; ann is harsh, bob mild, cem exact, dan inverts the scale, eve says anything, fay always 5."""
@@ -77,6 +79,10 @@ def test_ratings_that_nobody_shares_have_a_page():
     assert page.numbers.warnings[0].about == "agreement"
     json.loads(page.to_json())
     page.to_html()
+
+
+def test_a_note_of_the_aggregation_is_a_warning_of_the_page(page):
+    assert any("they follow annotator 'fay'" in warned.finding for warned in page.numbers.warnings)
 
 
 def test_results_of_another_kind_or_crowd_are_refused():

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.constraints import END, MAX_ITER, TOL, Checked, Flag, Number, setting
-from crowdzoo.errors import DataError
+from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -26,6 +27,8 @@ __all__ = ["RatingEM"]
 RESOLUTION = 1e-3
 PRECISIONS = (1e-6, 1e6)  # of the spread of tasks and of biases
 SHAPES = (0.1, 100.0)  # of the Gamma distribution of the annotators' precisions
+SHRUNK = 0.5  # of the mean ratings' spread, under which the estimates may have collapsed
+CONSTANT = 0.2  # of the ratings' spread, under which an annotator's own say little
 
 
 class _Columns(NamedTuple):
@@ -126,6 +129,9 @@ class RatingEM(Checked):
         Raises:
             ConfigError: an impossible scale.
             DataError: not ratings, none at all, or some outside of the scale.
+
+        Warns:
+            VotesWarning: the estimates follow an annotator who gives nearly the same rating each time; `notes` says so.
         """
         check_ratings(annotations, "Rating EM", self.low, self.high)
         centre = float(annotations.labels.mean())
@@ -158,6 +164,8 @@ class RatingEM(Checked):
         ends = (-np.inf if self.low is None else self.low, np.inf if self.high is None else self.high)
         estimates = np.clip(centre + (state.mean + state.truth + common) * unit, *ends)
         errors = 1 / state.precision + np.square(state.bias - common)
+        notes = _notes(annotations, columns, estimates, state.precision)
+        warn_of_notes("rating-em", notes, stacklevel=2)
         return RatingAggregation.of(
             "rating-em",
             annotations,
@@ -169,6 +177,7 @@ class RatingEM(Checked):
             history=tuple(history),
             converged=bool(converged),
             num_iterations=len(history),
+            notes=notes,
         )
 
     def _unanimous(self, annotations: Annotations) -> RatingAggregation:
@@ -277,3 +286,27 @@ def _gaps() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """`log a - digamma(a)`, ascending, and `log a`: close enough for linear interpolation."""
     logs = np.linspace(np.log(SHAPES[1]), np.log(SHAPES[0]), 8192)
     return logs - digamma(np.exp(logs)), logs
+
+
+def _notes(
+    annotations: Annotations, columns: _Columns, estimates: NDArray[np.float64], precision: NDArray[np.float64]
+) -> tuple[str, ...]:
+    """A sentence if the estimates follow an annotator whose ratings hardly vary: the likelihood has a peak there."""
+    rated = columns.per_task > 0
+    means = (
+        np.bincount(annotations.task_ids, annotations.labels, annotations.num_tasks)[rated] / columns.per_task[rated]
+    )
+    first = int(np.argmax(precision * (columns.per_annotator > 1)))
+    theirs = annotations.labels[annotations.annotator_ids == first]
+    spread = float(means.std())
+    if (
+        len(theirs) < 2
+        or estimates[rated].std() > SHRUNK * spread
+        or theirs.std() > CONSTANT * annotations.labels.std()
+    ):
+        return ()
+    return (
+        f"The estimates have a standard deviation of {estimates[rated].std():.2g}, the mean ratings of {spread:.2g}: "
+        f"they follow annotator {short_repr(annotations.annotators[first])}, who gives nearly the same rating each "
+        "time. Leave that annotator out, or take method mean.",
+    )
