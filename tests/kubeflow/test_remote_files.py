@@ -82,14 +82,14 @@ def test_versions_are_the_folders_with_a_number_and_a_model_oldest_first(client)
 def test_a_push_is_a_new_version_above_all_others_and_complete(client, tmp_path):
     made = model(tmp_path / "model", b"first")
     future = int(time.time()) + 10**6
-    put(client, **{f"serving/{future}/variables/index": b"left by a push that was killed"})
-    version = push_remote_version(made, "s3://crowd/serving")
-    assert version == f"s3://crowd/serving/{future + 1}"
-    assert remote_versions("s3://crowd/serving") == [version]
+    put(client, **{f"pushes/{future}/variables/index": b"left by a push that was killed"})
+    version = push_remote_version(made, "s3://crowd/pushes")
+    assert version == f"s3://crowd/pushes/{future + 1}"
+    assert remote_versions("s3://crowd/pushes") == [version]
     fetch(version, tmp_path / "copy")
     assert fingerprint(tmp_path / "copy") == fingerprint(made)
-    assert push_remote_version(made, "s3://crowd/serving") == version, "the newest version is not pushed again"
-    assert len(remote_files("s3://crowd/serving/**")) == 3
+    assert push_remote_version(made, "s3://crowd/pushes") == version, "the newest version is not pushed again"
+    assert len(remote_files("s3://crowd/pushes/**")) == 3
 
 
 def test_the_baseline_is_the_newest_version_of_another_model(client, tmp_path):
