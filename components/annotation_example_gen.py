@@ -68,7 +68,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             `platform` and `field`.
         fingerprint: JSON of `content_hashes` of the files that there are, so that TFX's cache follows their content.
             Copies are read that have exactly this content. Computed when the component is made, where it is not given;
-            where it is empty, whatever the files hold is read.
+            where it names no file, whatever the files hold is read.
         code_version: hash of the code that runs here, for the same reason; computed where it is not given.
 
     Raises:
@@ -76,7 +76,7 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
             whose content is not that of the fingerprint any more.
     """
     del code_version  # part of TFX's cache key, and of nothing else
-    options, hashes = json.loads(settings), json.loads(fingerprint) if fingerprint else None
+    options, hashes = json.loads(settings), json.loads(fingerprint or "{}") or None
     rejects = os.path.join(annotations.uri, REJECTS_FILE)
     layout = Layout.of_second(options.get("instance_columns"), options)
     with (

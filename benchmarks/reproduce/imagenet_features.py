@@ -254,8 +254,8 @@ vote is right for 76 %. ImageNet has one of the two species, indigo bunting, as 
 photographs, so a single one is almost 5 points. The VGG16 features are those that the authors of LIA publish;
 [their figures](papers/lia.md) are of the annotated tasks themselves. Networks that learn from Dawid-Skene's labels, and
 most crowd methods, have 75 to 79 % with the ImageNet features, majority votes 64 %. With fifths this small all
-intervals but one (UnionNet's) contain zero, so the table does not say which of them is best. On the VGG16 features the
-gap is seven points, of which shares say little."""
+intervals but those of gold and UnionNet contain zero, so the table does not say which of them is best. On the VGG16
+features the gap is seven points, of which shares say little."""
 MEASURED = """**Protocol.** The figures were measured by a protocol that was committed before the first training on
 these features; the head of `benchmarks/reproduce/imagenet_features.py` has it. Network and training are the defaults of
 `TrainingSettings()`, the rows those of [the results](methods-results.md), and nothing was chosen by gold here. (The

@@ -24,7 +24,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="what was labelled, to be shown with the tasks: texts, a table, or images; see crowdzoo train",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default dawid-skene; ratings: rating-em); an unknown name prints the list",
+        help="aggregation method (default robust; ratings: rating-em); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--fail-if", action="append", default=[], metavar="CONDITION",
         help="exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several times; an unknown name "

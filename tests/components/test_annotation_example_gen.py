@@ -229,17 +229,19 @@ def test_data_that_cannot_be_used_is_refused_before_anything_is_written(folder, 
 def test_a_shipped_data_set_gives_what_its_files_give_and_no_fingerprint_takes_any_content(folder, tmp_path):
     written = [str(path) for path in datasets.write_files(datasets.load("labelme"), tmp_path / "files")]
     found = []
-    for name, places in {
-        "files": dict(zip(("annotations", "instances"), written, strict=True)),
-        "shipped": {"dataset": "labelme", "annotations": None, "instances": None},
-    }.items():
+    shipped = {"dataset": "labelme", "annotations": None, "instances": None}
+    for name, places, fingerprint in (
+        ("files", dict(zip(("annotations", "instances"), written, strict=True)), ""),
+        ("shipped", shipped, ""),
+        ("computed", shipped, json.dumps(content_hashes({}))),  # no file to hash
+    ):
         examples = folder.artifact(standard_artifacts.Examples, tmp_path / name / "examples")
         annotations = folder.artifact(AnnotationsArtifact, tmp_path / name / "annotations")
         settings = json.dumps({"kind": "classification", "seed": 0, "eval_fraction": 0.25, **places})
         AnnotationExampleGen.test_call(
-            examples=examples, annotations=annotations, settings=settings, fingerprint="", code_version=""
+            examples=examples, annotations=annotations, settings=settings, fingerprint=fingerprint, code_version=""
         )
         assert not [path for path in pathlib.Path(annotations.uri).iterdir() if path.name.startswith(".")]
         found.append((content(examples), content(annotations)))
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert len(found[0][0]) == 3
