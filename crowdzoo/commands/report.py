@@ -83,6 +83,6 @@ def run(arguments: argparse.Namespace) -> None:
     page.write(arguments.out)
     print("\n".join(page.numbers.verdict))
     warned = page.numbers.warnings
-    print(f"\nwarnings: {len(warned)}, {sum(each.serious for each in warned)} of them serious")
+    print(f"\nwarnings: {len(warned)}, {sum(each.serious for each in warned)} of which may make the rest void")
     print(f"page: {arguments.out}\nnumbers: {page_data_path(arguments.out)}")
     page.check(conditions)
