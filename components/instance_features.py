@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances import TABLES, VECTORS, Instances, opened
+from crowdzoo.models.decodable import is_decodable, not_decodable
 
 __all__ = ["COLUMN", "add_instance", "instance_features", "instance_info", "parsed_instances"]
 
@@ -45,6 +46,9 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
         example: of a task; changed.
         instances: all of them.
         row: of the task.
+
+    Raises:
+        DataError: an image that TensorFlow does not decode, or that cannot be read.
     """
     if instances.kind == TABLES:
         for name, values in instances.values.items():
@@ -63,7 +67,11 @@ def add_instance(example: tf.train.Example, instances: Instances, row: int) -> N
 
 def _stored(values: np.ndarray, row: int) -> bytes:
     value = opened(values[row : row + 1])[0]
-    return value.encode() if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.encode()
+    if not is_decodable(value):
+        raise not_decodable([values[row]])
+    return value
 
 
 def instance_features(info: Mapping[str, Any]) -> dict[str, Any]:

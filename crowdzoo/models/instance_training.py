@@ -13,6 +13,7 @@ from crowdzoo.instances.tables import given_columns
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases import BASES, Sizes
 from crowdzoo.models.crowd_model import CrowdModel
+from crowdzoo.models.decodable import naming_undecodable
 from crowdzoo.models.instance_encoder import InstanceEncoder
 from crowdzoo.models.reward_model import RewardModel
 from crowdzoo.models.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
@@ -120,21 +121,22 @@ def train(
     model = build_model(settings, sizes, encoder)
     base.adapt(model.base.scorer if sides else model.base, encoder, lambda: [x])
     encode: Any = encoder if encoder is not None and encoder.per_batch else None
-    first = take_rows(x, slice(LOOKED_AT))
-    if encoder is not None:
-        first = encoder.to_numpy(first)
-        x = x if encode else encoder.to_numpy(x)
-    if sides:
-        x = {side: take_rows(x, rows) for side, rows in sides.items()}
-        encode = encode and _each_side(encode)
-    data: Any
-    if isinstance(targets, Annotations):
-        data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
-    else:
-        order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
-        data = TargetBatches(x, targets, **order, encode=encode).for_keras()
-        labels = targets.argmax(axis=1) if sizes.num_classes or sides else targets[:, 0]
-    fit_and_check(model, settings, data, callbacks=callbacks, verbose=verbose)
+    with naming_undecodable(x):
+        first = take_rows(x, slice(LOOKED_AT))
+        if encoder is not None:
+            first = encoder.to_numpy(first)
+            x = x if encode else encoder.to_numpy(x)
+        if sides:
+            x = {side: take_rows(x, rows) for side, rows in sides.items()}
+            encode = encode and _each_side(encode)
+        data: Any
+        if isinstance(targets, Annotations):
+            data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
+        else:
+            order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
+            data = TargetBatches(x, targets, **order, encode=encode).for_keras()
+            labels = targets.argmax(axis=1) if sizes.num_classes or sides else targets[:, 0]
+        fit_and_check(model, settings, data, callbacks=callbacks, verbose=verbose)
     check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
     return model, encoder
 

@@ -1,5 +1,6 @@
 """Instances in tf.Examples come back as they were."""
 
+import io
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 pytest.importorskip("tfx")
 import tensorflow as tf
+from PIL import Image
 
 from crowdzoo.components.instance_features import (
     add_instance,
@@ -14,7 +16,8 @@ from crowdzoo.components.instance_features import (
     instance_info,
     parsed_instances,
 )
-from crowdzoo.instances import TABLES, Instances
+from crowdzoo.errors import DataError
+from crowdzoo.instances import IMAGES, TABLES, Instances
 
 
 def test_the_columns_of_a_table_come_back_under_the_names_by_which_they_are_served():
@@ -36,3 +39,12 @@ def test_the_columns_of_a_table_come_back_under_the_names_by_which_they_are_serv
     np.testing.assert_array_equal(found["age__years_"], columns["age (years)"])
     assert [city.decode() for city in found["city"].numpy()] == ["São Paulo", ""]
     np.testing.assert_array_equal(found["embedding"], columns["embedding"])
+
+
+def test_an_image_that_tensorflow_does_not_decode_is_named(tmp_path):
+    stream = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype="uint8")).save(stream, "JPEG")
+    (tmp_path / "a.jpg").write_bytes(stream.getvalue()[:-2])  # without its end, which Pillow does not need
+    instances = Instances(np.array(["a"], object), IMAGES, np.array([tmp_path / "a.jpg"], object))
+    with pytest.raises(DataError, match=r"'a.jpg' is damaged: TensorFlow does not decode it"):
+        add_instance(tf.train.Example(), instances, 0)

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from PIL import Image
 from target import Target
@@ -74,9 +75,17 @@ def graph():
 
 def door(content):
     """A file is refused, or what is stored of it is read by the graph."""
+    import tensorflow as tf
+
+    from crowdzoo.models.decodable import is_decodable
+
     try:
         stored = upright_image(content, "a.png", max_megapixels=1)
     except DataError:
+        return
+    if not is_decodable(stored.content):  # which training says, and AnnotationExampleGen
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            graph()([stored.content])
         return
     pixels = graph()([stored.content]).numpy()
     assert pixels.shape == (1, 8, 8, 3)
