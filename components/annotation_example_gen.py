@@ -82,23 +82,21 @@ def AnnotationExampleGen(  # noqa: N802, the function's name is the component's
     with (
         _input_files(options, hashes) as files,
         own_copies(files, hashes, annotations.uri, layout, options.get("inputs")) as copies,
+        tempfile.TemporaryDirectory(prefix=".instances-", dir=annotations.uri) as folder,
     ):
-        tasks = _READ[options["kind"]]({**options, **copies}, rejects)
+        tasks = _READ[options["kind"]]({**options, **copies}, rejects, folder)
         counts = _count_splits(tasks, copies.get("instances", copies["annotations"]))
         if os.path.exists(rejects):
             rename_in_rejects(rejects, copies["annotations"], files["annotations"])
-    _write_tasks(tasks, annotations.uri)
+        _write_tasks(tasks, annotations.uri)
+        _write_examples(tasks, examples, {**tasks.info, "kind": options["kind"], "num_tasks": counts})
+
+
+def _write_examples(tasks: LabelledTasks, examples: Any, info: dict[str, Any]) -> None:
     prepare_examples(examples)
-    write_dataset_info(
-        examples.uri,
-        {
-            **tasks.info,
-            "kind": options["kind"],
-            "annotators": [str(name) for name in tasks.annotations.annotators],
-            "num_tasks": counts,
-            "num_gold": {name: int(np.sum(tasks.known & (tasks.split == name))) for name in SPLITS},
-        },
-    )
+    annotators = [str(name) for name in tasks.annotations.annotators]
+    num_gold = {name: int(np.sum(tasks.known & (tasks.split == name))) for name in SPLITS}
+    write_dataset_info(examples.uri, {**info, "annotators": annotators, "num_gold": num_gold})
     for name in SPLITS:
         rows = np.flatnonzero(tasks.used & (tasks.split == name)).tolist()
         write_examples(

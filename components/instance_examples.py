@@ -28,12 +28,13 @@ __all__ = ["read_labelled_instances"]
 _READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", "image", *LAYOUT_OPTIONS)
 
 
-def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTasks:
+def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
     """Reads instances and what annotators said of them.
 
     Args:
         options: settings of AnnotationExampleGen.
         rejects: path of the file of rejected rows.
+        folder: an empty one, where instances stand until their Examples are made.
 
     Raises:
         DataError: as the readers; or tasks without instances, or nothing to learn from.
@@ -44,7 +45,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str) -> LabelledTa
     of_kind = None if named is None else instance_kind(named)
     if of_kind == TABLES:
         of_kind = tables(options.get("inputs"))
-    instances = read_instances(options["instances"], of_kind, layout).named_like(crowd.tasks)
+    instances = read_instances(options["instances"], of_kind, layout, folder).named_like(crowd.tasks)
     check_annotated(instances, crowd, options["instances"], options["annotations"])
     names = name_texts(instances.tasks)
     gold, known = _gold(instances, crowd, options["instances"])

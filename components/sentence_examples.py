@@ -49,12 +49,13 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
     return retokenized(sequences)
 
 
-def read_labelled_sentences(options: dict[str, Any], rejects: str) -> LabelledTasks:
+def read_labelled_sentences(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:
     """Reads sentences, and splits them by their texts: one text is never in both splits.
 
     Args:
         options: settings of AnnotationExampleGen.
         rejects: not written: rows with bad tags cannot be left out.
+        folder: not used: sentences are held in memory.
 
     Raises:
         DataError: as `read_crowd_sequences`.

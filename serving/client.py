@@ -13,7 +13,7 @@ from crowdzoo.errors import ServingError
 from crowdzoo.files.served_model import stacked
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances import check_no_paths, opened
-from crowdzoo.instances.tables import BESIDE
+from crowdzoo.instances.table import BESIDE
 
 if TYPE_CHECKING:
     from crowdzoo.serving.grpc_connection import GrpcConnection

@@ -7,7 +7,7 @@ Chunks of CSV and JSON lines are parsed here where Arrow and Python's own parser
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -26,10 +26,13 @@ from crowdzoo.files.regular import check_regular
 
 __all__ = [
     "LONGEST_TEXT",
+    "ColumnFile",
+    "mapped_columns",
     "one_array",
     "open_parquet",
     "parquet_batches",
     "parquet_errors",
+    "parquet_rows",
     "parse_csv",
     "parse_json_lines",
     "read_parquet",
@@ -109,6 +112,51 @@ def parquet_batches(path: str | os.PathLike[str], columns: Sequence[str], rows: 
                 batch.validate()
             yield batch
             start += batch.num_rows
+
+
+def parquet_rows(path: str | os.PathLike[str], num_bytes: int) -> int:
+    """How many rows of a Parquet file have about so many bytes when they are decoded; 256 to 65,536.
+
+    Raises:
+        DataError: as `open_parquet`.
+    """
+    with open_parquet(path) as file, parquet_errors(path):
+        metadata = file.metadata
+        size = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+        return int(np.clip(num_bytes * metadata.num_rows // max(size, 1), 256, 65_536))
+
+
+class ColumnFile:
+    """Writes columns to a file of Arrow's own format, part by part; `mapped_columns` reads it.
+
+    Args:
+        path: path of the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self._path = os.fspath(path)
+        self._writer: pa.RecordBatchFileWriter | None = None
+
+    def write(self, columns: Mapping[str, pa.Array]) -> None:
+        """Writes some rows.
+
+        Args:
+            columns: name -> array [n]; names and types are the same in all calls.
+        """
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+        self._writer = self._writer or pa.ipc.new_file(self._path, batch.schema)
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Ends the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def mapped_columns(path: str | os.PathLike[str]) -> dict[str, pa.ChunkedArray]:
+    """Columns that a `ColumnFile` wrote in this process, mapped into memory: a chunk is a part that was written."""
+    table = pa.ipc.open_file(pa.memory_map(os.fspath(path))).read_all()
+    return dict(zip(table.column_names, table.columns, strict=True))
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:

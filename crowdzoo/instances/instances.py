@@ -37,7 +37,8 @@ class Instances:
         values: what a model learns from, a row a task. Feature vectors are float32 [N, D], texts objects (strings)
             [N], images objects (`Path`) [N], which are opened when they are needed. A table is a dictionary by column:
             numbers float64 [N] (NaN is missing), categories and texts objects (strings) [N] ("" is missing), vectors
-            float32 [N, D], images as above.
+            float32 [N, D], images as above. Of instances in a folder (see `read_instances`) arrays of numbers are
+            `numpy.memmap`, and strings are read a row or a slice at a time.
         names: of feature vectors the names of their D columns; None for a list column, and for other kinds.
         gold: names of the true classes (true ratings) as they stand in the file, objects (strings) [N], "" where
             unknown; None without the column.
@@ -146,7 +147,12 @@ class Instances:
         return Table(os.fspath(file), {}, rows, decimal=self.decimal)
 
 
-def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: Layout | None = None) -> Instances:
+def read_instances(
+    path: str | Path,
+    kind: InstanceKind | None = None,
+    layout: Layout | None = None,
+    folder: str | Path | None = None,
+) -> Instances:
     """Read instances from Parquet or CSV, or images from a folder.
 
     Columns: `task`; what a model learns from; optional `gold` (name of the true class, or the true rating; empty where
@@ -166,6 +172,9 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: L
             there is a column `image`, else feature vectors.
         layout: names of the columns task, gold, split, text, image, features in the file. Without it the task is also
             found by usual names.
+        folder: an empty folder on a disk, for values that do not fit into memory: they are written there part by part,
+            and read from there when they are asked for, as long as the folder is there. In memory stay names, gold and
+            split, and the paths of images. None holds all in memory.
 
     Returns:
         The instances in the file's order.
@@ -181,7 +190,8 @@ def read_instances(path: str | Path, kind: InstanceKind | None = None, layout: L
         table = kind.table(Path(path), layout)
     else:
         assert kind.check_header is not None
-        table = read_table(path, kind.wanted, kind.check_header, layout, as_text=kind.as_text)
+        own = None if folder is None else Path(folder)
+        table = read_table(path, kind.wanted, kind.check_header, layout, as_text=kind.as_text, folder=own)
     tasks = task_names(table)
     gold = table.names("gold") if "gold" in table.columns else None
     split = table.names("split") if "split" in table.columns else None

@@ -4,7 +4,7 @@ import codecs
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError
-from crowdzoo.files.arrow import one_array, read_parquet
+from crowdzoo.files.arrow import (
+    ColumnFile,
+    mapped_columns,
+    one_array,
+    parquet_batches,
+    parquet_errors,
+    parquet_rows,
+    read_parquet,
+)
 from crowdzoo.files.regular import check_regular, open_regular, plain_name
+from crowdzoo.instances.stored import ValueFile
 from crowdzoo.tables.csv import LONGEST_VALUE, CsvSource
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns, warn_of_guess
@@ -24,6 +33,7 @@ from crowdzoo.tables.suffixes import column_names
 from crowdzoo.tables.vocabulary import text_as_integers
 
 __all__ = [
+    "BESIDE",
     "NAMED",
     "Table",
     "check_ending",
@@ -36,7 +46,9 @@ __all__ = [
 ]
 
 
-NAMED = ("task", "gold", "split", "text")  # columns of text; all others are features
+BESIDE = ("task", "gold", "split")  # columns beside what a model learns from
+NAMED = (*BESIDE, "text")  # columns of text; all others are features
+_PART_BYTES = 32 * 2**20  # of a table that is read part by part
 # usual names of columns in a table of one row a task
 _USUAL = {"task": ("id",), "gold": ("label", "class", "correct", "correctanswer", "expert")}
 
@@ -52,6 +64,8 @@ class Table:
         trim: white space around a value does not count.
         decimal: decimal mark of numbers in text.
         theirs: our name of a column -> the file's, where it differs.
+        folder: of a table that is too large for memory: where its columns stand, all but those of BESIDE. These columns
+            are chunked arrays then, mapped from a file.
     """
 
     name: str
@@ -60,6 +74,68 @@ class Table:
     trim: bool = False
     decimal: str = "."
     theirs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    folder: Path | None = None
+
+    def parts(self) -> "Iterator[Table]":
+        """The table itself; of one in a folder its rows part by part, without the columns of BESIDE."""
+        if self.folder is None:
+            yield self
+            return
+        columns = {name: column for name, column in self.columns.items() if name not in BESIDE}
+        start = 0
+        for place, chunk in enumerate(next(iter(columns.values())).chunks):
+            here = {name: column.chunk(place) for name, column in columns.items()}
+            assert self.rows is not None
+            yield dataclasses.replace(self, columns=here, rows=self.rows[start : start + len(chunk)], folder=None)
+            start += len(chunk)
+
+    def each(self, act: Callable[["Table"], Any]) -> Iterator[Any]:
+        """What `act` gives of each part.
+
+        Raises:
+            DataError: as `act`; rows of all parts are counted in one error.
+        """
+        errors: list[DataError] = []
+        for part in self.parts():
+            try:
+                made = act(part)
+            except DataError as error:
+                if self.folder is None or not error.rows:
+                    raise
+                errors.append(error)
+            else:
+                if not errors:
+                    yield made
+        if errors:
+            rows = [row for error in errors for row in error.rows]
+            message = str(errors[0]).splitlines()[0]
+            raise DataError(message, rows[:SHOWN], sum(error.total for error in errors))
+
+    def values(self, read: Callable[["Table"], Any]) -> Any:
+        """What `read` makes of the table: an array, or a dictionary of arrays.
+
+        Of a table in a folder the arrays stand there, too, and `read` gets its parts, one after the other.
+
+        Raises:
+            DataError: as `read`; rows of all parts are counted in one error.
+        """
+        if self.folder is None:
+            return read(self)
+        files: dict[str | None, ValueFile] = {}
+        for values in self.each(read):
+            for name, column in values.items() if isinstance(values, dict) else [(None, values)]:
+                if name not in files:
+                    files[name] = ValueFile(self.folder / f"values-{len(files)}")
+                files[name].add(column)
+        stored = {name: file.read() for name, file in files.items()}
+        return stored.get(None, stored)
+
+    def in_memory(self, *names: str) -> "Table":
+        """Some columns of the table, in memory."""
+        columns = {name: self.columns[name] for name in names}
+        if self.folder is not None:
+            columns = {name: one_array(column) for name, column in columns.items()}
+        return dataclasses.replace(self, columns=columns, folder=None)
 
     def names(self, column: str, trim: bool = True) -> np.ndarray:
         """A column as strings, objects [N]; "" where there is nothing."""
@@ -130,6 +206,7 @@ def read_table(
     usual: Sequence[str] = ("task",),
     as_text: bool = False,
     most_rows: int | None = None,
+    folder: Path | None = None,
 ) -> Table:
     """Reads some columns of a file, under our names.
 
@@ -141,6 +218,7 @@ def read_table(
         usual: columns that are also found by usual names.
         as_text: whether features of a CSV file are read as they are written, and not as numbers.
         most_rows: rows to read from the beginning; None is all.
+        folder: an empty one, for columns that shall not stand in memory; see `Table.folder`.
     """
     path = Path(path)
     check_ending(path)
@@ -150,12 +228,17 @@ def read_table(
         header = column_names(path)
         matched, guessed = find_instance_columns(name, header, layout, usual)
         names = _wanted(name, header, matched, wanted, check)
-        table = read_parquet(path, list(names.values()))
-        columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
-        found = Table(name, columns, np.arange(table.num_rows), theirs=names)
+        if folder is not None:
+            found = Table(name, *_stored(_parquet_parts(path, names), folder), theirs=names, folder=folder)
+        else:
+            table = read_parquet(path, list(names.values()))
+            columns = {ours: one_array(table.column(theirs)) for ours, theirs in names.items()}
+            found = Table(name, columns, np.arange(table.num_rows), theirs=names)
     else:
         source = _InstanceCsv(path, wanted, check, layout, usual, as_text)
-        found = _read_csv(source, None if most_rows is None else 1)
+        parts = _csv_parts(source, None if most_rows is None else 1)
+        columns, rows = _joined(parts) if folder is None else _stored(parts, folder)
+        found = Table(name, columns, rows, True, source.layout.decimal, source.found, folder)
         guessed = source.guessed
     warn_of_guess(name, guessed, layout.option, stacklevel=3)
     assert found.rows is not None  # a file of columns has rows
@@ -182,29 +265,75 @@ def own_encoding(path: str | Path, layout: Layout) -> Layout:
     return dataclasses.replace(layout, encoding=None)
 
 
-def _read_csv(source: _InstanceCsv, most_batches: int | None) -> Table:
-    parts: dict[str, list[pa.Array]] = {}
-    lines: list[np.ndarray] = []
+Part = tuple[dict[str, pa.Array], np.ndarray]  # columns, and the rows' numbers
+
+
+def _csv_parts(source: _InstanceCsv, most_batches: int | None) -> Iterator[Part]:
     bad: list[BadRow] = []
     num_bad = 0
     for batch in itertools.islice(source.batches(may_be_empty=True), most_batches):
         here = batch.line_numbers()
-        lines.append(here)
         num_bad += len(batch.bad)
         bad += [problem for problem, _ in batch.bad[: SHOWN - len(bad)]]
+        columns = {}
         for column, values in batch.columns.items():
+            columns[column] = values
             if column in source.features and not pa.types.is_floating(values.type):
-                values, wrong = _feature_numbers(values, source.layout.decimal)
+                columns[column], wrong = _feature_numbers(values, source.layout.decimal)
                 num_bad += len(wrong)
                 for place, value, reason in wrong[: max(0, SHOWN - len(bad))]:
                     bad.append(BadRow(source.name, int(here[place]), column, value, reason))
-            parts.setdefault(column, []).append(values)
+        yield columns, here
     if num_bad and most_batches is None:  # whoever looks at the first rows alone is not the one to refuse them
         bad.sort(key=lambda row: row.row or 0)
         raise DataError("Some instances cannot be used.", bad, num_bad)
-    columns = {column: pa.concat_arrays(arrays) for column, arrays in parts.items()}
-    rows = np.concatenate(lines) if lines else np.empty(0, np.int64)
-    return Table(source.name, columns, rows, trim=True, decimal=source.layout.decimal, theirs=source.found)
+
+
+def _parquet_parts(path: Path, names: Mapping[str, str]) -> Iterator[Part]:
+    start = 0
+    for batch in parquet_batches(path, list(names.values()), parquet_rows(path, _PART_BYTES)):
+        with parquet_errors(path, " inside"):
+            batch.validate(full=True)
+        columns = {ours: batch.column(theirs) for ours, theirs in names.items()}
+        # of a file of Arrow's own format all parts have one dictionary
+        plain = {
+            name: column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for name, column in columns.items()
+        }
+        yield plain, np.arange(start, start + batch.num_rows)
+        start += batch.num_rows
+
+
+def _joined(parts: Iterable[Part]) -> tuple[dict[str, pa.Array], np.ndarray]:
+    columns: dict[str, list[pa.Array]] = {}
+    rows: list[np.ndarray] = [np.empty(0, np.int64)]
+    for here, numbers in parts:
+        rows.append(numbers)
+        for name, values in here.items():
+            columns.setdefault(name, []).append(values)
+    return {name: pa.concat_arrays(arrays) for name, arrays in columns.items()}, np.concatenate(rows)
+
+
+def _stored(parts: Iterable[Part], folder: Path) -> tuple[dict[str, Any], np.ndarray]:
+    """As `_joined`; columns but those of BESIDE stand in a file of the folder."""
+    path, order, file = folder / "columns.arrow", dict[str, Any](), None
+
+    def beside() -> Iterator[Part]:
+        nonlocal order, file
+        for here, numbers in parts:
+            if not len(numbers):
+                continue
+            order, file = here, file or ColumnFile(path)
+            file.write({name: values for name, values in here.items() if name not in BESIDE})
+            yield {name: values for name, values in here.items() if name in BESIDE}, numbers
+
+    try:
+        kept, rows = _joined(beside())
+    finally:
+        if file is not None:
+            file.close()
+    columns = {**kept, **mapped_columns(path)} if file is not None else {}
+    return {name: columns[name] for name in order}, rows
 
 
 def _feature_numbers(values: pa.Array, decimal: str) -> tuple[pa.Array, list[tuple[int, str, str]]]:

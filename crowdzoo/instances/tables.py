@@ -19,8 +19,8 @@ from crowdzoo.errors import DataError, DataWarning, did_you_mean
 from crowdzoo.files.served_name import served_name
 from crowdzoo.instances.images import checked_images
 from crowdzoo.instances.instance_kind import InstanceKind
-from crowdzoo.instances.table import Table, check_has, read_table, shown_names
-from crowdzoo.instances.vectors import _is_number, _vectors
+from crowdzoo.instances.table import BESIDE, Table, check_has, read_table, shown_names
+from crowdzoo.instances.vectors import _is_number, _vector_reader
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import parse_numbers
 
@@ -47,7 +47,6 @@ TEXT = "text"
 VECTOR = "vector"
 IMAGE = "image"
 INPUT_TYPES = (NUMBER, CATEGORY, TEXT, VECTOR, IMAGE)
-BESIDE = ("task", "gold", "split")
 
 # A column of text is taken for a free text or an id where it has at least so many values, in so many of its rows
 _MANY_VALUES = 20
@@ -55,6 +54,7 @@ _MANY_ROWS = 0.5
 _NO_PATH = "is empty. Give the path of an image."
 # By so many rows a file is recognised: reading all of it twice would take long
 _FIRST_ROWS = 1000
+_MANY_AT_ONCE = 100_000
 _WORDS = {"true": "1", "false": "0"}
 
 
@@ -128,9 +128,9 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
                 f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
                 "one of them."
             )
-    columns = {name: _column(table, name, inputs.get(name) or _found_type(table, name)) for name in names}
+    columns = _typed(table, {name: (name, inputs.get(name) or _found_type(table, name)) for name in names})
     for name, values in columns.items():
-        if (np.isnan(values) if values.dtype.kind == "f" else values == "").all():
+        if _is_empty(values):
             raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")
     return columns
 
@@ -186,7 +186,7 @@ def typed_columns(table: Table, types: Mapping[str, str]) -> dict[str, np.ndarra
         raise DataError(
             f"{table.name}: the model takes no column {extra[0]!r}, only {shown_names(types)}. Leave the column out."
         )
-    return {name: _column(table, columns[name], kind) for name, kind in types.items()}
+    return _typed(table, {name: (columns[name], kind) for name, kind in types.items()})
 
 
 def input_type(name: str, values: np.ndarray, inputs: Mapping[str, str]) -> str:
@@ -255,15 +255,38 @@ def _found_type(table: Table, name: str) -> str:
     return CATEGORY
 
 
+def _typed(table: Table, columns: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Values by name, given for each name the table's column and its type; of images paths, which stay in memory."""
+    images = {name: _images(table.in_memory(own), own) for name, (own, kind) in columns.items() if kind == IMAGE}
+    readers = {
+        name: _vector_reader(table, own) if kind == VECTOR else functools.partial(_column, name=own, kind=kind)
+        for name, (own, kind) in columns.items()
+        if kind != IMAGE
+    }
+    values = images | (
+        table.values(lambda part: {name: read(part) for name, read in readers.items()}) if readers else {}
+    )
+    return {name: values[name] for name in columns}
+
+
+def _is_empty(values: Any) -> bool:
+    """Whether nothing but missing values is there; vectors are never missing."""
+    starts = range(0, len(values), _MANY_AT_ONCE)
+    parts = (values[start : start + _MANY_AT_ONCE] for start in starts)
+    if values.dtype.kind == "f":
+        return values.ndim == 1 and all(np.isnan(part).all() for part in parts)
+    return all((part == "").all() for part in parts)
+
+
+def _images(table: Table, name: str) -> np.ndarray:
+    columns = {"image": pa.array(_categories(table, name), pa.large_string())}
+    paths = dataclasses.replace(table, columns=columns, theirs={"image": table.theirs.get(name, name)})
+    paths.complain(np.flatnonzero(paths.names("image") == ""), "image", paths.names("image"), _NO_PATH)
+    return checked_images(paths)
+
+
 def _column(table: Table, name: str, kind: str) -> np.ndarray:
     column = _decoded(table.columns[name])
-    if kind == IMAGE:
-        columns = {"image": pa.array(_categories(table, name), pa.large_string())}
-        paths = dataclasses.replace(table, columns=columns, theirs={"image": table.theirs.get(name, name)})
-        paths.complain(np.flatnonzero(paths.names("image") == ""), "image", paths.names("image"), _NO_PATH)
-        return checked_images(paths)
-    if kind == VECTOR:
-        return _vectors(table, name)
     if kind == TEXT and _is_text(column.type):
         return table.names(name, trim=False)
     if kind != NUMBER:
@@ -298,32 +321,41 @@ def _categories(table: Table, name: str) -> np.ndarray:
 
 def _check_categories(table: Table, name: str) -> None:
     """Refuses a column of dates, of free text, or of ids."""
-    values = _categories(table, name)
-    known = values[values != ""]
-    different = set(known.tolist())
+    different: set[str] = set()
+    known = 0
+    for part in table.parts():
+        values = _categories(part, name)
+        values = values[values != ""]
+        known += len(values)
+        different.update(values.tolist())
     if different and all(_is_date(value) for value in different):
         raise DataError(_no_dates(table.name, name, "dates"))
-    if len(different) >= _MANY_VALUES and len(different) > _MANY_ROWS * len(known):
+    if len(different) >= _MANY_VALUES and len(different) > _MANY_ROWS * known:
         raise DataError(
-            f"{table.name}: column {name!r} has {len(different):,} different values in {len(known):,} rows: leave it "
+            f"{table.name}: column {name!r} has {len(different):,} different values in {known:,} rows: leave it "
             f"out, or use it as a text, inputs: {{{name}: {TEXT}}}. If they are categories, say {CATEGORY} there."
         )
 
 
 def _are_numbers(table: Table, name: str) -> bool:
     """Whether a column of text holds numbers: most of its values are."""
-    _, unreadable = _parsed(table, name)
-    there = int((table.names(name) != "").sum())
-    return 2 * int(unreadable.sum()) < there or not there
+    unreadable = there = 0
+    for part in table.parts():
+        unreadable += int(_parsed(part, name)[1].sum())
+        there += int((part.names(name) != "").sum())
+    return 2 * unreadable < there or not there
 
 
 def _check_decimal(table: Table, name: str) -> None:
     """Refuses numbers with a decimal comma, which would be taken for categories."""
-    values = table.names(name)
     if table.decimal == "." and _are_numbers(dataclasses.replace(table, decimal=","), name):
         reason = "is not a number. For numbers with a decimal comma give decimal=','."
-        _, unreadable = _parsed(table, name)
-        table.complain(np.flatnonzero(unreadable), name, values, reason)
+
+        def check(part: Table) -> None:
+            part.complain(np.flatnonzero(_parsed(part, name)[1]), name, part.names(name), reason)
+
+        for _ in table.each(check):
+            pass
 
 
 def _parsed(table: Table, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -67,11 +67,11 @@ def _looks_like(path: Path, header: Sequence[str], _: Layout | None) -> bool:
     return path.suffix == ".txt" or set(header) - {"task", "gold", "split"} == {"text"}
 
 
-def _texts(table: Table) -> tuple[np.ndarray, None]:
+def _texts(table: Table) -> np.ndarray:
     text = table.names("text", trim=False)
     empty = np.flatnonzero([not each.strip() for each in text])
     table.complain(empty, "text", text, "is empty. Give a text, or leave the task out.")
-    return text, None
+    return text
 
 
 _CHECK = functools.partial(check_has, needed=("task", "text"))
@@ -81,5 +81,5 @@ TEXTS = InstanceKind(
     _looks_like,
     wanted=NAMED,
     check_header=_CHECK,
-    values=_texts,
+    values=lambda table: (table.values(_texts), None),
 )

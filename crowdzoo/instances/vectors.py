@@ -1,6 +1,7 @@
 """Feature vectors: a column of lists, or a column a feature."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -31,17 +32,46 @@ def _features(table: Table) -> tuple[np.ndarray, tuple[str, ...] | None]:
     listed = table.columns.get("features")
     in_lists = listed is not None and not (pa.types.is_integer(listed.type) or pa.types.is_floating(listed.type))
     if in_lists:
-        return _vectors(table, "features"), None
-    matrix = np.stack([_numeric(table, name) for name in names], axis=1)
-    _check_finite(table, matrix, names)
-    return np.ascontiguousarray(matrix), tuple(names)
+        return table.values(_vector_reader(table, "features")), None
+
+    def matrix(part: Table) -> np.ndarray:
+        made = np.stack([_numeric(part, name) for name in names], axis=1)
+        _check_finite(part, made, names)
+        return np.ascontiguousarray(made)
+
+    return table.values(matrix), tuple(names)
 
 
-def _vectors(table: Table, name: str) -> np.ndarray:
-    """A column of lists of one length, float32 [N, D]."""
-    matrix = _matrix_of_lists(table, name)
-    _check_finite(table, matrix, [f"{name}[{index}]" for index in range(matrix.shape[1])])
-    return np.ascontiguousarray(matrix)
+def _vector_reader(table: Table, name: str) -> Callable[[Table], np.ndarray]:
+    """What reads a column of lists, of a part of the table, as float32 [n, D]: D is the length of most lists.
+
+    Raises:
+        DataError: the column is not one of lists of numbers, or most are empty.
+    """
+    kind = table.columns[name].type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not _is_number(kind.value_type):
+        raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
+    counts: Counter[int] = Counter()
+    for part in table.parts():
+        lengths, times = np.unique(_lengths(part.columns[name].drop_null()), return_counts=True)
+        counts.update(dict(zip(lengths.tolist(), times.tolist(), strict=True)))
+    # of two lengths that are as frequent the shorter one
+    common = min(counts, key=lambda length: (-counts[length], length), default=0)
+
+    def vectors(part: Table) -> np.ndarray:
+        made = _matrix_of_lists(part, name, common)
+        _check_finite(part, made, [f"{name}[{index}]" for index in range(common)])
+        return np.ascontiguousarray(made)
+
+    return vectors
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    """Of lists, int64 [N]."""
+    if pa.types.is_fixed_size_list(column.type):
+        return np.full(len(column), column.type.list_size)
+    return pc.list_value_length(column).to_numpy(zero_copy_only=False)
 
 
 def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> None:
@@ -58,20 +88,12 @@ def _check_finite(table: Table, matrix: np.ndarray, names: Sequence[str]) -> Non
         raise DataError("Some features cannot be used.", rows, len(bad))
 
 
-def _matrix_of_lists(table: Table, name: str) -> np.ndarray:
+def _matrix_of_lists(table: Table, name: str, common: int) -> np.ndarray:
     """Lists of one length as float32 [N, D]."""
     column = table.columns[name]
-    kind = column.type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    if not is_list or not _is_number(kind.value_type):
-        raise DataError(f"{table.name}: column {name!r} holds {kind}; lists of numbers are wanted there.")
     missing = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
     table.complain(missing, name, [None] * len(column), "is empty. Give a list of numbers.")
-    if pa.types.is_fixed_size_list(kind):
-        lengths = np.full(len(column), kind.list_size)
-    else:
-        lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    common = int(np.bincount(lengths).argmax())
+    lengths = _lengths(column)
     reason = f"numbers in this list, where most rows have {common}. Give every task the same number of features."
     table.complain(np.flatnonzero(lengths != common), name, lengths, reason)
     if not common:

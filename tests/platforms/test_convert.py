@@ -228,6 +228,6 @@ def test_an_export_is_read_in_the_pipeline(write, tmp_path):
     options = {"annotations": str(write("export.json", EXPORT)), "instances": str(instances), "kind": "classification",
                "platform": "label-studio", "field": None, "classes": None, "on_bad_rows": "error",
                "on_duplicate": "error", "eval_fraction": 0.5, "seed": 0}  # fmt: skip
-    tasks = read_labelled_instances(options, str(tmp_path / "rejects.csv"))
+    tasks = read_labelled_instances(options, str(tmp_path / "rejects.csv"), str(tmp_path))
     assert json.dumps(tasks.annotations.annotators.tolist()) == '["ann", "bob"]'
     assert tasks.labelled.tolist() == [True, True]
