@@ -11,11 +11,13 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 from tfx_bsl.public import tfxio
 
+from crowdzoo.components.example_dataset import files_of, held_examples
 from crowdzoo.components.instance_features import COLUMN, instance_features
 
 __all__ = ["class_scores"]
 
 _TYPES = {tf.float32: "FLOAT", tf.string: "BYTES"}
+_BATCH = 1000  # most Examples that TensorFlow Model Analysis reads at a time
 METRICS = ("ExampleCount", "WeightedExampleCount", "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy")
 
 
@@ -79,13 +81,15 @@ def _analyse(
         raw_record_column_name=tfma.ARROW_INPUT_COLUMN,
         telemetry_descriptors=["crowdzoo"],
     )
+    # without a number the source itself finds the batch that is fastest, however many bytes it has
+    held = held_examples(files_of([files]), info["num_tasks"]["eval"], _BATCH)
     tensors = {_served(name): tensor for name, tensor in source.TensorRepresentations().items()}
     for name, tensor in tensors.items():
         tensor.dense_tensor.column_name = name
     columns = pa.schema([field.with_name(_served(field.name)) for field in source.ArrowSchema()])
     _ = (
         pipeline
-        | "ReadEval" >> source.BeamSource()
+        | "ReadEval" >> source.BeamSource(None if held == _BATCH else held)
         | "NameAsServed" >> beam.Map(_named_as_served)
         | "Analyse"
         >> tfma.ExtractEvaluateAndWriteResults(

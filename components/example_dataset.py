@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from crowdzoo.components.instance_features import instance_features, parsed_instances
 
-__all__ = ["ExampleDataset", "files_of", "read_batches"]
+__all__ = ["ExampleDataset", "files_of", "held_examples", "read_batches"]
 
 _HELD_BYTES = 256 * 2**20  # of the files, at a time; photographs as cameras write them have some megabytes each
 _SHUFFLED = 10_000
@@ -27,15 +27,32 @@ def files_of(patterns: Sequence[str]) -> list[str]:
     return files
 
 
+def _num_bytes(files: Sequence[str]) -> int:
+    """How many bytes files have together."""
+    return sum(tf.io.gfile.stat(file).length for file in files)
+
+
+def held_examples(files: Sequence[str], num_tasks: int, most: int) -> int:
+    """How many Examples may be in memory as they are: so many, or as few as have 256 MiB together.
+
+    Args:
+        files: all of a split.
+        num_tasks: how many Examples they hold.
+        most: 1 or more.
+    """
+    return max(1, min(most, _HELD_BYTES * num_tasks // max(_num_bytes(files), 1)))
+
+
 def read_batches(
-    patterns: Sequence[str], info: dict[str, Any], batch_size: int = 256, **sizes: int
+    patterns: Sequence[str], info: dict[str, Any], split: str, batch_size: int = 256, **sizes: int
 ) -> Iterator[dict[str, np.ndarray]]:
     """Instances and some features of all Examples, batch after batch, in the files' order.
 
     Args:
         patterns: patterns of gzipped TFRecord files.
         info: of `dataset.json`.
-        batch_size: B, Examples in a batch but the last.
+        split: which these files are.
+        batch_size: most Examples in a batch, B; of large instances there are fewer.
         **sizes: of further features, which are floats.
 
     Yields:
@@ -46,7 +63,9 @@ def read_batches(
         FileNotFoundError: no file fits.
     """
     features = {name: tf.io.FixedLenFeature([size], tf.float32) for name, size in sizes.items()}
-    yield from _parsed(files_of(patterns), features | instance_features(info), batch_size)
+    files = files_of(patterns)
+    held = held_examples(files, info["num_tasks"][split], batch_size)
+    yield from _parsed(files, features | instance_features(info), held)
 
 
 class ExampleDataset:
@@ -69,7 +88,7 @@ class ExampleDataset:
     ):
         self.files = files_of(patterns)
         self.num_tasks = num_tasks
-        self._bytes = sum(tf.io.gfile.stat(file).length for file in self.files)
+        self._bytes = _num_bytes(self.files)
         self.num_tokens = None
         self._features = instance_features(info)
         self._encode = encode
@@ -156,8 +175,7 @@ class ExampleDataset:
         return records
 
     def _held(self, most: int) -> int:
-        """How many Examples may be in memory as they are: so many, or as few as have `_HELD_BYTES` together."""
-        return max(1, min(most, _HELD_BYTES * self.num_tasks // max(self._bytes, 1)))
+        return held_examples(self.files, self.num_tasks, most)
 
     def _batched(self, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
         """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""

@@ -14,7 +14,7 @@ from crowdzoo.kinds import kind_of
 
 __all__ = ["rating_scores"]
 
-BATCH = 256  # instances that are held in memory at a time
+BATCH = 256  # most instances that are held in memory at a time
 
 
 def rating_scores(
@@ -40,7 +40,7 @@ def rating_scores(
     models_of = {name: load_predictor(folder) for name, folder in models.items()}
     truth: list[np.ndarray] = []
     answers: dict[str, list[np.ndarray]] = {name: [] for name in models}
-    for batch in read_batches([files], info, BATCH, evaluation_label=1, evaluation_weight=1):
+    for batch in read_batches([files], info, "eval", BATCH, evaluation_label=1, evaluation_weight=1):
         known = batch["evaluation_weight"][:, 0] > 0
         truth.append(batch["evaluation_label"][known, 0].astype(np.float64))
         instances = take_rows(parsed_instances(batch), known)

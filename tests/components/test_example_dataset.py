@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from crowdzoo import Annotations
 from crowdzoo.components import example_dataset
-from crowdzoo.components.example_dataset import ExampleDataset
+from crowdzoo.components.example_dataset import ExampleDataset, files_of, held_examples, read_batches
 from crowdzoo.components.training import train_on_instances
 from crowdzoo.layers import DeepEM
 from crowdzoo.models import ArrayData, CrowdModel
@@ -95,6 +95,22 @@ def test_of_large_examples_fewer_are_held_at_a_time(shared_crowd, monkeypatch):
     assert order != sorted(order)
     assert max(len(batch) for batch in dataset.instances().as_numpy_iterator()) <= 4
     assert sum(len(batch) for batch in dataset.instances().as_numpy_iterator()) == 30
+
+
+def test_a_batch_to_evaluate_on_holds_so_many_bytes_at_most(shared_crowd, monkeypatch):
+    files = [f"{shared_crowd.aggregated.uri}/Split-eval/*"]
+    num_tasks = len(shared_crowd.records(shared_crowd.aggregated, "eval"))
+    info = INFO | {"num_tasks": {"eval": num_tasks}}
+
+    def batches():
+        return [len(batch["instances"]) for batch in read_batches(files, info, "eval", evaluation_weight=1)]
+
+    assert batches() == [num_tasks]
+    monkeypatch.setattr(example_dataset, "_HELD_BYTES", example_dataset._num_bytes(files_of(files)) // 3)
+    assert max(batches()) == held_examples(files_of(files), num_tasks, 256) <= num_tasks // 3 + 1
+    assert sum(batches()) == num_tasks
+    monkeypatch.setattr(example_dataset, "_HELD_BYTES", 1)
+    assert batches() == [1] * num_tasks
 
 
 def test_a_pattern_without_files_is_named(tmp_path):
