@@ -1,19 +1,22 @@
-"""Memory of a whole `crowdzoo run` on many images: how much the processes hold at most above their start.
+"""Memory of a whole `crowdzoo run` on many instances: how much the processes hold at most above their start.
 
     python benchmarks/pipeline_memory.py                              # 100,000 images, both kinds of label
-    python benchmarks/pipeline_memory.py --images 1000 --labels ratings
+    python benchmarks/pipeline_memory.py --number 1000 --labels ratings
+    python benchmarks/pipeline_memory.py --instances vectors texts --number 200000 --labels classes
 
-Images are JPEG files of 64 x 64 pixels of noise, 300 different ones, each a file of its own in folders of 1,000; three
-annotators label each. The network is small and learns for one epoch: its memory is not the question, and that of a
-batch does not depend on the number of images. The pipeline is a process of its own; every second the
-proportional share of memory (PSS) of it and of all its children is added up. Its start is what it holds when the first
-component begins: Python with TFX and TensorFlow loaded. Peaks are also given by component. Results go to
-benchmarks/results/pipeline_memory.json.
+Images are JPEG files of 64 x 64 pixels of noise, 300 different ones, each a file of its own in folders of 1,000;
+vectors are 512 numbers each, in one Parquet file; texts have 300 words, in one CSV file. Three annotators label each.
+The network is small and learns for one epoch: its memory is not the question, and that of a batch does not depend on
+the number of images. The pipeline is a process of its own; every second the proportional share of memory (PSS) of it
+and of all its children is added up, and so is the part of it that no file stands behind: pages of files that are mapped
+are given back when memory is short. Its start is what it holds when the first component begins: Python with TFX and
+TensorFlow loaded. Peaks are also given by component. Results go to benchmarks/results/pipeline_memory.json.
 """
 
 import argparse
 import csv
 import io
+import itertools
 import json
 import os
 import platform
@@ -29,61 +32,94 @@ from typing import Any
 
 import numpy as np
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 
 from crowdzoo.report.tables import print_table
 
 RESULTS = Path(__file__).with_name("results") / "pipeline_memory.json"
 DIFFERENT, SIDE, IN_FOLDER, ANNOTATORS, EVERY = 300, 64, 1000, 30, 1.0
+LENGTH, WORDS = 512, 300  # of a vector, of a text
 BAR = 1.5  # GiB above the start, of 100,000 images
 LABELS = {"classes": "classification", "ratings": "regression"}
+SHARE = re.compile(r"^(Pss\w*): +(\d+) kB", re.MULTILINE)
 STARTS = re.compile(r"\[\d+/\d+\] (\w+) …")
 
 
-def write_inputs(folder: Path, images: int, kind: str) -> Path:
-    """Writes the images, the annotations and a configuration.
+def write_inputs(folder: Path, instances: str, number: int, kind: str) -> Path:
+    """Writes the instances, the annotations and a configuration.
 
     Returns:
         The configuration's path.
     """
     rng = np.random.default_rng(0)
-    contents = []
-    for _ in range(DIFFERENT):
-        stream = io.BytesIO()
-        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype="uint8")).save(stream, "JPEG")
-        contents.append(stream.getvalue())
-    with open(folder / "answers.csv", "w", newline="") as file:
-        writer = csv.writer(file)
+    names = [f"{row // IN_FOLDER:04}/{row:07}" for row in range(number)]
+    file, model = WRITE[instances](folder, names, rng)
+    with open(folder / "answers.csv", "w", newline="") as answers:
+        writer = csv.writer(answers)
         writer.writerow(("task", "annotator", "label"))
-        for number in range(images):
-            name = f"{number // IN_FOLDER:04}/{number:07}"
-            path = folder / "photos" / f"{name}.jpg"
-            if number % IN_FOLDER == 0:
-                path.parent.mkdir(parents=True)
-            path.write_bytes(contents[number % DIFFERENT])
+        for name in names:
             for annotator in rng.choice(ANNOTATORS, 3, replace=False):
                 label = rng.integers(0, 8) if kind == "classification" else round(10 * rng.random(), 2)
                 writer.writerow((name, f"a{annotator}", label))
     config = {
         "name": "many", "task": kind,
-        "data": {"annotations": "answers.csv", "instances": "photos"},
+        "data": {"annotations": "answers.csv", "instances": file},
         "aggregation": {"method": "majority-vote" if kind == "classification" else "mean"},
-        "model": {"height": 16, "width": 16, "stages": [4], "augment": False},
+        "model": model,
         "training": {"epochs": 1, "batch_size": 64}, "evaluation": {}, "output": {"root": "out"},
     }  # fmt: skip
     (folder / "many.yaml").write_text(json.dumps(config))
     return folder / "many.yaml"
 
 
+def _write_images(folder: Path, names: list[str], rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    contents = []
+    for _ in range(DIFFERENT):
+        stream = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype="uint8")).save(stream, "JPEG")
+        contents.append(stream.getvalue())
+    for row, name in enumerate(names):
+        path = folder / "photos" / f"{name}.jpg"
+        if row % IN_FOLDER == 0:
+            path.parent.mkdir(parents=True)
+        path.write_bytes(contents[row % DIFFERENT])
+    return "photos", {"height": 16, "width": 16, "stages": [4], "augment": False}
+
+
+def _write_vectors(folder: Path, names: list[str], rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    schema = pa.schema({"task": pa.string(), "features": pa.list_(pa.float32(), LENGTH)})
+    with pq.ParquetWriter(folder / "vectors.parquet", schema) as writer:
+        for start in range(0, len(names), 20_000):
+            own = names[start : start + 20_000]
+            values = rng.normal(size=len(own) * LENGTH).astype("float32")
+            lists = pa.FixedSizeListArray.from_arrays(pa.array(values), LENGTH)
+            writer.write_table(pa.table([pa.array(own), lists], schema=schema))
+    return "vectors.parquet", {"hidden": [16]}
+
+
+def _write_texts(folder: Path, names: list[str], rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+    words = np.array([f"word{number}" for number in range(5000)])
+    with open(folder / "texts.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("task", "text"))
+        writer.writerows((name, " ".join(rng.choice(words, WORDS))) for name in names)
+    return "texts.csv", {"hidden": [16]}
+
+
+WRITE = {"images": _write_images, "vectors": _write_vectors, "texts": _write_texts}
+
+
 class Watched:
     """Memory of a process and its children, by the component that runs.
 
     Attributes:
-        peaks: component -> most bytes; "start" is the last value before the first component.
+        peaks: component -> most bytes, in all and without files; "start" is the last value before the first one.
     """
 
     def __init__(self, process: subprocess.Popen):
-        self.peaks = {"start": 0}
+        self.peaks = {"start": (0, 0)}
         self._component = "start"
         self._process = psutil.Process(process.pid)
         self._over = threading.Event()
@@ -105,22 +141,25 @@ class Watched:
         while not self._over.wait(EVERY):
             name, now = self._component, self._bytes()
             if name != "start":
-                self.peaks[name] = max(self.peaks.get(name, 0), now)
+                before = self.peaks.get(name, (0, 0))
+                self.peaks[name] = max(before[0], now[0]), max(before[1], now[1])
 
-    def _bytes(self) -> int:
-        total = 0
+    def _bytes(self) -> tuple[int, int]:
+        total = without_files = 0
         try:
             for one in (self._process, *self._process.children(recursive=True)):
-                total += one.memory_full_info().pss
-        except psutil.Error:  # one that has ended meanwhile
+                found = dict(SHARE.findall(Path(f"/proc/{one.pid}/smaps_rollup").read_text()))
+                total += 1024 * int(found["Pss"])
+                without_files += 1024 * (int(found["Pss_Anon"]) + int(found["Pss_Shmem"]))
+        except (psutil.Error, OSError, KeyError):  # one that has ended meanwhile
             pass
-        return total
+        return total, without_files
 
 
-def measure(images: int, kind: str) -> dict[str, Any]:
+def measure(instances: str, number: int, kind: str) -> dict[str, Any]:
     """Runs the pipeline once."""
     with tempfile.TemporaryDirectory() as name:
-        config = write_inputs(Path(name), images, kind)
+        config = write_inputs(Path(name), instances, number, kind)
         started = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "crowdzoo", "run", str(config)], cwd=name, text=True, bufsize=1,
@@ -136,15 +175,20 @@ def measure(images: int, kind: str) -> dict[str, Any]:
                 said = ""
         watched.ends()
         if process.wait():
-            print({part: round(peak / 2**30, 3) for part, peak in watched.peaks.items()})
+            print({part: round(peak / 2**30, 3) for part, (peak, _) in watched.peaks.items()})
             raise SystemExit(f"the pipeline ended with {process.returncode}")
     start = watched.peaks["start"]
-    above = {part: round((peak - start) / 2**30, 3) for part, peak in watched.peaks.items() if part != "start"}
+    above, without_files = (
+        {part: round((peak[at] - start[at]) / 2**30, 3) for part, peak in watched.peaks.items() if part != "start"}
+        for at in (0, 1)
+    )
     return {
-        "images": images,
-        "start, GiB": round(start / 2**30, 3),
+        "number": number,
+        "start, GiB": round(start[0] / 2**30, 3),
         "most above the start, GiB": max(above.values()),
+        "most above the start without files, GiB": max(without_files.values()),
         "above the start by component, GiB": above,
+        "above the start without files by component, GiB": without_files,
         "seconds": round(time.perf_counter() - started),
         "python": platform.python_version(),
         **{package: version(package) for package in ("tensorflow", "keras", "tfx")},
@@ -153,21 +197,23 @@ def measure(images: int, kind: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=100_000)
+    parser.add_argument("--instances", nargs="+", choices=WRITE, default=["images"])
+    parser.add_argument("--number", type=int, default=100_000, help="of instances")
     parser.add_argument("--labels", nargs="+", choices=LABELS, default=list(LABELS))
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     args = parser.parse_args()
     saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    for labels in [] if args.only_print else args.labels:
-        saved[f"{args.images} images, {labels}"] = measure(args.images, LABELS[labels])
+    for instances, labels in [] if args.only_print else itertools.product(args.instances, args.labels):
+        saved[f"{args.number} {instances}, {labels}"] = measure(instances, args.number, LABELS[labels])
         RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
     rows = [
-        (name, one["start, GiB"], one["most above the start, GiB"], one["seconds"],
+        (name, one["start, GiB"], one["most above the start, GiB"],
+         one.get("most above the start without files, GiB", ""), one["seconds"],
          max(one["above the start by component, GiB"].items(), key=lambda pair: pair[1])[0])
         for name, one in saved.items()
     ]  # fmt: skip
     title = f"Memory of `crowdzoo run`; at most {BAR} GiB above the start with 100,000 images"
-    print_table(title, ("", "start, GiB", "most above it, GiB", "seconds", "most in"), rows)
+    print_table(title, ("", "start, GiB", "most above it, GiB", "without files", "seconds", "most in"), rows)
 
 
 if __name__ == "__main__":
