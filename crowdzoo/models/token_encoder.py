@@ -11,14 +11,17 @@ from crowdzoo.constraints import Choice, Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.instances import TEXTS
 from crowdzoo.models.utf8_texts import utf8_texts
+from crowdzoo.sequences.tokens import ONE_BY_ONE
 
 __all__ = ["TOKENIZERS", "TokenEncoder"]
 
 # In RE2's syntax what `crowdzoo.sequences.split_tokens` cuts at: white space as Python knows it, and punctuation
 SPACE = r"\t-\r\x1c-\x20\x{85}\p{Z}"
 PUNCTUATION = r"\p{P}$+<=>^`|~"
+_LETTER = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in ONE_BY_ONE)
 # name -> what separates tokens, and which of the separators are tokens themselves
 TOKENIZERS = {
+    "scripts": (rf"[{SPACE}{PUNCTUATION}]|[{_LETTER}]\pM*", rf"[{PUNCTUATION}]|[{_LETTER}]\pM*"),
     "words": (f"[{SPACE}{PUNCTUATION}]", f"[{PUNCTUATION}]"),
     "whitespace": (f"[{SPACE}]", ""),
 }
@@ -46,8 +49,9 @@ class TokenEncoder:
         words: vocabulary, word i has id i + 2; 0 is padding, 1 any other word.
         characters: characters with ids of their own, from 2; 0 is padding, 1 any other; "" leaves characters out.
         shapes: whether tokens have the id of their shape (capitalised, all digits, ...).
-        tokenizer: "words": tokens stand between white space, and each punctuation character is a token of its own, as
-            in `crowdzoo.sequences.split_tokens`; "whitespace": what stands between white space is a token.
+        tokenizer: "scripts": as `crowdzoo.sequences.split_tokens` cuts; "words": the same without a cut between letters
+            of scripts that have no spaces, as models were trained before there was one; "whitespace": what stands
+            between white space is a token.
         max_characters: of a token, the rest is not looked at.
 
     Raises:
@@ -69,7 +73,7 @@ class TokenEncoder:
         words: Sequence[str],
         characters: str = "",
         shapes: bool = True,
-        tokenizer: str = "words",
+        tokenizer: str = "scripts",
         max_characters: int = 20,
     ):
         self.words = list(words)
@@ -87,7 +91,7 @@ class TokenEncoder:
         max_words: int = 50_000,
         characters: bool = False,
         shapes: bool = True,
-        tokenizer: str = "words",
+        tokenizer: str = "scripts",
     ) -> "TokenEncoder":
         """An encoder with the words of a corpus.
 

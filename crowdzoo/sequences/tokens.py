@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import unicodedata
 from functools import lru_cache
@@ -9,16 +10,30 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["split_tokens"]
+__all__ = ["ONE_BY_ONE", "split_tokens"]
 
 _WORDS = re.compile(r"\S+")
+# Letters of scripts that put no space between words, first and last code point: Thai, Lao, Myanmar, Khmer, Han with its
+# radicals, Hiragana and Katakana. Their digits are no letters, and stay together
+ONE_BY_ONE = (
+    (0x0E01, 0x0E30), (0x0E32, 0x0E33), (0x0E40, 0x0E46), (0x0E81, 0x0EB0), (0x0EB2, 0x0EB3), (0x0EBD, 0x0EC6),
+    (0x0EDC, 0x0EDF), (0x1000, 0x102A), (0x103F, 0x103F), (0x1050, 0x1055), (0x105A, 0x105D), (0x1061, 0x1061),
+    (0x1065, 0x1066), (0x106E, 0x1070), (0x1075, 0x1081), (0x108E, 0x108E), (0x1780, 0x17B3), (0x17D7, 0x17D7),
+    (0x17DC, 0x17DC), (0x2E80, 0x2FD5), (0x3005, 0x3005), (0x3007, 0x3007), (0x3021, 0x3029), (0x3038, 0x303B),
+    (0x3041, 0x3096), (0x309D, 0x309F), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF), (0xA9E0, 0xA9E4), (0xA9E6, 0xA9EF), (0xA9FA, 0xA9FE), (0xAA60, 0xAA7A), (0xAA7E, 0xAA7F),
+    (0xF900, 0xFAD9), (0xFF66, 0xFF9D), (0x16FE3, 0x16FE3), (0x1B000, 0x1B16F), (0x20000, 0x3FFFD),
+)  # fmt: skip
+_STARTS = [first for first, _ in ONE_BY_ONE]
 
 
 def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
     """Cuts text at white space, and cuts each punctuation character off as a token of its own.
 
-    Punctuation is what Unicode calls so (general category P), and the ASCII symbols $ + < = > ^ ` | ~. Nothing else is
-    cut or changed: combining characters, emoji and what joins them stay together.
+    Punctuation is what Unicode calls so (general category P), and the ASCII symbols $ + < = > ^ ` | ~. In Chinese,
+    Japanese, Thai, Lao, Khmer and Burmese, which put no space between words, each letter is a token, together with the
+    combining characters after it. Nothing else is cut or changed: combining characters, emoji and what joins them stay
+    together.
 
     Args:
         text: any.
@@ -30,13 +45,19 @@ def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
     offsets: list[tuple[int, int]] = []
     for word in _WORDS.finditer(text):
         start, end = word.span()
-        begin = start
-        for place in range(start, end):
-            if _is_punctuation(text[place]):
-                if begin < place:
-                    offsets.append((begin, place))
-                offsets.append((place, place + 1))
-                begin = place + 1
+        begin = place = start
+        while place < end:
+            alone = _stands_alone(text[place])
+            if not alone:
+                place += 1
+                continue
+            if begin < place:
+                offsets.append((begin, place))
+            begin, place = place, place + 1
+            while alone == "letter" and place < end and unicodedata.category(text[place]).startswith("M"):
+                place += 1
+            offsets.append((begin, place))
+            begin = place
         if begin < end:
             offsets.append((begin, end))
     tokens = [text[start:end] for start, end in offsets]
@@ -44,5 +65,9 @@ def split_tokens(text: str) -> tuple[list[str], NDArray[np.int64]]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_punctuation(letter: str) -> bool:
-    return letter in "$+<=>^`|~" or unicodedata.category(letter).startswith("P")
+def _stands_alone(character: str) -> str:
+    """As what a character is a token: "punctuation", "letter" of `ONE_BY_ONE`, or "" for none."""
+    if character in "$+<=>^`|~" or unicodedata.category(character).startswith("P"):
+        return "punctuation"
+    place = bisect.bisect(_STARTS, ord(character)) - 1
+    return "letter" if place >= 0 and ord(character) <= ONE_BY_ONE[place][1] else ""

@@ -61,6 +61,16 @@ def message_of(*lines, **options):
 # === What reads ===
 
 
+def test_spans_of_a_text_without_spaces_are_what_was_marked():
+    text = "昨日は山田さんが東京に着いた。"
+    said = line(span(3, 5, "PER"), span(8, 10, "LOC"), text=text)
+    crowd = read_spans(write(said))
+    assert crowd.num_mended == 0
+    assert crowd.tokens[0] == tuple(text)
+    assert crowd.answers(0)["ann"] == ["O"] * 3 + ["B-PER", "I-PER"] + ["O"] * 3 + ["B-LOC", "I-LOC"] + ["O"] * 5
+    assert json.loads(write_spans(crowd, "again.jsonl").read_text(encoding="utf-8")) == said
+
+
 def test_spans_of_characters_become_tags_of_tokens():
     crowd = read_spans(write(line(span(18, 21, "PER"), span(0, 4, "PER"), span(6, 10, "LOC"))))
     assert crowd.tokens == (("Anna", "(", "Oslo", ")", "😀", "met", "Bob", "."),)

@@ -12,7 +12,11 @@ BY_HAND = {
     "symbols of ASCII": ("4% $5 a+b=c", "4|%|$|5|a|+|b|=|c"),
     "emoji and what joins them stay": ("ok 👩\u200d👩\u200d👧 🇫🇷", "ok|👩\u200d👩\u200d👧|🇫🇷"),
     "combining characters stay": ("Zoe\u0308 said", "Zoe\u0308|said"),
-    "quotes of other languages": ("«Да», 「はい」", "«|Да|»|,|「|はい|」"),
+    "quotes of other languages": ("«Да», 「はい」", "«|Да|»|,|「|は|い|」"),
+    "letters of scripts without spaces": ("在2026年,Tokyoの東京タワーへ", "在|2026|年|,|Tokyo|の|東|京|タ|ワ|ー|へ"),
+    "their combining characters and digits": ("ไม่ได้ ๑๒ は\u3099", "ไ|ม่|ไ|ด้|๑๒|は\u3099"),
+    "Korean has spaces": ("서울에서 만나", "서울에서|만나"),
+    "a middle dot and a combining character after it": ("ア・イ.\u0301a", "ア|・|イ|.|\u0301a"),
     "nothing": (" \n ", ""),
 }
 
