@@ -55,11 +55,15 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Predicts, and writes or prints a line a task (of sentences a line a span)."""
-    tasks, outputs = _answers(arguments)
+    instances, outputs = _answers(arguments)
     kind = next((kind for kind in KINDS.values() if kind.answer in outputs), None)
     if kind is None:
         raise DataError(f"{arguments.model}: answers with {', '.join(outputs)}, which this command does not print.")
-    text = "\n".join([",".join(kind.header), *kind.prediction_lines(tasks, outputs)]) + "\n"
+    if kind.labels.has_positions:
+        from crowdzoo.kinds.sentences import counted_in_characters
+
+        outputs = counted_in_characters(instances.values, outputs)
+    text = "\n".join([",".join(kind.header), *kind.prediction_lines(instances.tasks, outputs)]) + "\n"
     if arguments.out is None:
         sys.stdout.write(text)
     else:
@@ -67,8 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
             file.write(text.encode(errors="backslashreplace"))
 
 
-def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """The names of the tasks, and what a served folder, or a server, answers.
+def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
+    """The instances, and what a served folder, or a server, answers.
 
     Columns go to the model in the order in which it learned them, or by their names.
     """
@@ -81,7 +85,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
             instances = _read(arguments, model["signatures"].get(signature, {}), None)
             batches = FEW if instances.kind is IMAGES else {} if signature == DEFAULT else {"batch_size": 256}
             values = instances.in_order(model["features"], arguments.instances)
-            return instances.tasks, client.predict(values, signature=signature, **batches)
+            return instances, client.predict(values, signature=signature, **batches)
     from crowdzoo.export.predict import load_and_predict
 
     path = newest_version(arguments.model) / MODEL_CARD_FILE
@@ -91,7 +95,7 @@ def _answers(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     instances = _read(arguments, signatures.get(signature, {}), "images" in card)
     values = instances.in_order(card.get("features"), arguments.instances)
     batches = FEW if instances.kind is IMAGES else {}
-    return instances.tasks, load_and_predict(arguments.model, values, signature=signature, **batches)
+    return instances, load_and_predict(arguments.model, values, signature=signature, **batches)
 
 
 def _read(arguments: argparse.Namespace, signature: Mapping[str, Any], of_images: bool | None) -> Instances:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.training.settings import TaggerSettings
 
-__all__ = ["Sentences"]
+__all__ = ["Sentences", "counted_in_characters"]
 
 
 class Sentences(Kind):
@@ -230,7 +230,7 @@ class Sentences(Kind):
     # === Prediction ===
 
     def prediction_lines(self, tasks: Iterable[Any], outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """See `Kind.prediction_lines`; a line is a span, its offsets in bytes of the text's UTF-8."""
+        """See `Kind.prediction_lines`; a line is a span, with its offsets as `outputs` has them."""
         lines = []
         for row, task in enumerate(tasks):
             for place in range(int(outputs["lengths"][row])):
@@ -238,6 +238,26 @@ class Sentences(Kind):
                 cells = (task, start, end, outputs["types"][row, place], outputs["texts"][row, place])
                 lines.append(",".join([*map(csv_cell, cells), f"{score:.6f}"]))
         return lines
+
+
+def counted_in_characters(texts: Sequence[str], outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The answer of a served tagger with offsets as files of spans count them.
+
+    Args:
+        texts: what was asked, N.
+        outputs: with `starts` and `ends`, int64 [N, S], in bytes of the texts' UTF-8.
+
+    Returns:
+        The same, `starts` and `ends` in characters.
+    """
+    found = dict(outputs)
+    for name in ("starts", "ends"):
+        found[name] = np.array(outputs[name])
+        for row, text in enumerate(texts):
+            content = text.encode()
+            if len(content) > len(text):  # else each character has a byte
+                found[name][row] = [len(content[:offset].decode()) for offset in outputs[name][row].tolist()]
+    return found
 
 
 def _span_rows(name: str, gold: list[list[str] | None], tags: list[list[str]], scheme: str) -> Rows:

@@ -77,12 +77,12 @@ def test_from_spans_to_predicted_spans(spans, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(served / "1") for _, served in pairs]
-    (tmp_path / "new.txt").write_text("Bob met a dog\nthe dog slept\n")
+    (tmp_path / "new.txt").write_text("\u3000Bob met a dog\nthe dog slept\n", encoding="utf-8")
     assert run("predict", tmp_path / "served", tmp_path / "new.txt", "--out", tmp_path / "found.csv") == 0
-    with open(tmp_path / "found.csv", newline="") as file:
+    with open(tmp_path / "found.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [(row["task"], row["start"], row["end"], row["type"], row["text"]) for row in rows] == [
-        ("1", "0", "3", "PER", "Bob")
+        ("1", "1", "4", "PER", "Bob")  # in characters, as in files of spans: the wide space has three bytes
     ]
 
 

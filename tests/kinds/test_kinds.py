@@ -11,6 +11,7 @@ from crowdzoo.aggregation import create
 from crowdzoo.errors import ConfigError, DataError, DataWarning
 from crowdzoo.instances import INSTANCE_KINDS
 from crowdzoo.kinds import KINDS, Kind, kind_of
+from crowdzoo.kinds.sentences import counted_in_characters
 from crowdzoo.label_kinds import LABEL_KINDS
 from crowdzoo.models.bases import BASES
 from crowdzoo.tables import Annotations
@@ -211,3 +212,13 @@ def test_labels_of_images_are_read_twice_but_warn_once(tmp_path):
     assert ["differ only in case" in str(warning.message) for warning in seen] == [True]
     assert len(data.annotations) == 6
     assert len((tmp_path / "rejects.csv").read_text().splitlines()) == 3  # with the header
+
+
+def test_offsets_of_spans_are_counted_in_characters():
+    texts = ["é😀 Bob", "", "Bob"]
+    outputs = {"starts": np.array([[7, 0], [0, 0], [0, 1]]), "ends": np.array([[10, 0], [0, 0], [3, 2]]), "other": 1}
+    found = counted_in_characters(texts, outputs)
+    assert found["starts"].tolist() == [[3, 0], [0, 0], [0, 1]]
+    assert found["ends"].tolist() == [[6, 0], [0, 0], [3, 2]]
+    assert found["other"] == 1
+    assert outputs["starts"][0, 0] == 7
