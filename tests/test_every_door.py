@@ -532,7 +532,9 @@ DOORS = {
     "client": by_client,
     "SavedModel alone": by_saved_model,
 }
-IN_MINUTES = "`crowdzoo export`"  # also in `make test`: it takes `crowdzoo train` along, and no server or process
+# also in `make test`: one row of each kind but classes, which the test of one epoch has; and the door that takes
+# `crowdzoo train` along, and no server or process
+IN_MINUTES = (("feature vectors", "preference"), ("texts", "regression")), "`crowdzoo export`"
 
 
 @pytest.fixture(scope="module")
@@ -553,11 +555,7 @@ def cells():
     """Every door of every row, row by row."""
     for row in ROWS:
         for door in DOORS:
-            long = door != IN_MINUTES or row[0] in (
-                "images",
-                "several inputs together",
-            )  # these train for 20 s and more
-            marks = [pytest.mark.slow] if long else []
+            marks = [] if row in IN_MINUTES[0] and door == IN_MINUTES[1] else [pytest.mark.slow]
             yield pytest.param(row, door, id=f"{row[0]}, {TITLES[row[1]]}: {door.strip('`')}", marks=marks)
 
 
@@ -566,10 +564,10 @@ def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, doo
     DOORS[door](row_of(row), tmp_path)
 
 
-@pytest.mark.parametrize("title", ["images", "several inputs together"])
+@pytest.mark.parametrize("title", [pytest.param("images", marks=pytest.mark.slow), "several inputs together"])
 @pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
 def test_what_is_long_to_train_goes_to_a_served_model_after_one_epoch(title, tmp_path):
-    """In `make test`, for the rows whose cells are all slow."""
+    """In `make test` several inputs together, which have an instance of every sort but a sentence."""
     row = Row(tmp_path, ROWS[title, "classification"], "classification")
     row.instances.epochs = 1
     by_export(row, tmp_path)

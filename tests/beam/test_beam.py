@@ -91,10 +91,14 @@ AGGREGATORS = {
 
 
 CASES = [
-    *((name, None) for name in AGGREGATORS if name not in ("majority vote", "three starts")),
-    *((name, 5) for name in AGGREGATORS if name not in ("hard majority vote", "dawid-skene")),
-    pytest.param("dawid-skene", 1, marks=pytest.mark.slow),
-]
+    *(("dawid-skene", None), ("one-coin", None), ("ibcc", None), ("hard majority vote", None), ("glad", 5)),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in (
+            ("glad", None), ("majority vote", 5), ("three starts", 5), ("one-coin", 5), ("ibcc", 5), ("dawid-skene", 1),
+        )
+    ),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "per_shard"), CASES, ids=str)
@@ -122,10 +126,10 @@ def test_beam_equals_the_local_engine(tmp_path, name, per_shard):
     [
         (DawidSkene(tol=0.01), "confusions", False),
         (DawidSkene(num_starts=2, tol=0.01), "aggregation", False),
-        (GLAD(tol=0.01), "posteriors", True),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
+                (GLAD(tol=0.01), "posteriors", True),
                 (DawidSkene(num_starts=2, tol=0.01), "aggregation", True),
                 (OneCoinDawidSkene(tol=0.01), "aggregation", True),
                 (OneCoinDawidSkene(tol=0.01), "posteriors", False),
@@ -284,6 +288,7 @@ def test_majority_vote_transform_gives_posteriors_and_params():
         collected(found["params"], check_params)
 
 
+@pytest.mark.slow
 def test_transforms_with_shards_give_the_annotators_shard_by_shard():
     annotations, gold = crowd()
     settings = {"max_iter": 2, "tol": 0, "num_starts": 2, "seed": 3}
@@ -436,9 +441,10 @@ class _Recorded(beam.Pipeline):
         return super().run(*args, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("aggregator", "per_shard"),
-    [(DawidSkene(tol=0.1), 9), pytest.param(GLAD(tol=0.1), 5, marks=pytest.mark.slow)],
+    [(DawidSkene(tol=0.1), 9), (GLAD(tol=0.1), 5)],
     ids=name_of,
 )
 def test_nothing_that_crosses_between_the_drivers_steps_is_pickled(tmp_path, aggregator, per_shard):
@@ -469,12 +475,13 @@ def test_what_workers_call_goes_to_them(name, max_shard_bytes):
         assert vars(again).keys() == vars(function).keys()
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "glad"])
+@pytest.mark.parametrize("name", ["dawid-skene", pytest.param("glad", marks=pytest.mark.slow)])
 def test_the_graph_of_many_annotators_is_as_small(name):
     few, many = (graph(name, ALL, number).to_runner_api().ByteSize() for number in (9, 1000))
     assert many < few + 2000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_the_drivers_graph_does_not_hold_what_it_begins_from(tmp_path):
     annotations, _ = crowd(num_annotators=1000)
@@ -604,9 +611,10 @@ def write_until(limit, name):
     return write_or_die
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dies_at", "per_shard"),
-    [("tasks", 5), *(pytest.param("posteriors", number, marks=pytest.mark.slow) for number in (5, 9))],
+    [("tasks", 5), *(("posteriors", number) for number in (5, 9))],
 )
 def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypatch, dies_at, per_shard):
     annotations, _ = crowd()
@@ -931,9 +939,9 @@ class FlinkRunner(FnApiRunner):
 @pytest.mark.parametrize(
     ("bytes_of_shard", "max_iter", "iterations", "pipelines"),
     [
-        (ALL, 9, None, 2),
+        pytest.param(ALL, 9, None, 2, marks=pytest.mark.slow),
         (ALL, 4, 3, 2),
-        (shard_bytes(DawidSkene(), 5), 1, None, 3),
+        pytest.param(shard_bytes(DawidSkene(), 5), 1, None, 3, marks=pytest.mark.slow),
     ],  # in shards posteriors take one more
 )
 def test_flink_gets_few_iterations_a_pipeline(tmp_path, bytes_of_shard, max_iter, iterations, pipelines):
@@ -961,7 +969,11 @@ class _Readers(PipelineVisitor):
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-@pytest.mark.parametrize("aggregator", [DawidSkene(max_iter=9, tol=0.0), GLAD(max_iter=9, tol=0.0)], ids=name_of)
+@pytest.mark.parametrize(
+    "aggregator",
+    [DawidSkene(max_iter=9, tol=0.0), pytest.param(GLAD(max_iter=9, tol=0.0), marks=pytest.mark.slow)],
+    ids=name_of,
+)
 def test_no_output_is_read_by_many_steps(tmp_path, aggregator):
     """Flink copies an output for each step that reads it."""
     made = []

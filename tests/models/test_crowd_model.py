@@ -107,6 +107,7 @@ def test_a_dense_matrix_trains_like_its_annotations():
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_a_tf_dataset_trains_and_is_asked():
     import tensorflow as tf
@@ -230,8 +231,14 @@ class BuildingBase(OwnBase):
 
 
 @pytest.mark.parametrize(
-    "make", [OwnBase, BuildingBase, lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")])]
+    "make",
+    [
+        OwnBase,
+        pytest.param(BuildingBase, marks=pytest.mark.slow),
+        lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")]),
+    ],
 )
+@pytest.mark.usefixtures("eager")
 def test_a_base_without_weights_yet_is_built_by_the_first_data_and_saved(make, tmp_path):
     x, _, annotations = a_crowd()
     model = CrowdModel(make(), CrowdsourcedLayer(R))
@@ -338,7 +345,8 @@ def test_validation_data_may_be_annotations():
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
 
 
-@pytest.mark.parametrize("policy", ["mixed_float16", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_as_in_keras.py has mixed precision in `make test`
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
     x, truth, annotations = a_crowd()
     x = x * 1e6  # infinite in float16
@@ -370,6 +378,7 @@ def test_xla_gives_the_same_training(xla):
     np.testing.assert_allclose(*losses, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_base_with_several_inputs_trains():
     x, _, annotations = a_crowd()
     left, right = keras.Input((2,), name="left"), keras.Input((4,), name="right")
@@ -469,6 +478,7 @@ def test_log_confusions_are_those_of_the_task_where_the_layer_looks_at_it():
     assert np.abs(elsewhere - alone).max() > 1e-3
 
 
+@pytest.mark.usefixtures("eager")
 def test_a_base_that_learns_its_shape_from_the_data_is_built_before_a_method_asks_for_sizes():
     """DeepEM asked for the number of classes of a model that had none yet: `cannot reshape array`."""
     x, _, annotations = a_crowd()
