@@ -99,7 +99,15 @@ def abstracts():
     return generated_abstracts(40, 20, types=("PARTICIPANTS", "OUTCOMES"))
 
 
-@pytest.mark.parametrize("method", ["hmm-crowd", "bsc-seq", "dawid-skene", "majority-vote"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("hmm-crowd", marks=pytest.mark.slow),
+        pytest.param("bsc-seq", marks=pytest.mark.slow),
+        "dawid-skene",
+        "majority-vote",
+    ],
+)
 def test_usual_results_for_sentences_have_no_notes(method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", VotesWarning)

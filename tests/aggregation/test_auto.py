@@ -8,7 +8,10 @@ from crowdzoo.aggregation.classes import auto
 from crowdzoo.aggregation.engine.stacking import stacking_weights
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
-SLOW = {"sparse_and_odd_tables": pytest.mark.slow}
+# each of them fits all candidates many times
+SLOW = dict.fromkeys(
+    ("sparse_and_odd_tables", "blocks_are_irrelevant", "gold_is_clamped", "fit_twice_equals_once"), pytest.mark.slow
+)
 CHECKS = zip(AGGREGATOR_CHECKS, AGGREGATOR_CHECKS.values(), strict=True)
 
 

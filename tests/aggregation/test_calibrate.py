@@ -48,7 +48,12 @@ def test_it_is_the_mode_of_the_penalised_likelihood():
 
 
 @pytest.mark.parametrize(
-    "method", [MajorityVote(), OneCoinDawidSkene(), DawidSkene()], ids=["majority-vote", "one-coin", "dawid-skene"]
+    "method",
+    [
+        pytest.param(MajorityVote(), id="majority-vote"),
+        pytest.param(OneCoinDawidSkene(), id="one-coin", marks=pytest.mark.slow),
+        pytest.param(DawidSkene(), id="dawid-skene", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
@@ -72,6 +77,7 @@ def test_probabilities_of_dependent_judges_become_those_of_being_right(method):
     assert np.mean(gains) > 0.03
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_accuracy_of_the_other_tasks():
     inside, errors = [], []
     for seed in range(24):

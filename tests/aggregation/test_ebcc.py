@@ -264,7 +264,9 @@ def real_sets():
 STARTS = {"bluebird": 40, "dog": 5, "rte": 10, "web": 2, "d_sentiment": 10, "face": 40, "music": 3}
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "face" else []) for name in STARTS]
+)
 def test_published_accuracies(name, real_sets):
     check_published(name, real_sets, STARTS[name], within=0.01)
 

@@ -198,6 +198,7 @@ def test_blocks_add_up_to_the_whole():
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12)
 
 
+@pytest.mark.slow  # test_threads.py has the same of every method on a smaller crowd
 def test_threads_do_not_matter(monkeypatch):
     annotations, _ = simulated_crowd(30_000, 50, 3, redundancy=5)
     results = []
@@ -233,6 +234,7 @@ def test_simulated_abilities_and_difficulties_are_recovered():
     assert result.expected_accuracy(truth) > MajorityVote().fit(annotations).expected_accuracy(truth) + 0.02
 
 
+@pytest.mark.slow
 def test_nothing_overflows():
     # two thousand annotators that agree on nearly every task, against wide priors
     labels = np.zeros((20, 2000), int)

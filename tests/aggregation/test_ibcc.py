@@ -145,6 +145,7 @@ def test_annotators_without_annotations_have_the_prior_mean():
     np.testing.assert_allclose(result.confusions[-1], np.full((3, 3), 1 / 6) + np.eye(3) / 2)
 
 
+@pytest.mark.slow
 def test_much_data_makes_it_dawid_skene():
     """Priors and the doubt about parameters fade."""
     annotations, _ = simulated_crowd(num_tasks=20_000, num_annotators=6, redundancy=4)

@@ -351,7 +351,9 @@ FIGURES = {
 }
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "labelme" else []) for name in FIGURES]
+)
 def test_real_sets(real_sets, name):
     if name not in real_sets:
         pytest.skip(f"CROWDZOO_DATA has no {name}")

@@ -353,7 +353,7 @@ def test_real_sets(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["bluebird", "rte", "face", *(pytest.param(name, marks=pytest.mark.slow) for name in ("labelme", "music"))]
+    "name", ["bluebird", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rte", "face", "labelme", "music"))]
 )
 def test_real_sets_with_a_chosen_gamma(name):
     _, annotations, gold = crowd(name)
@@ -362,6 +362,7 @@ def test_real_sets_with_a_chosen_gamma(name):
     )
 
 
+@pytest.mark.slow
 def test_the_authors_values_are_too_strong_for_ten_classes():
     _, annotations, gold = crowd("music")
     vote = MajorityVote().fit(annotations).expected_accuracy(gold)

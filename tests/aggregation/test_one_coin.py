@@ -182,6 +182,7 @@ def test_blocks_add_up_to_the_whole():
         np.testing.assert_allclose(getattr(total, name), getattr(expected, name), rtol=1e-12)
 
 
+@pytest.mark.slow  # test_threads.py has the same of every method on a smaller crowd
 def test_threads_do_not_matter(monkeypatch):
     annotations, _ = simulated_crowd(30_000, 50, 3, redundancy=5)
     results = []

@@ -367,6 +367,7 @@ def _pairs(crowd, who):
         yield from zip(crowd.gold[task].tolist(), crowd.tag_set.codes(tags).tolist(), strict=True)
 
 
+@pytest.mark.slow
 @both
 def test_more_documents_of_the_same_annotators_do_not_spoil_the_tags(model):
     """Eight annotators of 150 long documents: with fixed pseudo-counts alone the bound leads away from the truth."""

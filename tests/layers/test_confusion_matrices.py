@@ -268,6 +268,7 @@ def test_posteriors_follow_bayes_rule_and_the_instance_alone_where_nobody_labell
 # === Answers with a confidence ===
 
 
+@pytest.mark.slow  # test_deep_em.py trains on such answers, too
 def test_training_on_answers_with_a_confidence_is_gradient_descent_on_their_evidence():
     rng = np.random.default_rng(0)
     classes, annotators, number = 3, 4, 5

@@ -125,7 +125,7 @@ def test_bases_of_every_kind_are_copied():
         np.testing.assert_allclose(ops.convert_to_numpy(base(x)), expected, rtol=1e-6, err_msg=kind)
 
 
-@pytest.mark.parametrize("kind", ["functional", "two inputs in a list"])
+@pytest.mark.parametrize("kind", ["functional", pytest.param("two inputs in a list", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("eager")
 def test_a_base_is_trained_as_without_copies_where_no_posterior_changes(kind):
     """In a single round the base does not depend on its copies."""
@@ -209,7 +209,7 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every, fold_of)
     return {"base": networks[-1], "confusions": confusions, "log_likelihood": likelihoods, "posteriors": q}
 
 
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_whole_rounds_are_the_equations(every):
     settings = {"prior": 0.7, "diagonal": 0.6}
     x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")

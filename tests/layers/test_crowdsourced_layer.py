@@ -273,7 +273,11 @@ def one_line_model(connection="MW", kind="classification", annotators=R, **compi
 
 @pytest.mark.parametrize(
     ("kind", "connection"),
-    [("classification", "MW"), ("sequence", "VW+B"), ("regression", "S+B")],
+    [
+        ("classification", "MW"),
+        pytest.param("sequence", "VW+B", marks=pytest.mark.slow),
+        pytest.param("regression", "S+B", marks=pytest.mark.slow),
+    ],
 )
 def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, request):
     if kind != "classification":  # one graph is enough

@@ -104,7 +104,7 @@ def em(x, dense, kernel, bias, *, epochs, prior, diagonal, rate, every=1, answer
     return {"kernel": kernel, "bias": bias, "confusions": confusions, "loss": losses, "log_likelihood": likelihoods}
 
 
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_whole_rounds_are_the_equations(every):
     settings = {"prior": 0.7, "diagonal": 0.6}
     x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
@@ -233,6 +233,7 @@ def test_the_optimizer_does_not_see_the_matrices():
     assert isinstance(model.loss, ExpectedLogLikelihood)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_annotators_without_labels_do_not_change_the_training():
     x, _, _, annotations = a_crowd()

@@ -390,6 +390,7 @@ def test_callbacks_see_one_count_of_epochs_and_the_history_is_one():
     assert a_model(True).fit(x, annotations, epochs=2, verbose=0).epoch == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_early_stopping_ends_a_phase_and_the_next_one_goes_on_from_there():
     x, _, annotations = a_crowd()
@@ -401,6 +402,7 @@ def test_early_stopping_ends_a_phase_and_the_next_one_goes_on_from_there():
     assert history.epoch == seen.epochs == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_second_phase_starts_from_the_users_optimizer_and_leaves_it_as_it_was():
     x, _, annotations = a_crowd()
@@ -454,7 +456,9 @@ def test_what_the_user_froze_stays_frozen_and_nothing_else_does():
     assert isinstance(model.loss, MaskedCrowdCrossentropy)
 
 
-@both
+@pytest.mark.parametrize(
+    "weighted", [pytest.param(False, id="DN"), pytest.param(True, id="WDN", marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("eager")
 def test_an_annotator_without_labels_is_neither_trained_nor_asked(weighted):
     x, _, annotations = a_crowd()

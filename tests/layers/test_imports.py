@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CHILD = """
 import sys
 for name in ("numba", "pyarrow", "apache_beam", "tfx"):
@@ -19,6 +21,7 @@ print(layers.CrowdsourcedLayer(num_annotators=3).num_annotators)
 """
 
 
+@pytest.mark.slow  # tests/test_imports.py reads the same from the source
 def test_layers_load_without_numba_pyarrow_and_tensorflow_and_import_nothing_that_stands_on_them():
     done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True)
     assert done.stdout == "3\n", done.stderr[-3000:]

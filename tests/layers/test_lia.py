@@ -280,6 +280,7 @@ def test_who_is_always_right_ranks_first_and_who_is_always_wrong_last(learnt):
     assert diagonal.argmin() == 1
 
 
+@pytest.mark.slow
 def test_the_likelihood_rises_from_e_step_to_e_step(learnt):
     likelihood = learnt[1].history["log_likelihood"]
     assert len(likelihood) == 30  # 40 epochs, without the first round, which starts from votes
@@ -287,6 +288,7 @@ def test_the_likelihood_rises_from_e_step_to_e_step(learnt):
     assert (np.diff(rounds) > 0).all()
 
 
+@pytest.mark.slow
 def test_the_history_is_that_of_both_phases(learnt):
     history = learnt[1]
     assert history.epoch == list(range(45))
@@ -437,6 +439,7 @@ def test_odd_crowds_give_no_nan():
     assert np.isfinite(ops.convert_to_numpy(nobody)).all()
 
 
+@pytest.mark.slow
 def test_typical_tasks_follow_the_posteriors(learnt):
     model, _, x, _, _, annotations = learnt
     posteriors = model.posteriors(x, annotations).astype("float64")
@@ -447,6 +450,7 @@ def test_typical_tasks_follow_the_posteriors(learnt):
     np.testing.assert_allclose(model.annotator_confusions(), expected, atol=0.02)
 
 
+@pytest.mark.slow
 def test_a_trained_model_comes_back_from_a_file(learnt, tmp_path):
     model, _, x, _, _, annotations = learnt
     model.save(tmp_path / "model.keras")
@@ -489,6 +493,7 @@ def test_annotators_nobody_asked_are_known_by_their_features():
     assert unseen.diagonal_correlation > 0.8
 
 
+@pytest.mark.slow
 def test_the_next_question_goes_by_task_and_annotator(learnt):
     model, _, x, _, _, annotations = learnt
     posteriors = model.posteriors(x, annotations)

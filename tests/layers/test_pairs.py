@@ -76,6 +76,7 @@ def test_wrong_shapes_and_values_are_refused():
         PairProbabilities(tie=float("nan"))
 
 
+@pytest.mark.slow  # test_reward_model.py trains one in `make test`
 def test_a_reward_model_learns_scores_of_new_tasks_and_who_answers_at_random(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 4)).astype("float32")

@@ -227,6 +227,7 @@ def held_out(model, confusions, chosen):
     return (confusions[chosen] * np.log(found)).sum(axis=-1).mean()
 
 
+@pytest.mark.slow
 def test_one_label_moves_nobody_and_five_hundred_do():
     x, annotations, confusions = crowd()
     pooled, free = (trained("full", ridge, x, annotations) for ridge in (1.0, 0.0))

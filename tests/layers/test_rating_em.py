@@ -223,6 +223,7 @@ def test_validation_is_the_squared_error_of_the_answers_and_annotators_without_r
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_two_runs_with_one_seed_agree_and_a_saved_model_is_the_same(tmp_path):
     x, _, _, _, annotations = a_crowd()
@@ -276,6 +277,7 @@ def test_the_crowd_layer_in_units_answers_as_on_standardised_ratings(connection)
     assert (revived.center, revived.unit, revived.anchor) == (5.0, 2.0, False)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_anchored_biases_sum_to_zero_over_the_annotations_and_answers_stay(tmp_path):
     x, _, _, _, annotations = a_crowd()

@@ -104,6 +104,7 @@ def fitted(x, annotations, epochs=5, seed=0, dropout=0.0, shuffle=True, **settin
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_scores_are_those_of_the_quality_measure():
     x, _, annotations, _ = a_crowd()
@@ -163,6 +164,7 @@ def test_bad_tasks_are_pruned_truth_is_learnt_and_confusions_are_recovered():
     np.testing.assert_allclose(model.annotator_confusions()[R - 1], 1 / K, atol=1e-5)  # nothing is known
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_tasks_keep_their_codes_whatever_the_order_of_the_rows():
     x, _, annotations, _ = a_crowd()
