@@ -53,7 +53,12 @@ def test_there_are_examples():
     assert len(WITH_EXAMPLES) > 5
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+LONG = ("crowdzoo.layers.conal", "crowdzoo.layers.doctor_net", "crowdzoo.models.sequence_tagger")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in WITH_EXAMPLES]
+)
 def test_the_examples_of_a_module_run(name):
     keras.utils.set_random_seed(0)
     runner = doctest.DocTestRunner(Shown(), verbose=False)

@@ -194,6 +194,7 @@ def test_gold_teaches_who_knows():
     np.testing.assert_array_equal(MACE().fit(annotations, gold=flipped).labels, 1 - truth)
 
 
+@pytest.mark.slow
 def test_several_starts_differ_keep_the_best_and_repeat():
     drawn = [random_start(5, 3, place, seed).know for place, seed in ((1, 0), (2, 0), (1, 1))]
     assert len({know.tobytes() for know in drawn}) == 3

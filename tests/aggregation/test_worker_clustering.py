@@ -29,7 +29,13 @@ AGGREGATORS = {
 
 
 @pytest.mark.parametrize("check", AGGREGATOR_CHECKS.values(), ids=AGGREGATOR_CHECKS)
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=AGGREGATORS)
+@pytest.mark.parametrize(
+    "aggregator",
+    [
+        pytest.param(one, id=name, marks=[] if name == "default" else [pytest.mark.slow])
+        for name, one in AGGREGATORS.items()
+    ],
+)
 def test_battery(aggregator, check):
     check(aggregator)
 

@@ -115,6 +115,7 @@ def reviews(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_from_ratings_of_texts_to_predictions_on_texts(reviews, tmp_path, capsys):
     inputs = (reviews / "ratings.csv", reviews / "reviews.csv", "--task", "regression")
     words = ("--form", "bag-of-words", "--hidden", 8, "--dropout", 0, "--epochs", 15, "--learning-rate", 0.1)

@@ -136,6 +136,7 @@ def write_images(path, pixels, classes=3):
             file.write(tf.train.Example(features={"feature": feature}).SerializeToString())
 
 
+@pytest.mark.slow
 def test_em_asks_the_model_about_the_pixels_of_images(tmp_path):
     """From Examples and from files in memory alike."""
     pixels = np.random.default_rng(0).integers(0, 256, (9, 8, 8, 3), dtype="uint8")
@@ -172,7 +173,7 @@ def test_every_method_learns_from_examples_of_images(tmp_path, kind, method):
     assert np.isfinite(answers).all()
 
 
-@pytest.mark.parametrize("inputs", [(), ("annotators", "tasks")])
+@pytest.mark.parametrize("inputs", [pytest.param((), marks=pytest.mark.slow), ("annotators", "tasks")])
 def test_images_are_encoded_one_by_one_and_stay_with_their_annotations(tmp_path, inputs):
     rng, path = np.random.default_rng(0), str(tmp_path / "examples.gz")
     pixels = rng.integers(0, 256, (5, 8, 9, 3), dtype="uint8")

@@ -80,13 +80,10 @@ def test_standardisation_comes_from_the_train_split(trained, shared_crowd):
     np.testing.assert_allclose(model.base.standardize.variance, rows.var(axis=0, dtype="float64"), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
-    [
-        method if method == "conal" else pytest.param(method, marks=pytest.mark.slow)
-        for method in METHODS
-        if method not in ("crowdsourced-layer", "aggregated")
-    ],
+    [method for method in METHODS if method not in ("crowdsourced-layer", "aggregated")],
 )
 def test_every_method_trains_and_says_what_annotators_say(train, method):
     folder = train("a", {"name": method})

@@ -114,6 +114,7 @@ def test_the_script_read_the_data_that_lies_here(source):
     assert {name: sha256(source / name) for name in record["inputs_sha256"]} == record["inputs_sha256"]
 
 
+@pytest.mark.slow
 def test_descriptors_come_from_the_images_alone(labelme, source, script):
     codebook = script.load_codebook()
     wanted = {7, 250, 993}

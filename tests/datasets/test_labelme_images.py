@@ -33,6 +33,7 @@ def test_the_file_is_what_the_script_made():
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
+@pytest.mark.slow
 def test_images_are_written_as_files_that_can_be_read_again(tmp_path):
     images = load_labelme_images()
     _, path = write_files(images, tmp_path)

@@ -17,6 +17,7 @@ def ner():
     return load_ner_amt()
 
 
+@pytest.mark.slow
 def test_the_released_part_has_the_counts_of_its_notes(ner):
     assert (len(ner.crowd), len(ner.published), len(ner.test), len(ner.rest)) == (2845, 5985, 3250, 3453)
     assert ner.crowd.annotations.num_annotators == 47
@@ -33,6 +34,7 @@ def test_the_union_with_repeats_has_the_counts_of_its_notes(ner):
     assert {tuple(tokens) for tokens in whole.tokens} == {tuple(tokens) for tokens in ner.crowd.tokens}
 
 
+@pytest.mark.slow
 def test_the_majority_vote_scores_what_was_published(ner):
     # Rodrigues, Pereira and Ribeiro 2014: 79.12 / 58.50 / 67.27
     scores = span_scores(ner.published.gold_tags(), ner.majority)
@@ -40,11 +42,13 @@ def test_the_majority_vote_scores_what_was_published(ner):
     assert sum(len(tag_problems(tags)) for tags in ner.majority) == 232
 
 
+@pytest.mark.slow
 def test_every_answer_keeps_the_scheme_after_mending(ner):
     for annotator in range(47):
         assert not any(tag_problems(tags) for tags in ner.crowd.answers_of(annotator)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ner")
 def test_annotators_are_as_good_as_measured_before():
     # on the largest part: span F1 of 19 to 85 in percent, median 65

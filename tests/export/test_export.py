@@ -352,9 +352,10 @@ def vectorized():
             ["a", "ünïcorn"],
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             lambda: looking_up(keras.layers.IntegerLookup(vocabulary=[3, 5], output_mode="one_hot"), "int64"),
             [3, 9],
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             lambda: looking_up(keras.layers.Hashing(8, output_mode="one_hot"), "string"),

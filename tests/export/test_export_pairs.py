@@ -72,6 +72,7 @@ def test_each_signature_has_a_request_and_stands_in_the_card(vectors):
     assert card["classes"] == CLASSES
 
 
+@pytest.mark.slow
 def test_texts_of_different_lengths_are_compared_and_an_empty_request_is_answered(tmp_path):
     keras.utils.set_random_seed(0)
     encoder = TextIds(["fine", "text", "a"])

@@ -80,7 +80,7 @@ def crf(tmp_path_factory):
     return exported_tagger("IOBES", tmp_path_factory.mktemp("crf"))
 
 
-@pytest.fixture(params=[pytest.param("plain", marks=pytest.mark.slow), "crf"])
+@pytest.fixture(params=["plain", pytest.param("crf", marks=pytest.mark.slow)])
 def served(request):
     return request.getfixturevalue(request.param)
 
@@ -121,6 +121,7 @@ def test_tags_are_the_models_own(served):
     assert {name: array.dtype for name, array in outputs.items()} == {**types, "lengths": np.int64}
 
 
+@pytest.mark.slow
 def test_a_crf_answers_with_its_best_path_which_is_not_the_most_probable_tags(crf):
     outputs = ask(crf, CORPUS.texts)
     probabilities = crf.model.predict(ENCODER(CORPUS.tokens), verbose=0)
@@ -162,6 +163,7 @@ def test_a_text_without_tokens_has_none(plain):
         assert outputs["texts"].shape == (len(texts), 0)
 
 
+@pytest.mark.slow
 def test_a_sentence_of_ten_thousand_tokens_is_tagged_beside_a_short_one(plain):
     text = "Paris, " * 5000
     long, short = rows(ask(plain, [text, "Anna"]))
@@ -230,6 +232,7 @@ def test_load_and_predict_says_what_is_wrong(plain, texts, signature, message, m
         load_and_predict(plain.path, texts, signature=signature)
 
 
+@pytest.mark.slow
 def test_it_loads_in_a_process_that_has_neither_crowdzoo_nor_keras(plain, tmp_path):
     """And so does a classifier of feature vectors."""
     keras.utils.set_random_seed(0)
@@ -325,6 +328,7 @@ def test_the_model_card_lists_the_signatures(plain):
     assert card["num_parameters"] == plain.model.base.count_params()
 
 
+@pytest.mark.slow
 def test_tags_that_are_no_spans_have_no_signature_for_spans(tmp_path):
     encoder = TokenEncoder(["a"], shapes=False)
     model = CrowdModel(SequenceTagger(3, 2, embedding=2, filters=2, units=2))

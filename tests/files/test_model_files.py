@@ -70,6 +70,7 @@ def test_damaged_files_are_named_with_a_way_out(saved, tmp_path):
         assert len(str(caught.value)) < 3000, what
 
 
+@pytest.mark.slow
 def test_archives_that_unpack_to_far_more_than_their_size_are_refused_unread(saved, tmp_path):
     path = tmp_path / "bomb.keras"
     for name in ("config.json", "assets/x"):

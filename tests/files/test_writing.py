@@ -125,7 +125,7 @@ with atomic_folder("out", replace=True) as folder:
 """
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("kind", [pytest.param("file", marks=pytest.mark.slow), "folder"])
 def test_what_a_killed_writer_left_is_removed_by_the_next_and_a_living_one_is_let_be(kind):
     write = write_file if kind == "file" else write_folder
     write("out", "old")

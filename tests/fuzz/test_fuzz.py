@@ -19,7 +19,12 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("name", TARGETS)
+LONG = ("annotations-jsonl", "command-line-quality", "configuration-structure", "grpc", "image-files")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in TARGETS]
+)
 def test_no_input_ends_in_an_error_that_was_not_foreseen(name):
     one = TARGETS[name]
     assert target.run(one, seed=0, examples=one.examples) > 0

@@ -429,6 +429,7 @@ def test_a_trained_model_is_saved_with_its_mean_instance(few, mixing, tmp_path):
     np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_poor_crowds_leave_no_nan():
     # annotator 1 has one label, annotator 2 none, class 3 is never said, task 1 is tied, task 2 has one label

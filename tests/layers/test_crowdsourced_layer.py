@@ -107,7 +107,7 @@ def loss_of(kind):
     return MaskedCrowdMeanSquaredError() if kind == "regression" else MaskedCrowdCrossentropy()
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @each_connection
 def test_the_battery_passes(kind, connection, check, form):

@@ -261,6 +261,7 @@ class Recorder(keras.callbacks.Callback):
         self.models.append(self.model)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Early stopping conditioned on metric")
 @pytest.mark.usefixtures("eager")
 def test_callbacks_see_the_likelihood_and_may_stop_the_training():

@@ -164,7 +164,7 @@ def test_the_gradient_of_the_marginal_likelihood_equals_finite_differences():
 # === The battery ===
 
 
-@pytest.mark.parametrize("which", ["dense", "sparse"])
+@pytest.mark.parametrize("which", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
 @pytest.mark.parametrize("check", LAYER_CHECKS.values(), ids=LAYER_CHECKS)
 @FORMS
 def test_the_battery_passes(form, latent, known, check, which):
@@ -390,6 +390,7 @@ def confidence(labels, log_probabilities):
     return ops.mean(ops.exp(ops.max(log_probabilities, axis=2)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_models_own_settings_come_back_after_em():
     x, _, _, annotations = crowd(num_tasks=30)

@@ -53,6 +53,7 @@ def test_the_loss_of_the_second_phase_compares_means_of_those_who_rated():
     np.testing.assert_allclose(ops.convert_to_numpy(found), [((3 - 2.5) / 2) ** 2, 0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_learns_weights_in_a_phase_of_their_own_and_is_saved(tmp_path):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, D)).astype("float32")

@@ -136,7 +136,10 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ("adam", "lazy adam") else pytest.param(name, marks=pytest.mark.slow) for name in OPTIMIZERS],
+)
 def test_an_optimizers_step_is_that_of_the_sum_over_a_rows_occurrences(name):
     make, expected = OPTIMIZERS[name]
     np.testing.assert_allclose(trained(make()), expected(), rtol=1e-4, atol=1e-5)

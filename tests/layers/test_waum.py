@@ -222,6 +222,7 @@ def test_a_crowd_of_lone_labels_with_a_class_never_said_trains_without_a_nan():
         assert np.isfinite(array).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_a_trained_model_is_saved_and_loaded_without_its_scores(tmp_path):
     x, _, annotations, _ = a_crowd()

@@ -70,7 +70,9 @@ def tf_data(y):
 # === Batches of one's own ===
 
 
-@pytest.mark.parametrize("make", [Batches, generator, pytest.param(tf_data, marks=on_tensorflow)])
+@pytest.mark.parametrize(
+    "make", [Batches, pytest.param(generator, marks=pytest.mark.slow), pytest.param(tf_data, marks=on_tensorflow)]
+)
 def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
     model, same = a_model(), a_model()
     found = model.fit(make(DENSE), epochs=2, steps_per_epoch=2, verbose=0).history
@@ -83,7 +85,7 @@ def test_batches_with_a_column_an_annotator_train_like_the_annotations(make):
     )
 
 
-@pytest.mark.parametrize("make", [Batches, pytest.param(tf_data, marks=on_tensorflow)])
+@pytest.mark.parametrize("make", [Batches, pytest.param(tf_data, marks=[on_tensorflow, pytest.mark.slow])])
 def test_batches_of_gold_are_for_validation_and_not_to_train_on(make):
     model = a_model(CoNAL(R))
     history = model.fit(X, ANNOTATIONS, validation_data=make(GOLD), epochs=1, **HALVES).history
@@ -197,6 +199,7 @@ def test_a_frozen_part_of_the_base_stays_as_it_is_until_it_is_unfrozen(layer):
 # === When to stop ===
 
 
+@pytest.mark.slow
 def test_early_stopping_looks_at_held_out_annotations():
     held = np.arange(N) >= 36
     ids = np.arange(N)

@@ -52,7 +52,8 @@ def a_model(kind="classification", connection=None, seed=0, dropout=0.0):
 CLASSES_SLOW = pytest.param("classification", marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("kind", [CLASSES_SLOW, "sequence"])
+@pytest.mark.slow  # test_methods.py and test_sequence_tagger.py learn it in `make test`
+@pytest.mark.parametrize("kind", ["classification", "sequence"])
 def test_the_truth_is_learnt_from_unreliable_labels(kind):
     x, truth, annotations = a_crowd(kind)
     model = a_model(kind)
@@ -146,7 +147,7 @@ def test_batches_can_be_given_and_predict_ignores_annotators():
     )
 
 
-@pytest.mark.parametrize("kind", ["classification", "sequence", "regression"])
+@pytest.mark.parametrize("kind", ["classification", pytest.param("sequence", marks=pytest.mark.slow), "regression"])
 @pytest.mark.usefixtures("eager")
 def test_padded_arrays_train_like_their_annotations(kind):
     x, _, annotations = a_crowd(kind)
@@ -183,7 +184,7 @@ def test_calling_with_annotators_gives_their_answers():
     assert tuple(one.shape) == (1, 3, K)
 
 
-@pytest.mark.parametrize("kind", [CLASSES_SLOW, "sequence", "regression"])
+@pytest.mark.parametrize("kind", [CLASSES_SLOW, pytest.param("sequence", marks=pytest.mark.slow), "regression"])
 @pytest.mark.usefixtures("eager")
 def test_a_saved_model_is_the_same_model(kind, tmp_path):
     x, _, annotations = a_crowd(kind)
@@ -367,6 +368,7 @@ def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
         keras.config.set_dtype_policy("float32")
 
 
+@pytest.mark.slow  # test_lazy_adam.py trains with XLA in `make test`
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="PyTorch has no XLA here")
 def test_xla_gives_the_same_training(xla):
     x, _, annotations = a_crowd()

@@ -90,7 +90,7 @@ def test_center_and_unit_are_mean_and_deviation_of_the_ratings():
     [
         ("crowdsourced-layer", {"connection": "S+B"}),
         pytest.param("crowdsourced-layer", {"anchor": True}, marks=pytest.mark.slow),
-        ("rating-em", {}),
+        pytest.param("rating-em", {}, marks=pytest.mark.slow),
         pytest.param("doctor-net", {"weighting": "ratings"}, marks=pytest.mark.slow),
     ],
 )
@@ -102,6 +102,7 @@ def test_every_method_speaks_in_the_labels_unit(method, arguments):
         assert np.isfinite(model.annotator_biases()).all()
 
 
+@pytest.mark.slow
 def test_training_on_aggregated_ratings_leaves_unknown_ones_out_and_agrees_with_itself():
     settings = TrainingSettings(method="aggregated", **QUICK)
     ratings = np.where(np.arange(N) % 4 == 0, NAN, TRUTH)

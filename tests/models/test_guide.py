@@ -13,6 +13,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "methods.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the guide is about no backend in particular")
 def test_the_code_of_the_guide_runs_and_gives_the_shapes_it_names():
     (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)

@@ -153,7 +153,7 @@ def test_the_same_pixels_come_out_of_a_saved_graph_and_of_a_data_set(tmp_path):
     assert encoder(tf.constant([], tf.string)).shape == (0, 9, 11, 3)
 
 
-@pytest.mark.parametrize(("height", "width"), [(9, 11), (8, 16)])
+@pytest.mark.parametrize(("height", "width"), [pytest.param(9, 11, marks=pytest.mark.slow), (8, 16)])
 def test_each_image_alone_has_the_pixels_that_it_has_in_a_batch(height, width):
     encoder, images = ImagePixels(height, width), [JPEG, PNG, lying(3), lying(6)]
     alone = tf.data.Dataset.from_tensor_slices(images).map(encoder.each).batch(4).get_single_element()

@@ -72,6 +72,7 @@ def test_tf_idf_is_numpys():
     np.testing.assert_allclose(ops.convert_to_numpy(layer(IDS)), expected, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_it_trains_under_a_crowd_layer():
     ids = np.random.default_rng(0).integers(2, 10, size=(60, 6)).astype("int32")
     truth = (ids == 4).sum(axis=1) - (ids == 5).sum(axis=1)

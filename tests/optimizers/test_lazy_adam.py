@@ -116,7 +116,9 @@ def crowd_model(optimizer, connection="MW", jit_compile=False, dtype=None):
     return model
 
 
-@pytest.mark.parametrize("connection", ["MW", "VW+B", "S"])
+@pytest.mark.parametrize(
+    "connection", ["MW", pytest.param("VW+B", marks=pytest.mark.slow), pytest.param("S", marks=pytest.mark.slow)]
+)
 @pytest.mark.usefixtures("eager")
 def test_with_every_annotator_in_every_batch_it_is_adam(connection):
     x, y = crowd_batch([[0, 1, 2], [3, 4, 5]])

@@ -64,8 +64,8 @@ def indifferent_model(folder):
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory, make_inputs):
-    """Several runs in one folder, one after the other."""
+def begun(tmp_path_factory, make_inputs):
+    """Three runs in one folder, one after the other: one that fails, one that goes on, and the same again."""
     folder = make_inputs(tmp_path_factory.mktemp("story"))
     story = SimpleNamespace(folder=folder)
 
@@ -85,6 +85,14 @@ def story(tmp_path_factory, make_inputs):
     for name in ("answers.csv", "instances.parquet"):
         os.utime(folder / name)
     story.again = go()
+    story.go = go
+    return story
+
+
+@pytest.fixture(scope="module")
+def story(begun):
+    """Further runs in the same folder: with other settings, and after somebody else has pushed a model."""
+    story, go, folder = begun, begun.go, begun.folder
     story.worse = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
     story.worse_again = go(**{"training.epochs": 1, "training.learning_rate": 1e-7})
     # somebody else pushes another model
@@ -93,12 +101,11 @@ def story(tmp_path_factory, make_inputs):
     story.after_other = go()
     story.after_other_predictions = predictions(story.after_other.pushed)
     story.after_other_again = go()
-    story.go = go
     return story
 
 
-def test_a_component_that_fails_is_named_with_its_message_and_the_log(story):
-    first, second = story.failure.splitlines()
+def test_a_component_that_fails_is_named_with_its_message_and_the_log(begun):
+    first, second = begun.failure.splitlines()
     assert first == "Evaluator failed: ZeroDivisionError: division by zero"
     log = second.removeprefix("Log: ")
     with open(log) as file:
@@ -107,16 +114,16 @@ def test_a_component_that_fails_is_named_with_its_message_and_the_log(story):
     assert "Epoch 8/8" in text, "what components print goes to the log as well"
 
 
-def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_model(story):
-    first = story.first
+def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_model(begun):
+    first = begun.first
     assert first.cached == COMPONENTS[:6]
     assert tuple(first.seconds) == COMPONENTS
     assert first.blessed
     assert first.evaluation["truth"] == "gold"
     assert first.evaluation["candidate"]["tasks"] == 15
     assert first.evaluation["candidate"]["accuracy"] > 0.6, "chance is a third"
-    assert first.pushed.parent == story.folder / "out" / "serving"
-    assert story.first_card["name"] == "tiny"
+    assert first.pushed.parent == begun.folder / "out" / "serving"
+    assert begun.first_card["name"] == "tiny"
     assert first.served == [first.pushed.name]
     assert (first.report / "annotators.csv").exists()
     assert (first.annotations / "annotations.parquet").exists()
@@ -127,12 +134,13 @@ def test_the_run_after_a_failure_goes_on_where_it_failed_and_ends_in_a_pushed_mo
         assert str(path) in first.summary
 
 
-def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(story):
-    assert story.again.cached == COMPONENTS
-    assert story.again.pushed == story.first.pushed
-    assert story.again.served == story.first.served
+def test_a_plain_rerun_comes_from_the_cache_also_after_a_touch(begun):
+    assert begun.again.cached == COMPONENTS
+    assert begun.again.pushed == begun.first.pushed
+    assert begun.again.served == begun.first.served
 
 
+@pytest.mark.slow
 def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model_is_not_pushed(story):
     worse = story.worse
     assert worse.cached == COMPONENTS[:5]
@@ -146,6 +154,7 @@ def test_new_training_settings_rerun_training_and_what_follows_and_a_worse_model
     assert story.worse_again.pushed is None
 
 
+@pytest.mark.slow
 def test_a_verdict_is_not_taken_from_the_cache_once_another_model_is_served(story):
     result = story.after_other
     assert result.cached == COMPONENTS[:6]

@@ -63,6 +63,7 @@ def story(tmp_path_factory):
     return story
 
 
+@pytest.mark.slow
 def test_a_run_ends_in_a_served_regressor_that_speaks_in_the_labels_unit(story):
     result = story.first
     assert result.anomalies == ()
@@ -84,6 +85,7 @@ def test_a_run_ends_in_a_served_regressor_that_speaks_in_the_labels_unit(story):
     assert [biases[f"a{code}"] for code in range(4)] == pytest.approx([-1.5, -0.5, 0.5, 1.5], abs=0.3)
 
 
+@pytest.mark.slow
 def test_a_rerun_comes_from_the_cache(story):
     assert story.again.cached == tuple(story.again.seconds)
     assert story.again.pushed == story.first.pushed

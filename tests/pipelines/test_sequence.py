@@ -65,6 +65,7 @@ def served(story, monkeypatch):
     return story.first.pushed
 
 
+@pytest.mark.slow
 def test_a_run_ends_in_a_pushed_tagger(story):
     first = story.first
     assert tuple(first.seconds) == COMPONENTS
@@ -79,6 +80,7 @@ def test_a_run_ends_in_a_pushed_tagger(story):
     assert (first.report / "annotators.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_pushed_model_answers_plain_text(story, served):
     answers = load_and_predict(served, TEXTS)
     for row, text in enumerate(TEXTS):
@@ -103,6 +105,7 @@ def test_the_pushed_model_answers_plain_text(story, served):
     assert (card["scheme"], card["classes"][0], card["aggregation"]["method"]) == ("BIO", "O", "bsc-seq")
 
 
+@pytest.mark.slow
 def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story, served):
     # the same sentences, found by their hash, asked and counted here
     from crowdzoo.components.example_files import split_by_hash
@@ -122,6 +125,7 @@ def test_the_evaluation_is_what_the_pushed_model_scores_on_the_eval_split(story,
     assert candidate["token_accuracy"] == pytest.approx(scores.token_accuracy)
 
 
+@pytest.mark.slow
 def test_what_training_keeps_says_what_the_served_model_says(story, served):
     encoder = TokenEncoder(**json.loads((story.first.model_run / "encoder.json").read_text(encoding="utf-8")))
     model = keras.saving.load_model(story.first.model_run / "model.keras")

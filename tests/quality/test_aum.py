@@ -229,6 +229,7 @@ def test_one_epoch_more_adds_its_margin_to_the_mean():
     assert np.abs(aum(3) - aum(2)).max() > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
 @pytest.mark.usefixtures("eager")
 def test_networks_of_their_own_judge_each_annotators_labels():
@@ -242,6 +243,7 @@ def test_networks_of_their_own_judge_each_annotators_labels():
     assert np.abs(found.aum - stacked.aum).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_two_runs_agree_and_the_order_of_the_rows_does_not_matter():
     x, annotations = points(), crowd()
@@ -270,7 +272,8 @@ def planted(seed=0, number=600, bad=60):
     return x, dataclasses.replace(annotations, labels=labels), bad
 
 
-@pytest.mark.parametrize("margin", ["top-2", pytest.param("pleiss", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("margin", ["top-2", "pleiss"])
 def test_tasks_that_annotators_are_wrong_about_rank_lowest_which_vote_entropy_does_not_see(margin):
     x, annotations, bad = planted()
     found = waum(

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from crowdzoo import quality
 from crowdzoo.commands import main as cli
@@ -35,6 +36,7 @@ def test_the_commands_parse(tmp_path):
         parser.parse_args(command.split())
 
 
+@pytest.mark.slow
 def test_the_python_lines_run():
     import crowdzoo
 

@@ -154,6 +154,7 @@ def test_answers_drawn_blindly_have_alpha_zero(metric):
     assert result.low < 0 < result.high
 
 
+@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says():
     """200 tables of 60 tasks out of one population, whose alpha a large table tells."""
 

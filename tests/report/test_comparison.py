@@ -235,6 +235,7 @@ def test_another_split_can_be_given(dataset, given):
     assert len(given[0][1]) == 100
 
 
+@pytest.mark.slow
 def test_a_hostile_annotator_is_found_out():
     """The learned diagonal of the annotator who is mostly wrong is the lowest."""
     settings = dataclasses.replace(QUICK, epochs=30)

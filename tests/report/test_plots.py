@@ -94,7 +94,7 @@ def test_the_annotators_with_most_annotations_are_shown(tmp_path):
     assert share(busiest, dark) > 5 * share(idlest, dark)
 
 
-@pytest.mark.parametrize("number", [1, pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("number", [1, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 5))])
 def test_any_number_of_annotators_fits_the_grid(number, tmp_path):
     matrices = np.stack([np.eye(3)] * number)
     path = plot_confusions(matrices, matrices, np.ones((number, 3), int), CLASSES, tmp_path / "grid.png")
@@ -127,6 +127,7 @@ def test_a_crowd_that_agrees_has_a_darker_diagonal_and_darker_dots(tmp_path):
     assert poor < good / 4
 
 
+@pytest.mark.slow
 def test_many_classes_have_no_matrix(tmp_path):
     picture = pixels(plot_quality(crowd(1.0, classes=40), tmp_path / "many.png"))
     height, width = picture.shape[:2]

@@ -33,6 +33,7 @@ def test_one_set_of_independent_runs_has_students_interval(intervals):
     assert (mean - half, mean + half) == pytest.approx((low, high))
 
 
+@pytest.mark.slow
 def test_fifths_of_one_set_of_tasks_are_wider_than_students_interval_and_hold(intervals):
     """Two learners of a mean, ridge and none, by five-fold cross-validation of 40 tasks."""
     rng, tasks, folds = np.random.default_rng(0), 40, 5
@@ -54,6 +55,7 @@ def test_fifths_of_one_set_of_tasks_are_wider_than_students_interval_and_hold(in
     assert naive < 0.93 < corrected
 
 
+@pytest.mark.slow
 def test_sets_that_share_their_draws_are_one_group(intervals):
     """Eight settings of one simulation by five seeds: a seed's luck is in all eight."""
     rng = np.random.default_rng(1)
@@ -66,6 +68,7 @@ def test_sets_that_share_their_draws_are_one_group(intervals):
     assert coverage(together, 2.0) == pytest.approx(0.95, abs=0.015)
 
 
+@pytest.mark.slow
 def test_real_sets_and_groups_of_draws_together_hold(intervals):
     """Means over three sets of unlike spread, of which one stands for six."""
     rng = np.random.default_rng(2)
@@ -77,6 +80,7 @@ def test_real_sets_and_groups_of_draws_together_hold(intervals):
     assert coverage(found, (1 + 3 + 6 * 5) / 8) == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_bootstrap_over_tasks_holds_for_other_test_tasks_where_the_seeds_do_not(intervals):
     """Two classifiers that are right with .8 and .75, by three seeds that agree on nearly every task."""
     rng, tasks = np.random.default_rng(3), 300
@@ -109,6 +113,7 @@ def test_a_cell_of_the_bootstrap_is_in_points_and_hits_are_saved_as_digits(inter
     assert low == 0.25
 
 
+@pytest.mark.slow
 def test_fifths_that_test_each_task_once_have_a_bootstrap_that_holds(intervals):
     """Two rules that are right with .7 and .6 of the tasks, alike in most of them."""
     rng, found = np.random.default_rng(4), []

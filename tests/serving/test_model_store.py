@@ -84,7 +84,10 @@ def test_warm_up_requests_are_answered_before_the_switch(folder, pets, store):
     assert store.get().num_warmup_requests == 4
 
 
-@pytest.mark.parametrize("damage", ["graph", "variables", "warm-up"])
+@pytest.mark.parametrize(
+    "damage",
+    ["graph", pytest.param("variables", marks=pytest.mark.slow), pytest.param("warm-up", marks=pytest.mark.slow)],
+)
 def test_a_version_that_does_not_load_is_logged_and_the_old_one_stays(folder, pets, store, caplog, damage):
     broken = folder.parent / "broken"
     shutil.copytree(pets.folder / "2", broken)
@@ -113,7 +116,12 @@ def test_a_version_that_does_not_load_is_logged_and_the_old_one_stays(folder, pe
 
 
 @pytest.mark.parametrize(
-    "missing", ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"]
+    "missing",
+    [
+        "saved_model.pb",
+        pytest.param("variables/variables.index", marks=pytest.mark.slow),
+        pytest.param("variables/variables.data-00000-of-00001", marks=pytest.mark.slow),
+    ],
 )
 def test_a_half_written_version_is_not_touched_until_it_is_complete(folder, pets, store, caplog, missing):
     half = folder / "2"
@@ -281,7 +289,7 @@ def test_a_version_that_did_not_load_is_tried_again_after_a_while(folder, pets, 
     assert store.get().version == 2
 
 
-@pytest.mark.parametrize("what", ["the folder", "the version"])
+@pytest.mark.parametrize("what", ["the folder", pytest.param("the version", marks=pytest.mark.slow)])
 def test_what_vanishes_or_cannot_be_read_is_logged_once_and_said_in_the_status(
     folder, pets, store, caplog, monkeypatch, what
 ):

@@ -27,13 +27,14 @@ QUICK = {
 }  # fmt: skip
 
 
+@pytest.mark.slow  # test_every_door.py has texts with ratings in `make test`
 @pytest.mark.parametrize(
     ("method", "arguments"),
     # without an anchor a constant may move from the estimates to the biases
     [
         ("crowdsourced-layer", {"anchor": True}),
-        pytest.param("rating-em", {}, marks=pytest.mark.slow),
-        pytest.param("doctor-net", {}, marks=pytest.mark.slow),
+        ("rating-em", {}),
+        ("doctor-net", {}),
     ],
 )
 def test_every_method_learns_what_words_are_worth(method, arguments):
@@ -53,7 +54,7 @@ VOTES[:, 0] = CLASS
 
 @pytest.mark.parametrize(
     "method",
-    [name if name in ("crowdsourced-layer", "conal") else pytest.param(name, marks=pytest.mark.slow) for name in ALL],
+    [name if name == "crowdsourced-layer" else pytest.param(name, marks=pytest.mark.slow) for name in ALL],
 )
 def test_every_method_classifies_texts(method):
     settings = TextSettings(method, {"hidden": [8]} if method == "lia" else {}, **{**QUICK, "task": "classification"})
