@@ -53,7 +53,12 @@ def test_there_are_examples():
     assert len(WITH_EXAMPLES) > 5
 
 
-LONG = ("crowdzoo.layers.conal", "crowdzoo.layers.doctor_net", "crowdzoo.models.sequence_tagger")
+LONG = (
+    "crowdzoo.layers.conal",
+    "crowdzoo.layers.doctor_net",
+    "crowdzoo.models.reward_model",
+    "crowdzoo.models.sequence_tagger",
+)
 
 
 @pytest.mark.parametrize(

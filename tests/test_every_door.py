@@ -225,7 +225,8 @@ class Row:
     def expected(self):
         """What the Keras model answers that `crowdzoo train` has saved, [N, K] or [N]."""
         model, x = crowdzoo.load_model(self.trained), self.encoded
-        answers = (model.base.scorer if self.kind == "preference" else model).predict(x, verbose=0)
+        asked = model.base.scorer if self.kind == "preference" else model
+        answers = asked.predict(x, batch_size=TASKS, verbose=0)
         return answers if self.kind == "classification" else answers[:, 0]
 
     @property

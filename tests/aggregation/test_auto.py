@@ -102,6 +102,7 @@ def test_where_annotators_are_biased_matrices_have_the_weight():
     assert found.expected_accuracy(truth) > MajorityVote().fit(crowd).expected_accuracy(truth) + 0.1
 
 
+@pytest.mark.slow
 def test_methods_that_contradict_the_votes_where_one_coin_does_not_are_left_out(misled):
     crowd, truth = misled
     with pytest.warns(VotesWarning, match="dawid-skene.* contradict the votes on more than 20%"):

@@ -134,6 +134,7 @@ def test_an_annotator_who_is_always_wrong_counts_as_evidence():
     assert MajorityVote().fit(Annotations.from_dense(labels)).labels[0] != truth[0]
 
 
+@pytest.mark.slow
 def test_hundreds_of_annotations_a_task_do_not_underflow():
     rng = np.random.default_rng(0)
     truth = rng.integers(10, size=20)

@@ -113,6 +113,7 @@ def test_an_annotator_with_few_annotations_is_taken_for_an_average_one():
     assert pooled.expected_accuracy(truth) > 0.95
 
 
+@pytest.mark.slow
 def test_the_bound_never_falls_on_a_crowd_of_many_classes():
     crowd, _ = simulated_crowd(num_tasks=200, num_annotators=40, num_classes=6, redundancy=3, seed=4)
     with pytest.warns(ConvergenceWarning):

@@ -32,7 +32,8 @@ def test_frame_has_a_row_for_each_annotation(peers):
     np.testing.assert_array_equal(frame["worker"], annotations.annotator_ids)
 
 
-@pytest.mark.parametrize("method", ["majority-vote", pytest.param("dawid-skene", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["majority-vote", "dawid-skene"])
 def test_crowd_kit_runs_in_a_process_of_its_own(peers, method):
     annotations, _ = simulated_crowd(100, 10, 3, redundancy=5)
     found = peers.run_crowdkit(method, annotations, 50 if method == "dawid-skene" else None)

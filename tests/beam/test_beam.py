@@ -320,6 +320,7 @@ def test_transforms_with_shards_give_the_annotators_shard_by_shard():
         collected(found["run"], check_run)
 
 
+@pytest.mark.slow
 def test_glad_transform_gives_difficulties():
     annotations, _ = crowd()
     expected = GLAD(tol=0.01).fit(annotations)
@@ -404,7 +405,9 @@ TRANSFORMS = {
     "ibcc": (on_beam.IBCC, {"max_iter": 1}),
 }
 every_transform = pytest.mark.parametrize("name", TRANSFORMS)
-every_cut = pytest.mark.parametrize("max_shard_bytes", [ALL, 20], ids=["all", "shards"])
+every_cut = pytest.mark.parametrize(
+    "max_shard_bytes", [pytest.param(ALL, id="all"), pytest.param(20, id="shards", marks=pytest.mark.slow)]
+)
 
 
 @functools.cache
@@ -691,6 +694,7 @@ def test_settings_may_be_numbers_of_numpy(tmp_path):
     assert_same(result, aggregator.fit(annotations))
 
 
+@pytest.mark.slow
 def test_posteriors_that_another_call_left_are_not_read(tmp_path):
     """As of a call on other data that was killed while it removed its files, when its checkpoint was gone."""
     annotations, _ = crowd()
@@ -778,9 +782,10 @@ def test_a_file_is_written_again_where_renaming_does_not_replace(tmp_path, monke
     assert [path.name for path in tmp_path.iterdir()] == ["value.bin"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("aggregator", "per_shard"),
-    [(DawidSkene(max_iter=2), 9), pytest.param(GLAD(max_iter=2), 5, marks=pytest.mark.slow)],
+    [(DawidSkene(max_iter=2), 9), (GLAD(max_iter=2), 5)],
     ids=name_of,
 )
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")

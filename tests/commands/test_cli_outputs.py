@@ -194,6 +194,7 @@ def test_output_that_cannot_be_written_is_one_line(words):
     assert done.stderr == "crowdzoo: standard output: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_closed_streams_get_no_file_of_the_command():
     done = crowdzoo("aggregate", "a.csv", "--out", "o", preexec_fn=lambda: os.close(1), stdout=None, stderr=-1)
     assert done.returncode == 1

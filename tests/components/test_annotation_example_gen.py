@@ -228,6 +228,7 @@ def test_data_that_cannot_be_used_is_refused_before_anything_is_written(folder, 
         folder.generate()
 
 
+@pytest.mark.slow
 def test_a_shipped_data_set_gives_what_its_files_give_and_no_fingerprint_takes_any_content(folder, tmp_path):
     written = [str(path) for path in datasets.write_files(datasets.load("labelme"), tmp_path / "files")]
     found = []

@@ -96,6 +96,7 @@ def test_every_method_trains_and_says_what_annotators_say(train, method):
     assert not np.allclose(estimate, 1 / 3, atol=0.01)
 
 
+@pytest.mark.slow
 def test_training_on_aggregated_labels_exports_a_model_without_annotators(train):
     folder = train("a", {"name": "aggregated"})
     assert served(folder).shape == (5, 3)

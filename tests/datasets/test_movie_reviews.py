@@ -11,6 +11,7 @@ from crowdzoo.metrics import annotator_biases_from_gold, bias_correlation, r2_sc
 needs_data = pytest.mark.skipif(not (data_folder() / "movie-reviews-amt").is_dir(), reason="CROWDZOO_DATA is not there")
 
 
+@pytest.mark.slow
 @needs_data
 def test_counts_and_quality_are_those_of_the_set():
     reviews = load_movie_reviews()

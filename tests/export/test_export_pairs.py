@@ -41,6 +41,7 @@ def vectors(tmp_path_factory):
     return model, export_model(model, path, classes=CLASSES, annotators=ANNOTATORS, warmup_instances=X[:3])
 
 
+@pytest.mark.slow  # test_every_door.py exports such a model in `make test`
 def test_scores_pairs_and_what_an_annotator_would_say(vectors):
     model, path = vectors
     scores = model.base.scorer.predict(X, verbose=0)[:, 0]

@@ -125,7 +125,8 @@ def test_bases_of_every_kind_are_copied():
         np.testing.assert_allclose(ops.convert_to_numpy(base(x)), expected, rtol=1e-6, err_msg=kind)
 
 
-@pytest.mark.parametrize("kind", ["functional", pytest.param("two inputs in a list", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["functional", "two inputs in a list"])
 @pytest.mark.usefixtures("eager")
 def test_a_base_is_trained_as_without_copies_where_no_posterior_changes(kind):
     """In a single round the base does not depend on its copies."""

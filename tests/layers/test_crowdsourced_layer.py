@@ -294,6 +294,7 @@ def test_one_line_makes_a_sequential_model_learn_from_a_crowd(kind, connection, 
         assert (new[:4] != old[:4]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_annotators_without_labels_do_not_change_the_training():
     rng = np.random.default_rng(0)

@@ -361,6 +361,7 @@ def test_an_m_step_minimises_the_papers_objective():
     np.testing.assert_allclose(history.history["loss"], [expected], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_ridge_adds_up_to_one_penalty_for_each_annotator_and_task():
     annotations = Annotations.from_arrays(

@@ -176,6 +176,7 @@ def test_tasks_keep_their_codes_whatever_the_order_of_the_rows():
     np.testing.assert_allclose(first.predict(x, verbose=0), second.predict(x, verbose=0), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_history_is_the_second_trainings_with_the_first_ones_loss_beside_it():
     x, _, annotations, _ = a_crowd()
     model = a_model(margin_epochs=4)

@@ -83,6 +83,7 @@ def test_biases_of_a_regression_are_learnt():
     np.testing.assert_array_equal(model.annotator_scales(), np.ones(R))
 
 
+@pytest.mark.slow  # test_methods.py trains twice in `make test`
 @pytest.mark.usefixtures("eager")
 def test_two_runs_with_one_seed_agree_exactly_and_another_seed_does_not():
     x, _, annotations = a_crowd()
@@ -128,6 +129,7 @@ def test_a_tf_dataset_trains_and_is_asked():
     np.testing.assert_allclose(model.predict(dataset.map(lambda i, _: i["instances"]), verbose=0), expected, atol=1e-6)
 
 
+@pytest.mark.slow  # test_as_in_keras.py gives batches in `make test`
 @pytest.mark.usefixtures("eager")
 def test_batches_can_be_given_and_predict_ignores_annotators():
     x, _, annotations = a_crowd()
@@ -236,7 +238,7 @@ class BuildingBase(OwnBase):
     [
         OwnBase,
         pytest.param(BuildingBase, marks=pytest.mark.slow),
-        lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")]),
+        pytest.param(lambda: keras.Sequential([keras.layers.Dense(K, activation="softmax")]), marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("eager")
@@ -300,6 +302,7 @@ def test_compile_chooses_the_right_loss():
     assert isinstance(loss_of(CrowdModel(one_output)), keras.losses.MeanSquaredError)
 
 
+@pytest.mark.slow
 def test_a_base_alone_learns_from_given_distributions(tmp_path):
     x, truth, annotations = a_crowd()
     model = CrowdModel(FeatureClassifier(D, K, dropout=0))
@@ -380,6 +383,7 @@ def test_xla_gives_the_same_training(xla):
     np.testing.assert_allclose(*losses, rtol=1e-4)
 
 
+@pytest.mark.slow  # test_keras_arguments.py fits such bases in `make test`
 @pytest.mark.usefixtures("eager")
 def test_a_base_with_several_inputs_trains():
     x, _, annotations = a_crowd()

@@ -153,13 +153,15 @@ def test_the_same_pixels_come_out_of_a_saved_graph_and_of_a_data_set(tmp_path):
     assert encoder(tf.constant([], tf.string)).shape == (0, 9, 11, 3)
 
 
-@pytest.mark.parametrize(("height", "width"), [pytest.param(9, 11, marks=pytest.mark.slow), (8, 16)])
+@pytest.mark.slow  # components/test_example_dataset.py reads images one by one in `make test`
+@pytest.mark.parametrize(("height", "width"), [(9, 11), (8, 16)])
 def test_each_image_alone_has_the_pixels_that_it_has_in_a_batch(height, width):
     encoder, images = ImagePixels(height, width), [JPEG, PNG, lying(3), lying(6)]
     alone = tf.data.Dataset.from_tensor_slices(images).map(encoder.each).batch(4).get_single_element()
     np.testing.assert_array_equal(alone, encoder(images))
 
 
+@pytest.mark.slow
 def test_an_image_of_the_wanted_size_keeps_every_pixel():
     pixels = np.random.default_rng(0).integers(0, 256, (10, 12, 3), dtype="uint8")
     np.testing.assert_array_equal(ImagePixels(10, 12)([tf.io.encode_png(pixels).numpy()])[0], pixels)

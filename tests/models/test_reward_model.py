@@ -136,6 +136,7 @@ def test_what_does_not_fit_is_refused():
         settings(arguments={"slope": 1})
 
 
+@pytest.mark.slow
 def test_a_scorer_that_learned_nothing_says_so():
     zeros = np.zeros_like(X)
     with pytest.warns(NotLearnedWarning, match="nearly one score"):

@@ -40,7 +40,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture(params=[None, 32], ids=["whole", "chunks of 32 bytes"])
+CHUNKS = ["whole", "chunks of 32 bytes"]
+
+
+@pytest.fixture(params=[None, 32], ids=CHUNKS)
 def chunks(request, monkeypatch):
     """Chunks so small that lines, quotes and vocabularies fall across their edges."""
     if request.param is not None:
@@ -192,6 +195,7 @@ def test_ratings_and_sequences_are_read():
 
 
 @pytest.mark.parametrize("kind", LABEL_KINDS)
+@pytest.mark.parametrize("chunks", [None, pytest.param(32, marks=pytest.mark.slow)], ids=CHUNKS, indirect=True)
 @pytest.mark.usefixtures("chunks")
 @in_one_folder
 @given(data=st.data())
@@ -698,6 +702,7 @@ def test_a_clean_file_empties_old_rejects():
 
 
 @pytest.mark.parametrize("kind", LABEL_KINDS)
+@pytest.mark.parametrize("chunks", [None, pytest.param(32, marks=pytest.mark.slow)], ids=CHUNKS, indirect=True)
 @pytest.mark.usefixtures("chunks")
 @in_one_folder
 @given(data=st.data())

@@ -32,7 +32,9 @@ def test_the_page_has_a_command_for_each_file():
 
 @pytest.mark.skipif("CROWDZOO_DATA" not in os.environ, reason="CROWDZOO_DATA names no folder of data")
 @pytest.mark.filterwarnings("default::crowdzoo.errors.DataWarning")  # columns found by usual names
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "RelEx_noip" in name else []) for name in SIZES]
+)
 def test_a_published_file_is_read_with_one_command(name, tmp_path, capsys):
     folder, _, file = name.rpartition("/")
     path = Path(os.environ["CROWDZOO_DATA"], MOVED.get(folder, folder), file)
