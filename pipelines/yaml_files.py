@@ -6,12 +6,11 @@ from typing import Any
 
 import yaml
 
-from crowdzoo.errors import ConfigError, DataError, short_repr
-from crowdzoo.files.regular import check_regular
+from crowdzoo.errors import ConfigError, short_repr
+from crowdzoo.files.configuration_text import MAX_CHARACTERS, configuration_text
 
 __all__ = ["read_value", "read_yaml"]
 
-MAX_CHARACTERS = 1 << 18
 MAX_DEPTH = 50
 _INT64 = 1 << 63
 _TAG = "tag:yaml.org,2002:"
@@ -34,22 +33,7 @@ def read_yaml(path: str | os.PathLike[str]) -> Any:
             tag beyond the core schema, nesting deeper than 50 levels, more than 256 KiB of text (aliases count as what
             they stand for), an integer beyond 64 bits, a NUL or half a surrogate pair in text; names file and place.
     """
-    name = os.fspath(path)
-    try:
-        check_regular(path)
-        with open(path, "rb") as file:
-            content = file.read(MAX_CHARACTERS + 1)
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-    except OSError as error:
-        raise ConfigError(f"{name}: cannot be read ({error.strerror}).") from None
-    if len(content) > MAX_CHARACTERS:
-        raise ConfigError(f"{name}: is larger than 256 KiB, which no configuration is.")
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{name}: not UTF-8 at byte {error.start}; save the file as UTF-8.") from None
-    return _parsed(text, name)
+    return _parsed(configuration_text(path), os.fspath(path))
 
 
 def read_value(text: str, name: str) -> Any:

@@ -12,9 +12,11 @@ import grpc
 from google.protobuf.struct_pb2 import ListValue
 from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataRequest, GetModelMetadataResponse
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest, GetModelStatusResponse
+from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest, ReloadConfigResponse
 
-from crowdzoo.errors import short_repr
+from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.serving.gate import full
+from crowdzoo.serving.model_settings import model_settings
 from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
 from crowdzoo.serving.proto_tensors import parsed
 from crowdzoo.serving.request_error import RequestError
@@ -26,7 +28,6 @@ log = logging.getLogger("crowdzoo.serving")
 # Methods of both services that this server does not have
 _NOT_ANSWERED = (
     "PredictionService/Classify", "PredictionService/Regress", "PredictionService/MultiInference",
-    "ModelService/HandleReloadConfigRequest",
 )  # fmt: skip
 # Messages that are received at the same time; the others wait in their clients
 _RECEIVED = 16
@@ -40,11 +41,13 @@ class GrpcService(grpc.GenericRpcHandler):
 
     Args:
         predictor: answers Predict.
+        allow_reload: whether clients may set which models are served, by HandleReloadConfigRequest.
     """
 
-    def __init__(self, predictor: Predictor):
+    def __init__(self, predictor: Predictor, *, allow_reload: bool = False):
         self._predictor = predictor
-        self._store = predictor.store
+        self._allow_reload = allow_reload
+        self._stores = predictor.stores
         self._limits = predictor.limits
         self.gate = predictor.gate()
         self._receiving = threading.BoundedSemaphore(_RECEIVED)
@@ -61,6 +64,7 @@ class GrpcService(grpc.GenericRpcHandler):
             "PredictionService/Predict": self._handler(self._predict),
             "PredictionService/GetModelMetadata": self._handler(self._metadata),
             "ModelService/GetModelStatus": self._handler(self._status),
+            "ModelService/HandleReloadConfigRequest": self._handler(self._reload),
         }
         for name in _NOT_ANSWERED:
             self._methods[name] = self._handler(functools.partial(_not_answered, name))
@@ -156,9 +160,10 @@ class GrpcService(grpc.GenericRpcHandler):
         wanted = list(request.metadata_field)
         if wanted != ["signature_def"]:
             raise RequestError(f"metadata_field must be ['signature_def'], got {short_repr(wanted)}")
-        model = self._store.get(**asked_version(self._store, request.model_spec))
+        store = self._stores.get(request.model_spec.name)
+        model = store.get(**asked_version(request.model_spec))
         response = GetModelMetadataResponse()
-        fill_spec(response.model_spec, self._store, model)
+        fill_spec(response.model_spec, store, model)
         response.metadata["signature_def"].Pack(model.signature_defs)
         if model.features is not None:  # TF Serving's answer has no such key
             columns = ListValue()
@@ -168,8 +173,21 @@ class GrpcService(grpc.GenericRpcHandler):
 
     def _status(self, message: bytes, context: grpc.ServicerContext) -> GetModelStatusResponse:
         request = _short(GetModelStatusRequest, message)
-        statuses = self._store.statuses(**asked_version(self._store, request.model_spec))
+        statuses = self._stores.get(request.model_spec.name).statuses(**asked_version(request.model_spec))
         return GetModelStatusResponse(model_version_status=[one.described() for one in statuses])
+
+    def _reload(self, message: bytes, context: grpc.ServicerContext) -> ReloadConfigResponse:
+        if not self._allow_reload:
+            reason = (
+                "this server takes no other models; --allow-reload (Server(allow_reload=True)) lets clients set them"
+            )
+            raise RequestError(reason, "PERMISSION_DENIED")
+        request = _short(ReloadConfigRequest, message)
+        try:
+            self._stores.reload(model_settings(request.config, "config", None))
+        except ConfigError as error:
+            raise RequestError(str(error)) from error
+        return ReloadConfigResponse(status={"error_code": "OK"})
 
 
 class _GoneError(Exception):

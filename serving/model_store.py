@@ -4,7 +4,7 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from crowdzoo.serving.loaded_model import LoadedModel, read_signature_defs
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature_difference import signature_difference
 from crowdzoo.serving.version_files import Contents, check_readable, contents, what_is_missing, without_paths
+from crowdzoo.serving.version_policy import VersionPolicy
 
 __all__ = ["ModelStore", "VersionStatus"]
 
@@ -73,6 +74,7 @@ class ModelStore:
         poll_seconds: time between looks at the folder.
         labels: label -> version; these versions are served as well, under `/labels/<label>`.
         new_signatures: whether a version may take over whose signatures differ from those that are served.
+        policy: which versions are served; None for the newest. The highest of them answers requests without a version.
     """
 
     def __init__(
@@ -83,12 +85,15 @@ class ModelStore:
         poll_seconds: float = 2.0,
         labels: Mapping[str, int] | None = None,
         new_signatures: bool = False,
+        policy: VersionPolicy | None = None,
     ):
         self.folder = folder
         self.name = name
         self._poll_seconds = poll_seconds
         self._labels = dict(labels or {})
         self._new_signatures = new_signatures
+        self._policy = policy or VersionPolicy()
+        self._refreshing = threading.Lock()
         self._settle_seconds = min(SETTLE_SECONDS, poll_seconds)
         self._lock = threading.Lock()
         self._models: dict[int, LoadedModel] = {}
@@ -163,26 +168,65 @@ class ModelStore:
             raise RequestError(f"model {self.name!r} has no version {version}", "NOT_FOUND")
         return found
 
+    @property
+    def labels(self) -> dict[str, int]:
+        """Label -> version."""
+        return dict(self._labels)
+
+    @property
+    def policy(self) -> VersionPolicy:
+        """Which versions are served."""
+        return self._policy
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a version that answers."""
+        return self._latest is not None
+
+    def configure(self, labels: Mapping[str, int], policy: VersionPolicy) -> None:
+        """Takes other labels and another policy, and loads and drops versions accordingly."""
+        with self._lock:
+            self._labels = dict(labels)
+            self._policy = policy
+        self.refresh()
+
+    def missing_labels(self) -> dict[str, int]:
+        """Labels whose version is not loaded, and these versions."""
+        with self._lock:
+            return {label: version for label, version in self._labels.items() if version not in self._models}
+
     def refresh(self) -> bool:
         """Looks at the folder once and loads what is new.
 
         Returns:
             Whether there is a version to serve.
         """
-        folders, problem = self._folders()
-        complete = self._complete_versions(folders)
-        for version in set(self._labels.values()) & set(complete):
-            self._load(version, complete[version])
-        newest = None
-        for version in sorted(complete, reverse=True):
-            if self._load(version, complete[version], beside=self._latest):
-                newest = version
+        with self._refreshing:
+            folders, problem = self._folders()
+            complete = self._complete_versions(folders)
+            for version in set(self._labels.values()) & set(complete):
+                self._load(version, complete[version])
+            newest, kept = self._load_wanted(complete)
+            if newest is None:  # nothing usable in the folder: keep what is served
+                newest, kept = self._latest, set(self._models)
+            self._switch(newest, kept)
+            self._forget(folders, problem)
+            return newest is not None
+
+    def _load_wanted(self, complete: Mapping[int, tuple[Contents, Path]]) -> tuple[int | None, set[int]]:
+        """Loads what the policy wants: the version that answers by default, and all that are served."""
+        policy = self._policy
+        newest: int | None = None
+        kept: set[int] = set()
+        for version in policy.candidates(complete):
+            if policy.is_full(len(kept)):
                 break
-        if newest is None:  # nothing usable in the folder: keep what is served
-            newest = self._latest
-        self._switch(newest)
-        self._forget(folders, problem)
-        return newest is not None
+            if newest is None and self._load(version, complete[version], beside=self._latest):
+                newest = version
+                kept.add(version)
+            elif (newest is not None or policy.latest is None) and self._load(version, complete[version]):
+                kept.add(version)  # served by its number
+        return newest, kept
 
     def _follow(self) -> None:
         while not self._stopping.wait(self._poll_seconds):
@@ -191,10 +235,10 @@ class ModelStore:
             except Exception:  # whatever the file system does, serving goes on
                 log.exception("crowdzoo serve: looking for new versions in %s failed", self.folder)
 
-    def _switch(self, newest: int | None) -> None:
+    def _switch(self, newest: int | None, kept: Set[int]) -> None:
         with self._lock:
             before = self._latest
-            wanted = {newest, *self._labels.values()}
+            wanted = {newest, *kept, *self._labels.values()}
             retired = [version for version in self._models if version not in wanted]
             for version in retired:
                 # requests under way hold the model itself and finish on it

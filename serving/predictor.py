@@ -15,6 +15,7 @@ from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.model_stores import ModelStores
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.reader_pool import ReaderPool
 from crowdzoo.serving.request_error import RequestError
@@ -38,15 +39,15 @@ class Predictor:
     """Answers requests, from the bytes as they came to those that go back.
 
     Args:
-        store: the model.
+        stores: the models.
         limits: a request's memory and time, and how many requests.
 
     Attributes:
         budget: the memory of all requests.
     """
 
-    def __init__(self, store: ModelStore, limits: Limits):
-        self.store = store
+    def __init__(self, stores: ModelStores, limits: Limits):
+        self.stores = stores
         self.limits = limits
         self.budget = MemoryBudget(limits)
         self.readers = ReaderPool(limits)
@@ -55,13 +56,12 @@ class Predictor:
         """The turns of one protocol; long requests have as many as there are readers, and one that waits for them."""
         return Gate(self.limits, self.readers.size + 1)
 
-    def answer_json(self, body: bytes, share: Share, *, version: int | None = None, label: str | None = None) -> str:
+    def answer_json(self, model: LoadedModel, body: bytes, share: Share) -> str:
         """The REST answer to a body.
 
         Raises:
             RequestError: the request is not valid; the message says why.
         """
-        model = self.store.get(version, label)
         if is_long(len(body), json=True):
             share.hold("values", 2 * len(body))
             signatures = {key: dict(signature.inputs) for key, signature in model.signatures.items()}
@@ -103,7 +103,8 @@ class Predictor:
             spec, wanted = request.model_spec, list(request.output_filter)
             inputs = arrays_from_protos(request.inputs, max_bytes=share.per_request)
             size = sum(array.nbytes for array in inputs.values())
-        model = self.store.get(**asked_version(self.store, spec))
+        store = self.stores.get(spec.name)
+        model = store.get(**asked_version(spec))
         signature = model.signature(spec.signature_name)
         share.hold("values", size)
         signature.check_names(inputs)
@@ -113,7 +114,7 @@ class Predictor:
                 raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
         outputs = signature(inputs, share)
         response = PredictResponse()
-        fill_spec(response.model_spec, self.store, model)
+        fill_spec(response.model_spec, store, model)
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
         for name in wanted or outputs:
             if name not in outputs:
@@ -128,16 +129,8 @@ class Predictor:
         self.readers.close()
 
 
-def asked_version(store: ModelStore, spec: ModelSpec) -> dict[str, Any]:
-    """`version` or `label` that a gRPC request asks for.
-
-    Raises:
-        RequestError: another model.
-    """
-    if spec.name != store.name:
-        raise RequestError(
-            f"model {short_repr(spec.name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
-        )
+def asked_version(spec: ModelSpec) -> dict[str, Any]:
+    """`version` or `label` that a gRPC request asks for."""
     choice = spec.WhichOneof("version_choice")
     if choice == "version":
         return {"version": spec.version.value}

@@ -87,19 +87,14 @@ class RestService:
         Raises:
             RequestError: the request is not valid; the message says why.
         """
-        store = self._predictor.store
+        stores = self._predictor.stores
         found = _PATH.fullmatch(path)
         if found is None:
-            raise RequestError(
-                f"there is nothing at {path[:80]}; ask for /v1/models/{store.name}, /v1/models/{store.name}/metadata "
-                f"or /v1/models/{store.name}:predict",
-                "NOT_FOUND",
-            )
-        name, label, verb = found["name"], found["label"], found["verb"]
-        if name != store.name:
-            raise RequestError(
-                f"model {short_repr(name)} is not served here; the model's name is {store.name!r}", "NOT_FOUND"
-            )
+            one = f"/v1/models/{stores.names[0]}"
+            reason = f"there is nothing at {path[:80]}; ask for {one}, {one}/metadata or {one}:predict"
+            raise RequestError(reason, "NOT_FOUND")
+        store = stores.get(found["name"])
+        label, verb = found["label"], found["verb"]
         version = _version(found["version"])
         if verb is not None and verb not in ("predict", "classify", "regress"):
             raise RequestError(f"unknown verb {short_repr(verb)}; this server answers :predict", "NOT_FOUND")
@@ -110,7 +105,7 @@ class RestService:
             if encoding != "identity":
                 raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
             with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
-                return self._predictor.answer_json(body, share, version=version, label=label)
+                return self._predictor.answer_json(store.get(version, label), body, share)
         if verb:
             raise RequestError(f":{verb} is not answered by this server; use :predict", "UNIMPLEMENTED")
         if found["metadata"]:

@@ -1,16 +1,15 @@
-"""A local model server: TF Serving's REST and gRPC APIs for one folder of versions."""
+"""A local model server: TF Serving's REST and gRPC APIs for folders of versions."""
 
 import contextlib
 import dataclasses
 import logging
 import os
-import re
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
 
-from crowdzoo.errors import ServingError
+from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.serving.curl import curl_example
 from crowdzoo.serving.grpc_service import GrpcService
 from crowdzoo.serving.limits import Limits, within_descriptors
-from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.model_settings import ModelSettings, read_model_settings
+from crowdzoo.serving.model_stores import ModelStores
 from crowdzoo.serving.predictor import Predictor
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
@@ -45,6 +45,8 @@ class Server:
 
     Args:
         model_dir: folder with one subfolder a version, as TFX's Pusher writes: `MODEL_DIR/<number>/saved_model.pb`.
+        config: instead of `model_dir`, `name` and `labels`: a file that names several models, TF Serving's
+            `ModelServerConfig` in protobuf's text format.
         name: the model's name in requests.
         host: address to listen on.
         rest_port: 0 takes a free one.
@@ -55,6 +57,8 @@ class Server:
         threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
         new_signatures: let a version take over whose signatures differ from those of the version that is served.
+        allow_reload: let clients of gRPC set which models are served (HandleReloadConfigRequest). Whoever can reach the
+            server may then load any SavedModel of this machine.
         limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
             more.
 
@@ -68,8 +72,9 @@ class Server:
 
     def __init__(
         self,
-        model_dir: str | Path,
+        model_dir: str | Path | None = None,
         *,
+        config: str | Path | None = None,
         name: str = "model",
         host: str = "127.0.0.1",
         rest_port: int = 8501,
@@ -80,25 +85,21 @@ class Server:
         threads: int | None = None,
         wait: bool = False,
         new_signatures: bool = False,
+        allow_reload: bool = False,
         limits: Limits | None = None,
     ):
-        if not re.fullmatch(r"[^/:\s]+", name):
-            raise ServingError(f"name: {name!r} cannot stand in a URL; use letters, digits, '-' and '_'")
+        models = _models(model_dir, config, name, labels)
         if not poll_seconds > 0:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
         given = {"request_bytes": max_request_bytes, "threads": threads}
         changed = {key: value for key, value in given.items() if value is not None}
         self.limits = within_descriptors(dataclasses.replace(limits or Limits(), **changed))
-        self.model_dir = Path(model_dir)
-        self.name = name
         self.host = host
         self._wait = wait
-        self._store = ModelStore(
-            self.model_dir, name=name, poll_seconds=poll_seconds, labels=labels, new_signatures=new_signatures
-        )
-        self._predictor = Predictor(self._store, self.limits)
+        self._stores = ModelStores(models, poll_seconds=poll_seconds, new_signatures=new_signatures)
+        self._predictor = Predictor(self._stores, self.limits)
         self._rest_service = RestService(self._predictor)
-        self._grpc_service = GrpcService(self._predictor)
+        self._grpc_service = GrpcService(self._predictor, allow_reload=allow_reload)
         self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None
         self._grpc: grpc.Server | None = None
@@ -106,9 +107,17 @@ class Server:
         self.grpc_port = grpc_port
 
     @property
+    def models(self) -> dict[str, list[int]]:
+        """Name of each model -> its versions that are served now, newest first."""
+        return {
+            store.name: [status.version for status in store.statuses() if status.state == "AVAILABLE"]
+            for store in self._stores
+        }
+
+    @property
     def versions(self) -> list[int]:
-        """Versions that are served now, newest first."""
-        return [status.version for status in self._store.statuses() if status.state == "AVAILABLE"]
+        """Versions of the first model that are served now, newest first."""
+        return next(iter(self.models.values()))
 
     @property
     def is_busy(self) -> bool:
@@ -125,7 +134,7 @@ class Server:
         try:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
-            self._store.start(wait=self._wait)
+            self._stores.start(wait=self._wait)
             self._rest = RestServer(self._rest_service, self.limits)
         except BaseException:
             listener.close()
@@ -151,7 +160,7 @@ class Server:
             self._rest_thread.join(max(0.0, end - time.monotonic()))
         if finished is not None:
             finished.wait(max(0.0, end - time.monotonic()))
-        self._store.stop()
+        self._stores.stop()
         for part in (self._rest_service, self._grpc_service, self._predictor):
             part.close()
 
@@ -179,6 +188,19 @@ class Server:
         return server
 
 
+def _models(
+    model_dir: str | Path | None, config: str | Path | None, name: str, labels: Mapping[str, int] | None
+) -> Sequence[ModelSettings]:
+    if (model_dir is None) == (config is None):
+        raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
+    if config is not None:
+        return read_model_settings(config)
+    try:
+        return [ModelSettings(name, Path(str(model_dir)), labels or {})]
+    except ConfigError as error:
+        raise ServingError(str(error)) from error
+
+
 def _bind(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -204,7 +226,9 @@ def _taken(what: str, port: int, host: str) -> ServingError:
     return ServingError(f"{what}: cannot listen on port {port} of {host}; is it in use? {option} 0 takes a free one")
 
 
-def serve(model_dir: str | Path, *, on_ready: Callable[[Server], None] | None = None, **settings: Any) -> None:
+def serve(
+    model_dir: str | Path | None = None, *, on_ready: Callable[[Server], None] | None = None, **settings: Any
+) -> None:
     """Serves until SIGINT or SIGTERM, then finishes the requests under way and returns.
 
     Prints where it listens, and a `curl` line that asks the model for a prediction. What it loads and what it
@@ -261,13 +285,14 @@ def _log_to_stderr() -> Iterator[None]:
 
 def _announce(server: Server) -> None:
     host = f"[{server.host}]" if ":" in server.host else server.host
-    versions = server.versions
-    print(f"REST  http://{host}:{server.rest_port}/v1/models/{server.name}")
     print(f"gRPC  {host}:{server.grpc_port}")
-    if not versions:
-        print(f"no version yet; waiting for one in {server.model_dir}")
-    else:
-        print(f"version {versions[0]}")
+    for store in server._stores:
+        versions = server.models[store.name]
+        print(f"REST  http://{host}:{server.rest_port}/v1/models/{store.name}")
+        if not versions:
+            print(f"no version yet; waiting for one in {store.folder}")
+            continue
+        print(f"version {', '.join(map(str, versions))}")
         with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
-            print("try   " + curl_example(server.model_dir, name=server.name, host=server.host, port=server.rest_port))
+            print("try   " + curl_example(store.folder, name=store.name, host=server.host, port=server.rest_port))
     print("Ctrl-C stops", flush=True)

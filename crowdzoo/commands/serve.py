@@ -1,4 +1,4 @@
-"""`crowdzoo serve`: TF Serving's APIs for a served folder."""
+"""`crowdzoo serve`: TF Serving's APIs for served folders."""
 
 import argparse
 
@@ -11,9 +11,17 @@ __all__ = ["describe", "run"]
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument(
-        "model_dir", type=path, help="folder with one subfolder per version, as the pipeline writes it"
+        "model_dir", type=path, nargs="?", help="folder with one subfolder per version, as the pipeline writes it"
     )
     command.add_argument("--name", default="model", help="the model's name in URLs (default: model)")
+    command.add_argument(
+        "--config", type=path, metavar="FILE",
+        help="serve the models of this file (a ModelServerConfig, as TensorFlow Serving reads it) instead of MODEL_DIR",
+    )  # fmt: skip
+    command.add_argument(
+        "--allow-reload", action="store_true",
+        help="let gRPC clients set which models are served (HandleReloadConfigRequest)",
+    )  # fmt: skip
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
     for name, api, port in (("--rest-port", "REST", 8501), ("--grpc-port", "gRPC", 8500)):
         what = f"port of the {api} API (default {port}; 0: a free port)"
@@ -39,7 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.serving.server import serve
 
     serve(
-        arguments.model_dir, name=arguments.name, host=arguments.host, rest_port=arguments.rest_port,
-        grpc_port=arguments.grpc_port, poll_seconds=arguments.poll_seconds, wait=arguments.wait,
-        new_signatures=arguments.new_signatures, limits=Limits().changed(arguments.limit),
+        arguments.model_dir, config=arguments.config, name=arguments.name, host=arguments.host,
+        rest_port=arguments.rest_port, grpc_port=arguments.grpc_port, poll_seconds=arguments.poll_seconds,
+        wait=arguments.wait, new_signatures=arguments.new_signatures, allow_reload=arguments.allow_reload,
+        limits=Limits().changed(arguments.limit),
     )  # fmt: skip

@@ -98,4 +98,46 @@ def _send(input_):
     still_answers()
 
 
-TARGETS = {"grpc": Target(once_it_runs(_messages()), _send, examples=60)}
+# === Which models are served ===
+
+_models = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(["pets", "pets", "x", "", "a/b", "é" * 9000]),
+            "base_path": st.sampled_from(["", "/", "rel", "{pets}"]),
+        },
+        optional={
+            "model_platform": st.sampled_from(["tensorflow", "x"]),
+            "version_labels": st.dictionaries(st.sampled_from(["stable", "x", "", "a b"]), st.sampled_from([1, 7, -1])),
+            "model_version_policy": st.sampled_from([
+                {"all": {}}, {"latest": {}}, {"latest": {"num_versions": 2**32 - 1}}, {"specific": {}},
+                {"specific": {"versions": [1]}}, {"specific": {"versions": [-(2**63), 2**63 - 1]}},
+            ]),
+        },
+    ),
+    max_size=3,
+)  # fmt: skip
+
+
+def _send_models(models):
+    import grpc
+    from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
+
+    folder = str(next(iter(server()._stores)).folder)
+    good = {"name": "pets", "base_path": folder, "version_labels": {"stable": 1}}
+    method = _channel().unary_unary(_MODEL + "HandleReloadConfigRequest")
+    for sent in (models, [good]):
+        listed = [{**one, "base_path": one["base_path"].replace("{pets}", folder)} for one in sent]
+        message = ReloadConfigRequest(config={"model_config_list": {"config": listed}})
+        try:
+            method(message.SerializeToString(), timeout=10)
+        except grpc.RpcError as error:
+            if error.code().name not in ("INVALID_ARGUMENT", "FAILED_PRECONDITION") or sent is not models:
+                raise
+    still_answers()
+
+
+TARGETS = {
+    "grpc": Target(once_it_runs(_messages()), _send, examples=60),
+    "grpc-reload": Target(once_it_runs(_models), _send_models, examples=20),
+}

@@ -370,7 +370,7 @@ def test_a_version_with_other_signatures_takes_over_only_where_that_is_asked_for
     asked = ModelStore(folder, name="pets", new_signatures=True, labels={"stable": 1})
     asked._settle_seconds = 0.1
     asked._load(1, asked._complete_versions(asked._folders()[0])[1])
-    asked._switch(1)
+    asked._switch(1, {1})
     asked.refresh()
     assert asked.get().version == 2
 

@@ -143,7 +143,7 @@ def test_the_metadata_tell_that_texts_are_taken(client):
 @pytest.fixture(scope="module")
 def loaded(running):
     """The model as the server has loaded it."""
-    return running._store.get()
+    return running._stores.get(running._stores.names[0]).get()
 
 
 def share_of(request_memory):

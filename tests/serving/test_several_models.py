@@ -1,0 +1,306 @@
+"""Several models in one server, by TF Serving's `models.config`, and set by HandleReloadConfigRequest."""
+
+import json
+import shutil
+import threading
+import time
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.apis import model_service_pb2_grpc
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusRequest
+from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest
+
+from crowdzoo.commands.main import main
+from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.serving import Client, Server
+from crowdzoo.serving.model_settings import read_model_settings
+from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.version_policy import VersionPolicy
+
+
+def config(folder, *models):
+    """A file of models, each its fields in text format."""
+    file = folder / "models.config"
+    listed = "".join(f"  config {{ {one} }}\n" for one in models)
+    file.write_text(f"model_config_list {{\n{listed}}}\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, pets, export_version, export_other):
+    """`pets` with versions 1 and 2, `others` with version 5, and nothing in `empty`."""
+    folder = tmp_path_factory.mktemp("models")
+    shutil.copytree(pets.folder, folder / "pets")
+    export_other(folder / "others" / "5")
+    (folder / "empty").mkdir()
+    return folder
+
+
+PETS = 'name: "pets" base_path: "pets" model_platform: "tensorflow"'
+BOTH = PETS + " model_version_policy { all {} } version_labels { key: 'stable' value: 1 }"
+OTHERS = 'name: "others" base_path: "others"'
+
+
+@pytest.fixture(scope="module")
+def both(folders):
+    with Server(config=config(folders, BOTH, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as running:
+        running.url = f"http://127.0.0.1:{running.rest_port}"
+        running.grpc_url = f"grpc://127.0.0.1:{running.grpc_port}"
+        yield running
+
+
+def get(server, path):
+    return httpx.get(f"{server.url}/v1/models/{path}", trust_env=False)
+
+
+def test_each_model_answers_under_its_name(both, pets, instances):
+    assert both.models == {"pets": [2, 1], "others": [5]}
+    for url in (both.url, both.grpc_url):
+        with Client(url, model="pets") as client:
+            got = client.predict(instances)["probabilities"]
+        np.testing.assert_allclose(got, pets.models[2].predict(instances, verbose=0), atol=1e-6)
+        with Client(url, model="others") as client:
+            assert client.metadata()["version"] == 5
+            assert client.predict(np.zeros((2, 5), "float32"))["probabilities"].shape == (2, 3)
+
+
+def test_versions_and_labels_have_their_own_paths(both, pets, instances):
+    expected = pets.models[1].predict(instances, verbose=0)
+    for path in ("pets/labels/stable", "pets/versions/1"):
+        body = json.dumps({"instances": instances.tolist()})
+        answer = httpx.post(f"{both.url}/v1/models/{path}:predict", content=body, trust_env=False).json()
+        np.testing.assert_allclose([row["probabilities"] for row in answer["predictions"]], expected, atol=1e-6)
+        assert [one["version"] for one in get(both, path).json()["model_version_status"]] == ["1"]
+        assert get(both, path + "/metadata").json()["model_spec"]["version"] == "1"
+    assert [one["version"] for one in get(both, "pets").json()["model_version_status"]] == ["2", "1"]
+    assert [one["version"] for one in get(both, "others").json()["model_version_status"]] == ["5"]
+
+
+def test_an_unknown_model_is_told_the_names_there_are(both, instances):
+    reason = "model 'cats' is not served here; the models are 'pets', 'others'"
+    answer = get(both, "cats")
+    assert (answer.status_code, answer.json()["error"]) == (404, reason)
+    with Client(both.grpc_url, model="cats") as client, pytest.raises(ServingError, match=f"NOT_FOUND: {reason}"):
+        client.predict(instances)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ('base_path: "x"', "config 2 (''): name: '' cannot stand in a URL"),
+        ('name: "a/b" base_path: "x"', "config 2 ('a/b'): name: 'a/b' cannot stand in a URL"),
+        ('name: "a"', "base_path is empty"),
+        ('name: "a" base_path: "gs://bucket/a"', "gs:// paths are not supported here"),
+        ('name: "a" base_path: "x\\000"', "NUL"),
+        ('name: "a" base_path: "x" model_platform: "torch"', "model_platform 'torch' is not served here"),
+        ('name: "a" base_path: "x" logging_config {}', "logging_config is not followed"),
+        ('name: "a" base_path: "x" model_version_policy { specific {} }', "'specific' names no versions"),
+        ('name: "a" base_path: "x" model_version_policy { specific { versions: -1 } }', "version -1 is not a number"),
+        ('name: "a" base_path: "x" version_labels { key: "l" value: -7 }', "version -7 is not a number"),
+        ('name: "a" base_path: "x" version_labels { key: "a b" value: 1 }', "version label: 'a b' cannot stand"),
+        ('name: "pets" base_path: "x"', "config 2 ('pets'): a model of this name stands before it"),
+        ('nam: "a"', 'models.config, line 3, column 12: not a ModelServerConfig in text format: Message type "'),
+        (
+            'name: "a" base_path: 7',
+            "line 3, column 33: not a ModelServerConfig in text format: Expected string but found: '7'.",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_served_is_refused_by_name(tmp_path, fields, says):
+    with pytest.raises(ConfigError) as caught:
+        read_model_settings(config(tmp_path, PETS, fields))
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "models.config"))
+
+
+@pytest.mark.parametrize("text", ["", "model_config_list {}", "custom_model_config {}"])
+def test_a_config_without_models_is_refused(tmp_path, text):
+    (tmp_path / "models.config").write_text(text)
+    with pytest.raises(ConfigError, match="must have a model_config_list with at least one config"):
+        read_model_settings(tmp_path / "models.config")
+
+
+def test_a_config_that_is_no_file_of_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="does not exist"):
+        read_model_settings(tmp_path / "models.config")
+    (tmp_path / "models.config").write_bytes(b"\xff")
+    with pytest.raises(ConfigError, match="not UTF-8 at byte 0"):
+        read_model_settings(tmp_path / "models.config")
+    (tmp_path / "models.config").write_bytes(b"#" * (1 << 18) + b"#")
+    with pytest.raises(ConfigError, match="larger than 256 KiB"):
+        read_model_settings(tmp_path / "models.config")
+
+
+def test_settings_of_a_config_are_those_of_tf_serving(tmp_path):
+    file = config(
+        tmp_path,
+        'name: "a" base_path: "/models/a"',
+        'name: "b" base_path: "b" model_version_policy { latest { num_versions: 2 } }',
+        'name: "c" base_path: "c" model_version_policy { specific { versions: 4 versions: 2 } }',
+        BOTH,
+    )
+    a, b, c, pets = read_model_settings(file)
+    assert (str(a.folder), b.folder) == ("/models/a", tmp_path / "b")
+    assert [one.policy for one in (a, b, c, pets)] == [
+        VersionPolicy(1), VersionPolicy(2), VersionPolicy(None, frozenset({2, 4})), VersionPolicy(None),
+    ]  # fmt: skip
+    assert pets.labels == {"stable": 1}
+
+
+def test_a_folder_or_a_config_is_served_not_both_and_not_neither(folders, capsys):
+    with pytest.raises(ServingError, match="give one of model_dir"):
+        Server()
+    with pytest.raises(ServingError, match="give one of model_dir"):
+        Server(folders / "pets", config=folders / "models.config")
+    assert main(["serve", str(folders / "pets"), "--config", str(folders / "models.config")]) != 0
+    assert "give one of" in capsys.readouterr().err
+
+
+@pytest.fixture
+def versions(tmp_path, pets):
+    """A folder with versions 1, 2 and 3 that are at rest."""
+    for number, source in ((1, "1"), (2, "2"), (3, "1")):
+        shutil.copytree(pets.folder / source, tmp_path / "pets" / str(number))
+    time.sleep(0.15)
+    return tmp_path / "pets"
+
+
+def served(store):
+    return [one.version for one in store.statuses() if one.state == "AVAILABLE"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (VersionPolicy(), [3]),
+        (VersionPolicy(2), [3, 2]),
+        (VersionPolicy(9), [3, 2, 1]),
+        (VersionPolicy(None), [3, 2, 1]),
+        (VersionPolicy(None, frozenset({1, 2, 7})), [2, 1]),
+    ],
+)
+def test_a_policy_says_which_versions_are_served(versions, policy, expected):
+    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=policy)
+    assert store.refresh()
+    assert served(store) == expected
+    assert store.get().version == expected[0]
+
+
+def test_a_broken_version_does_not_count_as_one_of_the_latest(versions):
+    (versions / "2" / "saved_model.pb").write_bytes(b"no model")
+    time.sleep(0.15)
+    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(2))
+    store.refresh()
+    assert served(store) == [3, 1]
+
+
+def test_the_oldest_of_the_latest_is_dropped_when_a_newer_one_comes(versions, pets):
+    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(2))
+    store.refresh()
+    shutil.copytree(pets.folder / "2", versions / "4")
+    time.sleep(0.15)
+    store.refresh()
+    assert served(store) == [4, 3]
+    assert store.statuses(2)[0].state == "END"
+
+
+def test_a_version_of_other_signatures_is_served_by_number_but_does_not_take_over(versions, export_other):
+    store = ModelStore(versions, name="pets", poll_seconds=0.1, policy=VersionPolicy(None))
+    store.refresh()
+    export_other(versions / "4")
+    time.sleep(0.15)
+    store.refresh()
+    assert store.get().version == 3
+    assert store.get(4).signature("").inputs["instances"].shape == (None, 5)
+
+
+def reload(server, *models):
+    text = "config { model_config_list { " + " ".join(f"config {{ {one} }}" for one in models) + " } }"
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = model_service_pb2_grpc.ModelServiceStub(channel)
+        answer = stub.HandleReloadConfigRequest(text_format.Parse(text, ReloadConfigRequest()))
+        assert (answer.status.error_code, answer.status.error_message) == (0, "")
+
+
+def versions_over_grpc(server, **spec):
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}", options=[("grpc.enable_http_proxy", 0)]) as channel:
+        stub = model_service_pb2_grpc.ModelServiceStub(channel)
+        answer = stub.GetModelStatus(GetModelStatusRequest(model_spec=spec))
+        return [one.version for one in answer.model_version_status if one.state == 30]
+
+
+def test_models_policies_and_labels_change_while_the_server_runs(folders, instances):
+    pets = f'name: "pets" base_path: "{folders}/pets"'
+    others = f'name: "others" base_path: "{folders}/others"'
+    with Server(config=config(folders, PETS), rest_port=0, grpc_port=0, allow_reload=True) as server:
+        url = f"grpc://127.0.0.1:{server.grpc_port}"
+        assert server.models == {"pets": [2]}
+        reload(server, pets + " model_version_policy { specific { versions: 1 } }", others)  # roll back
+        assert server.models == {"pets": [1], "others": [5]}
+        with Client(url, model="pets") as client:
+            assert client.metadata()["version"] == 1
+        reload(server, pets + " version_labels { key: 'canary' value: 2 } version_labels { key: 'stable' value: 1 }")
+        assert server.models == {"pets": [2, 1]}
+        assert versions_over_grpc(server, name="pets", version_label="canary") == [2]
+        with Client(url, model="others") as client, pytest.raises(ServingError, match="NOT_FOUND: model 'others'"):
+            client.predict(instances)
+        reload(server, f'name: "pets" base_path: "{folders}/others"')  # another folder under the same name
+        assert server.models == {"pets": [5]}
+
+
+@pytest.mark.parametrize(
+    ("models", "code", "says"),
+    [
+        ([], "INVALID_ARGUMENT", "must have a model_config_list"),
+        (['name: "x" base_path: "pets"'], "INVALID_ARGUMENT", "base_path 'pets' must be an absolute path"),
+        (['name: "x" base_path: "{folders}/nothing"'], "FAILED_PRECONDITION", "model 'x': "),
+        (['name: "x" base_path: "{folders}/empty"'], "FAILED_PRECONDITION", "holds no complete model"),
+        (
+            ['name: "pets" base_path: "{folders}/pets" version_labels { key: "new" value: 77 }'],
+            "FAILED_PRECONDITION", "model 'pets': label 'new': version 77 is not there",
+        ),
+        (
+            [
+                'name: "pets" base_path: "{folders}/pets" model_version_policy { specific { versions: 1 } }',
+                'name: "others" base_path: "{folders}/empty"',
+            ],
+            "FAILED_PRECONDITION", "model 'others': ",
+        ),
+    ],
+)  # fmt: skip
+def test_a_reload_that_cannot_be_changes_nothing(both, folders, models, code, says):
+    with pytest.raises(grpc.RpcError) as caught:
+        reload(both, *(one.replace("{folders}", str(folders)) for one in models))
+    assert caught.value.code().name == code
+    assert says in caught.value.details()
+    assert both.models == {"pets": [2, 1], "others": [5]}
+    assert versions_over_grpc(both, name="pets", version_label="stable") == [1]
+
+
+def test_clients_may_not_set_the_models_unless_the_server_lets_them(server, pets):
+    with pytest.raises(grpc.RpcError) as caught:
+        reload(server, f'name: "pets" base_path: "{pets.folder}"')
+    assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert "--allow-reload" in caught.value.details()
+    assert server.models == {"pets": [2, 1]}
+
+
+def test_a_request_under_way_finishes_on_a_model_that_is_dropped(folders, pets, instances, held):
+    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
+        answers = []
+        with Client(f"http://127.0.0.1:{server.rest_port}", model="pets") as client:
+            client.metadata()
+            held.hold()
+            asking = threading.Thread(target=lambda: answers.append(client.predict(instances)))
+            asking.start()
+            assert held.arrived.wait(30)
+            reload(server, f'name: "others" base_path: "{folders}/others"')
+            assert list(server.models) == ["others"]
+            held.release.set()
+            asking.join(30)
+    expected = pets.models[2].predict(instances, verbose=0)
+    np.testing.assert_allclose(answers[0]["probabilities"], expected, atol=1e-6)
