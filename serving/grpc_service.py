@@ -16,6 +16,7 @@ from tensorflow_serving.apis.model_management_pb2 import ReloadConfigRequest, Re
 
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.serving.gate import full
+from crowdzoo.serving.memory_budget import Share
 from crowdzoo.serving.model_settings import model_settings
 from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
 from crowdzoo.serving.proto_tensors import parsed
@@ -25,10 +26,6 @@ __all__ = ["GrpcService"]
 
 log = logging.getLogger("crowdzoo.serving")
 
-# Methods of both services that this server does not have
-_NOT_ANSWERED = (
-    "PredictionService/Classify", "PredictionService/Regress", "PredictionService/MultiInference",
-)  # fmt: skip
 # Messages that are received at the same time; the others wait in their clients
 _RECEIVED = 16
 
@@ -40,7 +37,7 @@ class GrpcService(grpc.GenericRpcHandler):
     calls than threads: the others are refused as soon as they come.
 
     Args:
-        predictor: answers Predict.
+        predictor: answers what needs the model.
         allow_reload: whether clients may set which models are served, by HandleReloadConfigRequest.
     """
 
@@ -61,13 +58,18 @@ class GrpcService(grpc.GenericRpcHandler):
         self._watch = threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True)
         self._watch.start()
         self._methods = {
-            "PredictionService/Predict": self._handler(self._predict),
+            "PredictionService/Predict": self._handler(self._computed(predictor.answer_proto)),
+            "PredictionService/Classify": self._handler(
+                self._computed(functools.partial(predictor.results_proto, "classify"))
+            ),
+            "PredictionService/Regress": self._handler(
+                self._computed(functools.partial(predictor.results_proto, "regress"))
+            ),
+            "PredictionService/MultiInference": self._handler(self._computed(predictor.multi_inference)),
             "PredictionService/GetModelMetadata": self._handler(self._metadata),
             "ModelService/GetModelStatus": self._handler(self._status),
             "ModelService/HandleReloadConfigRequest": self._handler(self._reload),
         }
-        for name in _NOT_ANSWERED:
-            self._methods[name] = self._handler(functools.partial(_not_answered, name))
 
         def refuse(messages: Iterator[bytes], context: grpc.ServicerContext) -> None:
             context.abort(grpc.StatusCode.UNAVAILABLE, full().reason)
@@ -147,13 +149,18 @@ class GrpcService(grpc.GenericRpcHandler):
                 if since < before:
                     context.cancel()
 
-    def _predict(self, message: bytes, context: grpc.ServicerContext) -> Any:
-        with self._predictor.budget.share() as share:
-            share.hold("body", len(message))
-            long = is_long(len(message), json=False)
-            is_gone = lambda: not context.is_active()  # noqa: E731
-            with self.gate.turn(long=long, is_gone=is_gone, seconds=context.time_remaining()):
-                return self._predictor.answer_proto(message, share)
+    def _computed(self, answer: Callable[[bytes, Share], Any]) -> Callable[[bytes, grpc.ServicerContext], Any]:
+        """What needs the model: with memory of its own, in its turn."""
+
+        def work(message: bytes, context: grpc.ServicerContext) -> Any:
+            with self._predictor.budget.share() as share:
+                share.hold("body", len(message))
+                long = is_long(len(message), json=False)
+                is_gone = lambda: not context.is_active()  # noqa: E731
+                with self.gate.turn(long=long, is_gone=is_gone, seconds=context.time_remaining()):
+                    return answer(message, share)
+
+        return work
 
     def _metadata(self, message: bytes, context: grpc.ServicerContext) -> GetModelMetadataResponse:
         request = _short(GetModelMetadataRequest, message)
@@ -198,7 +205,3 @@ def _short(kind: Any, message: bytes) -> Any:
     if len(message) > 1 << 16:
         raise RequestError(f"a {kind.DESCRIPTOR.name} has at most 65,536 bytes", "TOO_LARGE")
     return parsed(kind, message)
-
-
-def _not_answered(method: str, message: bytes, context: grpc.ServicerContext) -> None:
-    raise RequestError(f"{method.split('/')[1]} is not answered by this server; use Predict", "UNIMPLEMENTED")

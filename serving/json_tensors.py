@@ -12,7 +12,7 @@ from crowdzoo.errors import shorten
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["check_memory", "from_json", "parse", "to_json"]
+__all__ = ["check_memory", "from_json", "is_base64", "kind_of", "parse", "parse_object", "to_json"]
 
 # Bytes of Python's and NumPy's objects: of a value, of a list, of an object, each with its place in what holds it
 _VALUE, _LIST, _OBJECT = 52, 72, 240
@@ -38,6 +38,22 @@ def check_memory(body: bytes, most: int) -> None:
 
 
 def parse(body: bytes) -> dict[str, Any]:
+    """Reads the body of a request for :predict.
+
+    Returns:
+        The JSON object.
+
+    Raises:
+        RequestError: as `parse_object`, or without exactly one of `instances` and `inputs`.
+    """
+    request = parse_object(body)
+    if ("instances" in request) == ("inputs" in request):
+        found = "both" if "instances" in request else "neither"
+        raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
+    return request
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
     """Reads a request's body.
 
     NaN and Infinity, which TF Serving accepts, are read here so that the later check can say where they stand.
@@ -46,7 +62,7 @@ def parse(body: bytes) -> dict[str, Any]:
         The JSON object.
 
     Raises:
-        RequestError: not UTF-8, not JSON, not an object, or without exactly one of `instances` and `inputs`.
+        RequestError: not UTF-8, not JSON, not an object, or a signature's name that is no text.
     """
     try:
         request = json.loads(body.decode("utf-8"))
@@ -60,12 +76,9 @@ def parse(body: bytes) -> dict[str, Any]:
     except ValueError as error:  # an integer of thousands of digits
         raise RequestError(f"the body is not usable: {error}") from error
     if not isinstance(request, dict):
-        raise RequestError(f'the body must be a JSON object such as {{"instances": [...]}}, not {_kind(request)}')
-    if ("instances" in request) == ("inputs" in request):
-        found = "both" if "instances" in request else "neither"
-        raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
+        raise RequestError(f'the body must be a JSON object such as {{"instances": [...]}}, not {kind_of(request)}')
     if not isinstance(request.get("signature_name", ""), str):
-        raise RequestError(f"signature_name must be a string, not {_kind(request['signature_name'])}")
+        raise RequestError(f"signature_name must be a string, not {kind_of(request['signature_name'])}")
     return request
 
 
@@ -76,7 +89,7 @@ def from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[st
         RequestError: names the input, and where in it the wrong value stands.
     """
     columns = _rows_to_columns(request["instances"], signature) if "instances" in request else request["inputs"]
-    if not isinstance(columns, dict) or _is_bytes(columns):
+    if not isinstance(columns, dict) or is_base64(columns):
         columns = {_only_input(signature, "'inputs' is a plain value"): columns}
     signature.check_names(columns)
     return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
@@ -84,15 +97,15 @@ def from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[st
 
 def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
-        raise RequestError(f"'instances' must be a list, not {_kind(rows)}; a single instance is a list of one")
+        raise RequestError(f"'instances' must be a list, not {kind_of(rows)}; a single instance is a list of one")
     if not rows:
         raise RequestError("'instances' is empty; at least one instance is needed")
-    named = [isinstance(row, dict) and not _is_bytes(row) for row in rows]
+    named = [isinstance(row, dict) and not is_base64(row) for row in rows]
     if not any(named):
         return {_only_input(signature, "'instances' is a plain list"): rows}
     if not all(named):
         odd = named.index(not named[0])
-        raise RequestError(f"instances[{odd}]: {_kind(rows[odd])}, but instances[0] is {_kind(rows[0])}")
+        raise RequestError(f"instances[{odd}]: {kind_of(rows[odd])}, but instances[0] is {kind_of(rows[0])}")
     for i, row in enumerate(rows):
         signature.check_names(row, place=f"instances[{i}]: ")
     return {name: [row[name] for row in rows] for name in signature.inputs}
@@ -145,7 +158,7 @@ def _strings(name: str, cells: np.ndarray) -> np.ndarray:
                 array[place] = cell.encode("utf-8")
             except UnicodeEncodeError as error:  # "\ud800" is JSON, but half a character
                 raise RequestError(f"input {name!r}: the text at {list(place)} is not valid Unicode") from error
-        elif _is_bytes(cell):
+        elif is_base64(cell):
             try:
                 array[place] = base64.b64decode(cell["b64"], validate=True)
             except (binascii.Error, ValueError) as error:
@@ -160,20 +173,22 @@ def _wrong_type(name: str, cells: np.ndarray, place: tuple[int, ...], expected: 
     cell = cells[place]
     if not isinstance(cell, list):
         where = f" at {list(place)}" if place else ""
-        return RequestError(f"input {name!r}: {_short(cell)}{where} is {_kind(cell)}, not {expected}")
+        return RequestError(f"input {name!r}: {_short(cell)}{where} is {kind_of(cell)}, not {expected}")
     # numpy stops at the level where the lists begin to differ
     for other, value in np.ndenumerate(cells):
         if not isinstance(value, list) or len(value) != len(cell):
-            what = f"has {len(value)} values" if isinstance(value, list) else f"is {_kind(value)}"
+            what = f"has {len(value)} values" if isinstance(value, list) else f"is {kind_of(value)}"
             return RequestError(f"input {name!r}: {list(other)} {what}, but {list(place)} has {len(cell)} values")
     return RequestError(f"input {name!r}: lists of different lengths below {list(place)} do not make a tensor")
 
 
-def _is_bytes(value: Any) -> bool:
+def is_base64(value: Any) -> bool:
+    """Whether a value is `{"b64": ...}`, TF Serving's way to write bytes."""
     return isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What a value of JSON is, for messages."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 

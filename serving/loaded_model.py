@@ -12,6 +12,8 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from crowdzoo.errors import DataError, short_repr
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE, WARMUP_FILE, load_saved_model
+from crowdzoo.serving.examples import EXAMPLES, examples_from_input
+from crowdzoo.serving.messages import own_message
 from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
@@ -51,7 +53,13 @@ class LoadedModel:
         self.features: list[str] | None = card.get("features")
         of_tokens = by_rows and "tokens" in functions[DEFAULT_SIGNATURE].structured_outputs
         self.signatures = {
-            name: Signature(name, function, by_rows=by_rows, of_tokens=of_tokens)
+            name: Signature(
+                name,
+                function,
+                by_rows=by_rows,
+                of_tokens=of_tokens,
+                method=self.signature_defs.signature_def[name].method_name,
+            )
             for name, function in functions.items()
         }
         if not self.signatures:
@@ -76,10 +84,16 @@ class LoadedModel:
         count = 0
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             log = PredictionLog.FromString(record)
-            if log.WhichOneof("log_type") != "predict_log":  # TF Serving knows other kinds; we answer Predict only
+            kind = log.WhichOneof("log_type")
+            if kind not in ("predict_log", "classify_log", "regress_log"):
                 continue
-            request = log.predict_log.request
-            self.signature(request.model_spec.signature_name)(arrays_from_protos(request.inputs))
+            request = getattr(log, kind).request
+            signature = self.signature(request.model_spec.signature_name)
+            if kind == "predict_log":
+                signature(arrays_from_protos(request.inputs))
+            else:
+                message = own_message("ExamplesRequest").FromString(request.SerializeToString())
+                signature({EXAMPLES: examples_from_input(message)})
             count += 1
         return count
 

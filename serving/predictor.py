@@ -4,16 +4,22 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow_serving.apis.classification_pb2 import ClassificationResponse
+from tensorflow_serving.apis.inference_pb2 import InferenceTask, MultiInferenceResponse
 from tensorflow_serving.apis.model_pb2 import ModelSpec
 from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
+from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
+from crowdzoo.serving.example_answers import METHODS, example_outputs, results_json, results_proto
+from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.gate import Gate
 from crowdzoo.serving.json_tensors import from_json, parse, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.memory_budget import MemoryBudget, Share
+from crowdzoo.serving.messages import own_message
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.model_stores import ModelStores
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
@@ -26,6 +32,8 @@ __all__ = ["Predictor", "is_long"]
 _LONG_JSON, _LONG_PROTO = 1 << 17, 1 << 20
 # An answer of more values is written there
 _LONG_ANSWER = 1 << 14
+# Signatures of one MultiInference request
+_MOST_TASKS = 64
 # Characters of one value in an answer, for the estimate
 _TEXT_BYTES = 24
 
@@ -122,6 +130,86 @@ class Predictor:
                     f"output_filter: {short_repr(name)} is not an output; there are {', '.join(outputs)}"
                 )
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
+        return response
+
+    def results_json(self, model: LoadedModel, what: str, body: bytes, share: Share) -> str:
+        """The REST answer to a body of tf.Examples.
+
+        Args:
+            model: is asked.
+            what: `classify` or `regress`.
+            body: as it came.
+            share: the request's memory.
+
+        Raises:
+            RequestError: the request is not valid, or the signature is of another method.
+        """
+        if is_long(len(body), json=True):
+            share.hold("values", 2 * len(body))
+            header, parts = self.readers.run({"kind": "examples"}, [body])
+            name, examples = header["signature"], unpack_arrays(header["arrays"], parts)["examples"]
+            share.hold("values", 2 * sum(map(len, parts)))
+        else:
+            name, examples = examples_from_json(body)
+        return results_json(example_outputs(what, model.signature(name), examples, share))
+
+    def results_proto(self, what: str, message: bytes, share: Share) -> ClassificationResponse | RegressionResponse:
+        """The gRPC answer to a message with tf.Examples.
+
+        Args:
+            what: `classify` or `regress`.
+            message: as it came.
+            share: the request's memory.
+
+        Raises:
+            RequestError: as `results_json`.
+        """
+        request = parsed(own_message("ExamplesRequest"), message)
+        spec = parsed(ModelSpec, request.model_spec)
+        store = self.stores.get(spec.name)
+        model = store.get(**asked_version(spec))
+        share.hold("values", len(message))
+        outputs = example_outputs(what, model.signature(spec.signature_name), examples_from_input(request), share)
+        response = (ClassificationResponse if what == "classify" else RegressionResponse)(result=results_proto(outputs))
+        fill_spec(response.model_spec, store, model)
+        response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
+        return response
+
+    def multi_inference(self, message: bytes, share: Share) -> MultiInferenceResponse:
+        """The gRPC answer to several signatures of one model on the same tf.Examples.
+
+        Raises:
+            RequestError: as `results_json`, or the tasks are of different models, or one twice.
+        """
+        request = parsed(own_message("MultiExamplesRequest"), message)
+        tasks = [parsed(InferenceTask, task) for task in request.tasks[:_MOST_TASKS]]
+        if not tasks or len(tasks) < len(request.tasks):
+            raise RequestError(f"a request has 1 to {_MOST_TASKS} tasks, not {len(request.tasks)}")
+        examples = examples_from_input(request)
+        share.hold("values", len(message))
+        first = tasks[0].model_spec
+        store = self.stores.get(first.name)
+        model = store.get(**asked_version(first))
+        response = MultiInferenceResponse()
+        names: set[str] = set()
+        for task in tasks:
+            spec = task.model_spec
+            if spec.name != first.name or asked_version(spec) != asked_version(first):
+                raise RequestError("all tasks of a request must ask the same model and version")
+            name = spec.signature_name or DEFAULT_SIGNATURE
+            if name in names:
+                raise RequestError(f"Duplicate evaluation of signature: {short_repr(name)}")
+            names.add(name)
+            what = next((one for one, (method, *_) in METHODS.items() if method == task.method_name), None)
+            if what is None:
+                reason = f"Unsupported signature method_name: {short_repr(task.method_name)}"
+                raise RequestError(reason, "UNIMPLEMENTED")
+            result = results_proto(example_outputs(what, model.signature(name), examples, share))
+            answer = response.results.add()
+            fill_spec(answer.model_spec, store, model)
+            answer.model_spec.signature_name = name
+            (answer.classification_result if what == "classify" else answer.regression_result).CopyFrom(result)
+            share.hold("answers", response.ByteSize(), "the answer")
         return response
 
     def close(self) -> None:

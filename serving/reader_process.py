@@ -14,11 +14,13 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pool
 
 from crowdzoo.serving.array_frames import pack_arrays, receive, send, unpack_arrays
+from crowdzoo.serving.examples import examples_from_json
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.json_tensors import check_memory, from_json, parse, to_json
+from crowdzoo.serving.messages import message_class
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import RequestError
 
@@ -58,6 +60,11 @@ def main() -> None:
 def _done(job: dict[str, Any], payload: list[bytes], request_class: Any, most: int) -> tuple[dict[str, Any], list[Any]]:
     if job["kind"] == "write":
         return {}, [to_json(unpack_arrays(job["arrays"], payload), rows=job["rows"]).encode()]
+    if job["kind"] == "examples":
+        check_memory(payload[0], most)
+        name, examples = examples_from_json(payload[0])
+        described, parts = pack_arrays({"examples": examples})
+        return {"signature": name, "arrays": described}, parts
     if job["kind"] == "json":
         check_memory(payload[0], most)
         request = parse(payload[0])
@@ -80,10 +87,7 @@ def _class_from(files: Iterable[bytes], name: str) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in files:
         pool.AddSerializedFile(file)
-    described = pool.FindMessageTypeByName(name)
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(described)
-    return message_factory.MessageFactory(pool).GetPrototype(described)  # protobuf 3
+    return message_class(pool, name)
 
 
 def _limit_memory(most: int) -> None:

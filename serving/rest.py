@@ -38,7 +38,7 @@ class RestService:
     """The ASGI application.
 
     Args:
-        predictor: answers :predict.
+        predictor: answers :predict, :classify and :regress.
     """
 
     def __init__(self, predictor: Predictor):
@@ -97,17 +97,20 @@ class RestService:
         label, verb = found["label"], found["verb"]
         version = _version(found["version"])
         if verb is not None and verb not in ("predict", "classify", "regress"):
-            raise RequestError(f"unknown verb {short_repr(verb)}; this server answers :predict", "NOT_FOUND")
+            raise RequestError(
+                f"unknown verb {short_repr(verb)}; there are :predict, :classify and :regress", "NOT_FOUND"
+            )
         allowed = ("POST",) if verb else ("GET", "HEAD")
         if method not in allowed:
             raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
-        if verb == "predict":
+        if verb:
             if encoding != "identity":
                 raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
             with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
-                return self._predictor.answer_json(store.get(version, label), body, share)
-        if verb:
-            raise RequestError(f":{verb} is not answered by this server; use :predict", "UNIMPLEMENTED")
+                model = store.get(version, label)
+                if verb == "predict":
+                    return self._predictor.answer_json(model, body, share)
+                return self._predictor.results_json(model, verb, body, share)
         if found["metadata"]:
             return _metadata(store, version, label)
         described = [{**one.described(), "version": str(one.version)} for one in store.statuses(version, label)]

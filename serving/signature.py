@@ -36,15 +36,17 @@ class Signature(SignatureInputs):
         by_rows: whether each row's answer depends on that row alone, as in every model that crowdzoo exports. Only
             then a batch may be cut, and an answer that is not a finite number is refused.
         of_tokens: whether the graph cuts texts into tokens and pads them to the longest.
+        method: what it answers by TF Serving's name, such as `tensorflow/serving/predict`.
 
     Attributes:
         inputs: name -> `InputSpec`, sorted by name.
     """
 
-    def __init__(self, name: str, function: Any, *, by_rows: bool = False, of_tokens: bool = False):
+    def __init__(self, name: str, function: Any, *, by_rows: bool = False, of_tokens: bool = False, method: str = ""):
         specs = function.structured_input_signature[1]
         super().__init__(name, {key: _spec(spec) for key, spec in specs.items()})
         self._function = function
+        self.method = method
         self._by_rows = by_rows
         self._of_tokens = of_tokens
         self._memory = graph_memory(function)

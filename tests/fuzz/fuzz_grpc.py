@@ -98,6 +98,39 @@ def _send(input_):
     still_answers()
 
 
+# === Examples ===
+
+_inputs = st.fixed_dictionaries(
+    {},
+    optional={
+        "example_list": st.sampled_from([{}, {"examples": [{}]}, {"examples": [{}] * 50}]),
+        "example_list_with_context": st.sampled_from([{}, {"examples": [{}], "context": {}}]),
+    },
+)
+_specs = st.fixed_dictionaries(
+    {"name": st.sampled_from(["pets", "", "x", "é" * 9000])},
+    optional={"signature_name": st.sampled_from(["annotators", "x"]), "version": st.sampled_from([{"value": 1}, {}])},
+)
+_methods = st.sampled_from(["tensorflow/serving/classify", "tensorflow/serving/regress", "", "é" * 9000])
+_tasks = st.lists(st.fixed_dictionaries({"model_spec": _specs, "method_name": _methods}), max_size=3)
+
+
+@st.composite
+def _example_messages(draw):
+    from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
+    from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
+
+    method = draw(st.sampled_from(["Classify", "Regress", "MultiInference"]))
+    if method == "MultiInference":
+        message = MultiInferenceRequest(tasks=draw(_tasks), input=draw(_inputs)).SerializeToString()
+    else:
+        message = ClassificationRequest(model_spec=draw(_specs), input=draw(_inputs)).SerializeToString()
+    for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
+        place = draw(st.integers(0, len(message)))
+        message = message[:place] + draw(st.binary(max_size=4)) + message[place + draw(st.integers(0, 4)) :]
+    return _PREDICTION + method, message
+
+
 # === Which models are served ===
 
 _models = st.lists(
@@ -139,5 +172,6 @@ def _send_models(models):
 
 TARGETS = {
     "grpc": Target(once_it_runs(_messages()), _send, examples=60),
+    "grpc-examples": Target(once_it_runs(_example_messages()), _send, examples=40),
     "grpc-reload": Target(once_it_runs(_models), _send_models, examples=20),
 }

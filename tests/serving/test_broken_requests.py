@@ -59,7 +59,7 @@ BROKEN = [
     ("another path", "GET", "/", b"", 404, "there is nothing at /; ask for /v1/models/pets, /v1/models/pets/metadata or /v1/models/pets:predict"),
     ("GET to :predict", "GET", PREDICT, b"", 405, "GET /v1/models/pets:predict: use POST"),
     ("POST to the status", "POST", "/v1/models/pets", rows(GOOD), 405, "POST /v1/models/pets: use GET"),
-    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": []}', 501, ":classify is not answered by this server; use :predict"),
+    (":classify", "POST", "/v1/models/pets:classify", b'{"examples": [{}]}', 400, "Expected classification signature method_name to be tensorflow/serving/classify. Was: tensorflow/serving/predict; use :predict, or Predict"),
 ]  # fmt: skip
 
 

@@ -135,8 +135,9 @@ def test_metadata_knows_signatures_only(stub):
     assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_classify_is_not_implemented_and_says_so(stub):
+def test_classify_says_that_the_signature_is_of_another_method(stub):
+    listed = {"example_list": {"examples": [tf.train.Example()]}}
     with pytest.raises(grpc.RpcError) as caught:
-        stub.Classify(ClassificationRequest(model_spec={"name": "pets"}))
-    assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "use Predict" in caught.value.details()
+        stub.Classify(ClassificationRequest(model_spec={"name": "pets"}, input=listed))
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "Was: tensorflow/serving/predict; use :predict, or Predict" in caught.value.details()

@@ -1,0 +1,299 @@
+"""Classify, Regress and MultiInference, for a model whose signatures take tf.Examples."""
+
+# ruff: noqa: E501
+
+import json
+import shutil
+
+import grpc
+import httpx
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_service_pb2_grpc
+from tensorflow_serving.apis.classification_pb2 import ClassificationRequest
+from tensorflow_serving.apis.inference_pb2 import MultiInferenceRequest
+from tensorflow_serving.apis.predict_pb2 import PredictRequest
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+from tensorflow_serving.apis.regression_pb2 import RegressionRequest
+
+from crowdzoo.serving import Server
+from crowdzoo.serving.loaded_model import LoadedModel
+
+CLASSIFY, REGRESS = "tensorflow/serving/classify", "tensorflow/serving/regress"
+EXAMPLES = [tf.TensorSpec([None], tf.string, name="inputs")]
+NAMES = ["low", "h\xf6he"]
+
+
+class Scorer(tf.Module):
+    """Features x (two floats), n (an integer, 0 unless given) and word (a text)."""
+
+    def parsed(self, inputs):
+        return tf.io.parse_example(
+            inputs,
+            {
+                "x": tf.io.FixedLenFeature([2], tf.float32),
+                "n": tf.io.FixedLenFeature([], tf.int64, 0),
+                "word": tf.io.FixedLenFeature([], tf.string, ""),
+            },
+        )
+
+    @tf.function(input_signature=EXAMPLES)
+    def both(self, inputs):
+        x = self.parsed(inputs)["x"]
+        return {"classes": tf.tile([NAMES], [tf.shape(x)[0], 1]), "scores": x}
+
+    @tf.function(input_signature=EXAMPLES)
+    def scores(self, inputs):
+        return {"scores": self.parsed(inputs)["x"]}
+
+    @tf.function(input_signature=EXAMPLES)
+    def words(self, inputs):
+        return {"classes": self.parsed(inputs)["word"][:, tf.newaxis]}
+
+    @tf.function(input_signature=EXAMPLES)
+    def total(self, inputs):
+        parsed = self.parsed(inputs)
+        return {"outputs": tf.reduce_sum(parsed["x"], axis=1) + tf.cast(parsed["n"], tf.float32)}
+
+    @tf.function(input_signature=EXAMPLES)
+    def column(self, inputs):
+        return {"outputs": self.parsed(inputs)["x"][:, :1]}
+
+    @tf.function(input_signature=EXAMPLES)
+    def wide(self, inputs):
+        return {"outputs": self.parsed(inputs)["x"]}
+
+    @tf.function(input_signature=EXAMPLES)
+    def other(self, inputs):
+        return {"probabilities": self.parsed(inputs)["x"]}
+
+
+METHODS = {
+    "serving_default": CLASSIFY, "scores": CLASSIFY, "words": CLASSIFY, "total": REGRESS, "column": REGRESS,
+    "wide": REGRESS, "other": CLASSIFY,
+}  # fmt: skip
+
+
+def example(**features):
+    kinds = {float: "float_list", int: "int64_list", bytes: "bytes_list"}
+    made = tf.train.Example()
+    for name, values in features.items():
+        getattr(made.features.feature[name], kinds[type(values[0])]).value.extend(values)
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scorer")
+    module = Scorer()
+    functions = {"serving_default": module.both} | {
+        name: getattr(module, name) for name in METHODS if name != "serving_default"
+    }
+    tf.saved_model.save(module, str(path / "1"), signatures=functions)
+    updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(path / "1"))
+    for name, method in METHODS.items():
+        updater.replace_method_name(name, method)
+    updater.save()
+    return path
+
+
+@pytest.fixture(scope="module")
+def scorer(folder):
+    with Server(folder, name="scorer", rest_port=0, grpc_port=0) as running:
+        options = [("grpc.enable_http_proxy", 0)]
+        with grpc.insecure_channel(f"127.0.0.1:{running.grpc_port}", options=options) as channel:
+            running.url = f"http://127.0.0.1:{running.rest_port}/v1/models/scorer"
+            running.stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            yield running
+
+
+def post(server, verb, body):
+    content = body if isinstance(body, bytes) else json.dumps(body)
+    return httpx.post(f"{server.url}:{verb}", content=content, trust_env=False)
+
+
+def results(server, verb, body):
+    answer = post(server, verb, body)
+    assert answer.status_code == 200, answer.text
+    assert list(answer.json()) == ["results"]
+    return answer.json()["results"]
+
+
+ROWS = [{"x": [0.25, 0.75]}, {"x": [1.5, -2.0], "n": 3}]
+
+
+def test_classify_answers_pairs_of_class_and_score(scorer):
+    assert results(scorer, "classify", {"examples": ROWS}) == [
+        [["low", 0.25], ["h\xf6he", 0.75]],
+        [["low", 1.5], ["h\xf6he", -2.0]],
+    ]
+
+
+def test_what_a_signature_lacks_is_empty_or_zero(scorer):
+    """As `MakeJsonFromClassificationResult` of TF Serving's json_tensor.cc: the defaults of the message."""
+    assert results(scorer, "classify", {"signature_name": "scores", "examples": ROWS[:1]}) == [[["", 0.25], ["", 0.75]]]
+    rows = [{"x": [0.5, 0.5], "word": "gr\xfcn"}, {"x": [0.5, 0.5], "word": {"b64": "YQ=="}}]
+    assert results(scorer, "classify", {"signature_name": "words", "examples": rows}) == [
+        [["gr\xfcn", 0.0]],
+        [["a", 0.0]],
+    ]
+
+
+@pytest.mark.parametrize(("signature", "expected"), [("total", [1.0, 2.5]), ("column", [0.25, 1.5])])
+def test_regress_answers_a_number_for_each_example(scorer, signature, expected):
+    assert results(scorer, "regress", {"signature_name": signature, "examples": ROWS}) == expected
+
+
+def test_features_of_the_context_are_those_of_every_example_unless_it_has_its_own(scorer):
+    body = {"signature_name": "total", "context": {"n": [10]}, "examples": ROWS}
+    assert results(scorer, "regress", body) == [11.0, 2.5]
+
+
+def test_long_bodies_are_read_elsewhere_and_answered_alike(scorer, all_long):
+    assert results(scorer, "regress", {"signature_name": "total", "examples": ROWS}) == [1.0, 2.5]
+    answer = post(scorer, "regress", {"signature_name": "total", "examples": [3]})
+    assert (answer.status_code, answer.json()["error"]) == (
+        400,
+        "examples[0]: must be an object of features, not a number",
+    )
+
+
+def classification(server, **fields):
+    return server.stub.Classify(ClassificationRequest(**fields))
+
+
+def pairs(result):
+    return [[(one.label, one.score) for one in row.classes] for row in result.classifications]
+
+
+BOTH = [example(x=[0.25, 0.75]), example(x=[1.5, -2.0], n=[3])]
+EXPECTED = [[("low", 0.25), ("h\xf6he", 0.75)], [("low", 1.5), ("h\xf6he", -2.0)]]
+
+
+def test_classify_over_grpc_answers_the_same(scorer):
+    answer = classification(scorer, model_spec={"name": "scorer"}, input={"example_list": {"examples": BOTH}})
+    assert pairs(answer.result) == EXPECTED
+    assert (answer.model_spec.version.value, answer.model_spec.signature_name) == (1, "serving_default")
+
+
+def test_regress_over_grpc_takes_a_context(scorer):
+    spec = {"name": "scorer", "signature_name": "total", "version": {"value": 1}}
+    listed = {"example_list_with_context": {"examples": BOTH, "context": example(n=[10])}}
+    answer = scorer.stub.Regress(RegressionRequest(model_spec=spec, input=listed))
+    assert [one.value for one in answer.result.regressions] == [11.0, 2.5]
+    assert answer.model_spec.signature_name == "total"
+
+
+def tasks(*named, **spec):
+    return [
+        {"model_spec": {"name": "scorer", "signature_name": name, **spec}, "method_name": how} for name, how in named
+    ]
+
+
+def test_multi_inference_answers_each_signature_once(scorer):
+    request = MultiInferenceRequest(
+        tasks=tasks(("total", REGRESS), ("", CLASSIFY)), input={"example_list": {"examples": BOTH}}
+    )
+    total, both = scorer.stub.MultiInference(request).results
+    assert [one.value for one in total.regression_result.regressions] == [1.0, 2.5]
+    assert pairs(both.classification_result) == EXPECTED
+    assert (total.model_spec.signature_name, both.model_spec.signature_name) == ("total", "serving_default")
+
+
+def test_predict_takes_serialized_examples(scorer):
+    request = PredictRequest(model_spec={"name": "scorer", "signature_name": "total"})
+    request.inputs["inputs"].CopyFrom(tf.make_tensor_proto([one.SerializeToString() for one in BOTH]))
+    np.testing.assert_allclose(tf.make_ndarray(scorer.stub.Predict(request).outputs["outputs"]), [1.0, 2.5])
+
+
+def examples(*listed, **more):
+    return {"examples": list(listed), **more}
+
+
+GOOD = ROWS[0]
+BROKEN = {
+    "empty body": ("classify", b"", "the body is empty"),
+    "no object": ("classify", [1], "the body must be a JSON object"),
+    "no examples": ("classify", {"instances": [GOOD]}, "'examples' must be a list of objects, and the body has none"),
+    "examples that are no list": ("regress", {"examples": GOOD}, "'examples' must be a list of objects, not an object"),
+    "empty examples": ("regress", examples(), "there are no examples; at least one is needed"),
+    "an example that is a list": ("classify", examples(GOOD, [1]), "examples[1]: must be an object of features, not a list"),
+    "a context that is a number": ("classify", examples(GOOD, context=3), "context: must be an object of features"),
+    "null": ("classify", examples({"x": None}), "examples[0]: feature 'x': a value is null, not a number or a string"),
+    "nested lists": ("classify", examples({"x": [[0.5]]}), "feature 'x': a value is a list, not a number or a string"),
+    "another object": ("classify", examples({"x": {"y": 1}}), "feature 'x': a value is an object, not a number"),
+    "integer beside decimal": ("classify", examples({"x": [1, 0.5]}), "holds values of different types; write 1.0"),
+    "text beside number": ("classify", examples({"x": [0.5, "a"]}), "holds values of different types"),
+    "not finite": ("classify", b'{"examples": [{"x": [NaN, 1.0]}]}', "feature 'x': holds a number that is not finite"),
+    "too large for float32": ("classify", examples({"x": [1e39, 1.0]}), "feature 'x': 1e+39 is too large for float32"),
+    "too large for int64": ("classify", examples({"n": 2**63}), "holds an integer that does not fit int64"),
+    "no base64": ("classify", examples({"word": {"b64": "?"}}), "'b64' is not base64"),
+    "half a character": ("classify", b'{"examples": [{"word": "\\ud800"}]}', "a text is not valid Unicode"),
+    "half a character in a name": ("classify", b'{"examples": [{"\\ud800": 1}]}', "name is not valid Unicode"),
+    "a feature that the model needs": ("classify", examples({"y": 1.0}), "Feature: x (data type: float) is required"),
+    "a feature of another type": ("classify", examples({"x": ["a", "b"]}), "Data types don't match"),
+    "unknown signature": ("classify", examples(GOOD, signature_name="no"), "signature 'no' is not in the model"),
+    "another method": (
+        "regress", examples(GOOD), f"Expected regression signature method_name to be {REGRESS}. Was: {CLASSIFY}",
+    ),
+    "outputs of another name": (
+        "classify", examples(GOOD, signature_name="other"), "has outputs classes and scores, not probabilities",
+    ),
+    "outputs of another shape": (
+        "regress", examples(GOOD, signature_name="wide"), "output 'outputs' of 'wide' is float32 [1, 2]: no regression",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_request_gets_a_reason(scorer, case):
+    verb, body, reason = BROKEN[case]
+    answer = post(scorer, verb, body)
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]
+
+
+LISTED = {"example_list": {"examples": BOTH}}
+BROKEN_TASKS = {
+    "none": ([], LISTED, "INVALID_ARGUMENT", "a request has 1 to 64 tasks, not 0"),
+    "too many": (tasks(("total", REGRESS)) * 65, LISTED, "INVALID_ARGUMENT", "1 to 64 tasks, not 65"),
+    "one twice": (tasks(("", CLASSIFY), ("serving_default", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Duplicate evaluation of signature: 'serving_default'"),
+    "another method": (tasks(("total", "tensorflow/serving/predict")), LISTED, "UNIMPLEMENTED", "Unsupported signature method_name: 'tensorflow/serving/predict'"),
+    "not its method": (tasks(("total", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Expected classification signature"),
+    "two versions": (tasks(("total", REGRESS)) + tasks(("", CLASSIFY), version={"value": 1}), LISTED, "INVALID_ARGUMENT", "the same model and version"),
+    "no input": (tasks(("total", REGRESS)), {}, "INVALID_ARGUMENT", "input must have one of example_list"),
+    "no examples": (tasks(("total", REGRESS)), {"example_list": {}}, "INVALID_ARGUMENT", "there are no examples"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN_TASKS)
+def test_broken_tasks_get_their_status_and_a_reason(scorer, case):
+    asked, listed, code, reason = BROKEN_TASKS[case]
+    with pytest.raises(grpc.RpcError) as caught:
+        scorer.stub.MultiInference(MultiInferenceRequest(tasks=asked, input=listed))
+    assert caught.value.code().name == code
+    assert reason in caught.value.details()
+
+
+def test_models_of_crowdzoo_have_no_such_signatures_and_say_so_in_tf_servings_words(server, instances):
+    """`GetClassificationSignatureDef` of TF Serving's classifier.cc."""
+    reason = f"Expected classification signature method_name to be {CLASSIFY}. Was: tensorflow/serving/predict"
+    answer = httpx.post(f"{server.url}/v1/models/pets:classify", json={"examples": [{"x": 1.0}]}, trust_env=False)
+    assert answer.status_code == 400
+    assert reason in answer.json()["error"]
+
+
+def test_warm_up_requests_of_these_methods_are_answered(folder, tmp_path):
+    shutil.copytree(folder / "1", tmp_path / "1")
+    file = tmp_path / "1" / "assets.extra" / "tf_serving_warmup_requests"
+    file.parent.mkdir()
+    listed = {"example_list": {"examples": BOTH}}
+    logs = [
+        PredictionLog(classify_log={"request": {"model_spec": {"name": "scorer"}, "input": listed}}),
+        PredictionLog(regress_log={"request": {"model_spec": {"signature_name": "total"}, "input": listed}}),
+    ]
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        for log in logs:
+            writer.write(log.SerializeToString())
+    assert LoadedModel(tmp_path / "1", 1).num_warmup_requests == 2
