@@ -21,11 +21,15 @@ from crowdzoo.serving.model_settings import model_settings
 from crowdzoo.serving.predictor import Predictor, asked_version, fill_spec, is_long
 from crowdzoo.serving.proto_tensors import parsed
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_monitor import RequestMonitor
+from crowdzoo.serving.request_record import RequestRecord
 
 __all__ = ["GrpcService"]
 
 log = logging.getLogger("crowdzoo.serving")
 
+# The answer to a message; fills the record
+_Work = Callable[[bytes, grpc.ServicerContext, RequestRecord], Any]
 # Messages that are received at the same time; the others wait in their clients
 _RECEIVED = 16
 
@@ -38,11 +42,13 @@ class GrpcService(grpc.GenericRpcHandler):
 
     Args:
         predictor: answers what needs the model.
+        monitor: is told of each request.
         allow_reload: whether clients may set which models are served, by HandleReloadConfigRequest.
     """
 
-    def __init__(self, predictor: Predictor, *, allow_reload: bool = False):
+    def __init__(self, predictor: Predictor, monitor: RequestMonitor, *, allow_reload: bool = False):
         self._predictor = predictor
+        self._monitor = monitor
         self._allow_reload = allow_reload
         self._stores = predictor.stores
         self._limits = predictor.limits
@@ -58,17 +64,19 @@ class GrpcService(grpc.GenericRpcHandler):
         self._watch = threading.Thread(target=self._cancel_slow, name="crowdzoo-grpc-watch", daemon=True)
         self._watch.start()
         self._methods = {
-            "PredictionService/Predict": self._handler(self._computed(predictor.answer_proto)),
+            "PredictionService/Predict": self._handler("predict", self._computed(predictor.answer_proto)),
             "PredictionService/Classify": self._handler(
-                self._computed(functools.partial(predictor.results_proto, "classify"))
+                "classify", self._computed(functools.partial(predictor.results_proto, "classify"))
             ),
             "PredictionService/Regress": self._handler(
-                self._computed(functools.partial(predictor.results_proto, "regress"))
+                "regress", self._computed(functools.partial(predictor.results_proto, "regress"))
             ),
-            "PredictionService/MultiInference": self._handler(self._computed(predictor.multi_inference)),
-            "PredictionService/GetModelMetadata": self._handler(self._metadata),
-            "ModelService/GetModelStatus": self._handler(self._status),
-            "ModelService/HandleReloadConfigRequest": self._handler(self._reload),
+            "PredictionService/MultiInference": self._handler(
+                "multi_inference", self._computed(predictor.multi_inference)
+            ),
+            "PredictionService/GetModelMetadata": self._handler("metadata", self._metadata),
+            "ModelService/GetModelStatus": self._handler("status", self._status),
+            "ModelService/HandleReloadConfigRequest": self._handler("reload", self._reload),
         }
 
         def refuse(messages: Iterator[bytes], context: grpc.ServicerContext) -> None:
@@ -110,20 +118,27 @@ class GrpcService(grpc.GenericRpcHandler):
         for executor in (self.executor, self._refusing):
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def _handler(self, work: Callable[[bytes, grpc.ServicerContext], Any]) -> grpc.RpcMethodHandler:
+    def _handler(self, api: str, work: _Work) -> grpc.RpcMethodHandler:
         def answer(messages: Iterator[bytes], context: grpc.ServicerContext) -> Any:
+            record = RequestRecord("GRPC", api)
             try:
-                return work(self._receive(messages, context), context)
+                message = self._receive(messages, context)
+                record.request_bytes = len(message)
+                response = work(message, context, record)
+                record.answer_bytes = response.ByteSize()
+                return response
             except RequestError as error:
-                context.abort(getattr(grpc.StatusCode, error.grpc_status), error.reason)
+                record.status, reason = error.grpc_status, error.reason
             except (_GoneError, grpc.RpcError):
-                context.abort(grpc.StatusCode.CANCELLED, "the client is gone")
+                record.status, reason = "CANCELLED", "the client is gone"
             except Exception:
                 log.exception("crowdzoo serve: a gRPC request failed")
-                context.abort(grpc.StatusCode.INTERNAL, "internal error, see the log of the server")
+                record.status, reason = "INTERNAL", "internal error, see the log of the server"
             finally:
+                self._monitor.finished(record)
                 with self._lock:
                     self._under_way -= 1
+            context.abort(getattr(grpc.StatusCode, record.status), reason)
 
         # a unary call is a stream of one message, which is received when it is asked for
         return grpc.stream_unary_rpc_method_handler(
@@ -149,25 +164,28 @@ class GrpcService(grpc.GenericRpcHandler):
                 if since < before:
                     context.cancel()
 
-    def _computed(self, answer: Callable[[bytes, Share], Any]) -> Callable[[bytes, grpc.ServicerContext], Any]:
+    def _computed(self, answer: Callable[[bytes, Share, RequestRecord], Any]) -> _Work:
         """What needs the model: with memory of its own, in its turn."""
 
-        def work(message: bytes, context: grpc.ServicerContext) -> Any:
+        def work(message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> Any:
             with self._predictor.budget.share() as share:
                 share.hold("body", len(message))
                 long = is_long(len(message), json=False)
                 is_gone = lambda: not context.is_active()  # noqa: E731
                 with self.gate.turn(long=long, is_gone=is_gone, seconds=context.time_remaining()):
-                    return answer(message, share)
+                    return answer(message, share, record)
 
         return work
 
-    def _metadata(self, message: bytes, context: grpc.ServicerContext) -> GetModelMetadataResponse:
+    def _metadata(
+        self, message: bytes, context: grpc.ServicerContext, record: RequestRecord
+    ) -> GetModelMetadataResponse:
         request = _short(GetModelMetadataRequest, message)
         wanted = list(request.metadata_field)
         if wanted != ["signature_def"]:
             raise RequestError(f"metadata_field must be ['signature_def'], got {short_repr(wanted)}")
         store = self._stores.get(request.model_spec.name)
+        record.model = store.name
         model = store.get(**asked_version(request.model_spec))
         response = GetModelMetadataResponse()
         fill_spec(response.model_spec, store, model)
@@ -178,12 +196,14 @@ class GrpcService(grpc.GenericRpcHandler):
             response.metadata["features"].Pack(columns)
         return response
 
-    def _status(self, message: bytes, context: grpc.ServicerContext) -> GetModelStatusResponse:
+    def _status(self, message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> GetModelStatusResponse:
         request = _short(GetModelStatusRequest, message)
-        statuses = self._stores.get(request.model_spec.name).statuses(**asked_version(request.model_spec))
+        store = self._stores.get(request.model_spec.name)
+        record.model = store.name
+        statuses = store.statuses(**asked_version(request.model_spec))
         return GetModelStatusResponse(model_version_status=[one.described() for one in statuses])
 
-    def _reload(self, message: bytes, context: grpc.ServicerContext) -> ReloadConfigResponse:
+    def _reload(self, message: bytes, context: grpc.ServicerContext, record: RequestRecord) -> ReloadConfigResponse:
         if not self._allow_reload:
             reason = (
                 "this server takes no other models; --allow-reload (Server(allow_reload=True)) lets clients set them"

@@ -26,6 +26,9 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
         "example_list_with_context": (2, "SerializedExampleList"),
     },
     "ExamplesRequest": {"model_spec": (1, "bytes"), "input": (2, "SerializedInput")},
+    # Settings of TF Serving: config/monitoring_config.proto
+    "PrometheusConfig": {"enable": (1, "bool"), "path": (2, "string")},
+    "MonitoringConfig": {"prometheus_config": (1, "PrometheusConfig")},
     "MultiExamplesRequest": {"tasks": (1, "bytes*"), "input": (2, "SerializedInput")},
 }
 

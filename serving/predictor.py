@@ -1,5 +1,8 @@
 """The one place where a request's values are read, for REST and for gRPC, and answered."""
 
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,8 @@ from crowdzoo.serving.model_stores import ModelStores
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.reader_pool import ReaderPool
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_record import RequestRecord
+from crowdzoo.serving.signature import Signature
 
 __all__ = ["Predictor", "is_long"]
 
@@ -64,7 +69,7 @@ class Predictor:
         """The turns of one protocol; long requests have as many as there are readers, and one that waits for them."""
         return Gate(self.limits, self.readers.size + 1)
 
-    def answer_json(self, model: LoadedModel, body: bytes, share: Share) -> str:
+    def answer_json(self, model: LoadedModel, body: bytes, share: Share, record: RequestRecord) -> str:
         """The REST answer to a body.
 
         Raises:
@@ -82,7 +87,7 @@ class Predictor:
             request = parse(body)
             signature = model.signature(request.get("signature_name", ""))
             inputs, rows = from_json(request, signature), "instances" in request
-        outputs = signature(inputs, share)
+        outputs = _run(signature, inputs, share, record)
         del inputs
         return self._text(outputs, rows, share)
 
@@ -96,7 +101,7 @@ class Predictor:
         share.hold("text", len(text), "the answer")
         return text
 
-    def answer_proto(self, message: bytes, share: Share) -> PredictResponse:
+    def answer_proto(self, message: bytes, share: Share, record: RequestRecord) -> PredictResponse:
         """The gRPC answer to a message.
 
         Raises:
@@ -111,8 +116,7 @@ class Predictor:
             spec, wanted = request.model_spec, list(request.output_filter)
             inputs = arrays_from_protos(request.inputs, max_bytes=share.per_request)
             size = sum(array.nbytes for array in inputs.values())
-        store = self.stores.get(spec.name)
-        model = store.get(**asked_version(spec))
+        store, model = self._asked(spec, record)
         signature = model.signature(spec.signature_name)
         share.hold("values", size)
         signature.check_names(inputs)
@@ -120,7 +124,7 @@ class Predictor:
             given = "string" if array.dtype == object else array.dtype.name
             if given != signature.inputs[name].dtype:
                 raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
-        outputs = signature(inputs, share)
+        outputs = _run(signature, inputs, share, record)
         response = PredictResponse()
         fill_spec(response.model_spec, store, model)
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
@@ -132,7 +136,7 @@ class Predictor:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
         return response
 
-    def results_json(self, model: LoadedModel, what: str, body: bytes, share: Share) -> str:
+    def results_json(self, model: LoadedModel, what: str, body: bytes, share: Share, record: RequestRecord) -> str:
         """The REST answer to a body of tf.Examples.
 
         Args:
@@ -140,6 +144,7 @@ class Predictor:
             what: `classify` or `regress`.
             body: as it came.
             share: the request's memory.
+            record: is filled.
 
         Raises:
             RequestError: the request is not valid, or the signature is of another method.
@@ -151,31 +156,34 @@ class Predictor:
             share.hold("values", 2 * sum(map(len, parts)))
         else:
             name, examples = examples_from_json(body)
-        return results_json(example_outputs(what, model.signature(name), examples, share))
+        return results_json(_run_examples(what, model.signature(name), examples, share, record))
 
-    def results_proto(self, what: str, message: bytes, share: Share) -> ClassificationResponse | RegressionResponse:
+    def results_proto(
+        self, what: str, message: bytes, share: Share, record: RequestRecord
+    ) -> ClassificationResponse | RegressionResponse:
         """The gRPC answer to a message with tf.Examples.
 
         Args:
             what: `classify` or `regress`.
             message: as it came.
             share: the request's memory.
+            record: is filled.
 
         Raises:
             RequestError: as `results_json`.
         """
         request = parsed(own_message("ExamplesRequest"), message)
         spec = parsed(ModelSpec, request.model_spec)
-        store = self.stores.get(spec.name)
-        model = store.get(**asked_version(spec))
+        store, model = self._asked(spec, record)
         share.hold("values", len(message))
-        outputs = example_outputs(what, model.signature(spec.signature_name), examples_from_input(request), share)
+        signature = model.signature(spec.signature_name)
+        outputs = _run_examples(what, signature, examples_from_input(request), share, record)
         response = (ClassificationResponse if what == "classify" else RegressionResponse)(result=results_proto(outputs))
         fill_spec(response.model_spec, store, model)
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
         return response
 
-    def multi_inference(self, message: bytes, share: Share) -> MultiInferenceResponse:
+    def multi_inference(self, message: bytes, share: Share, record: RequestRecord) -> MultiInferenceResponse:
         """The gRPC answer to several signatures of one model on the same tf.Examples.
 
         Raises:
@@ -188,8 +196,7 @@ class Predictor:
         examples = examples_from_input(request)
         share.hold("values", len(message))
         first = tasks[0].model_spec
-        store = self.stores.get(first.name)
-        model = store.get(**asked_version(first))
+        store, model = self._asked(first, record)
         response = MultiInferenceResponse()
         names: set[str] = set()
         for task in tasks:
@@ -204,7 +211,7 @@ class Predictor:
             if what is None:
                 reason = f"Unsupported signature method_name: {short_repr(task.method_name)}"
                 raise RequestError(reason, "UNIMPLEMENTED")
-            result = results_proto(example_outputs(what, model.signature(name), examples, share))
+            result = results_proto(_run_examples(what, model.signature(name), examples, share, record))
             answer = response.results.add()
             fill_spec(answer.model_spec, store, model)
             answer.model_spec.signature_name = name
@@ -212,9 +219,41 @@ class Predictor:
             share.hold("answers", response.ByteSize(), "the answer")
         return response
 
+    def _asked(self, spec: ModelSpec, record: RequestRecord) -> tuple[ModelStore, LoadedModel]:
+        store = self.stores.get(spec.name)
+        record.model = store.name
+        model = store.get(**asked_version(spec))
+        record.version = model.version
+        return store, model
+
     def close(self) -> None:
         """Ends the readers."""
         self.readers.close()
+
+
+def _run(
+    signature: Signature, inputs: Mapping[str, np.ndarray], share: Share, record: RequestRecord
+) -> dict[str, np.ndarray]:
+    first = next(iter(inputs.values()), None)
+    record.rows = len(first) if first is not None and first.ndim else None
+    with _timed(record, signature):
+        return signature(inputs, share)
+
+
+def _run_examples(
+    what: str, signature: Signature, examples: np.ndarray, share: Share, record: RequestRecord
+) -> dict[str, np.ndarray]:
+    record.rows = len(examples)
+    with _timed(record, signature):
+        return example_outputs(what, signature, examples, share)
+
+
+@contextmanager
+def _timed(record: RequestRecord, signature: Signature) -> Iterator[None]:
+    record.signature = signature.name
+    started = time.monotonic()
+    yield
+    record.model_seconds = (record.model_seconds or 0.0) + time.monotonic() - started
 
 
 def asked_version(spec: ModelSpec) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from crowdzoo.serving.memory_budget import Share
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.predictor import Predictor, is_long
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_monitor import RequestMonitor
+from crowdzoo.serving.request_record import RequestRecord
 from crowdzoo.serving.rest_protocol import GONE
 
 __all__ = ["RestService"]
@@ -29,6 +31,9 @@ _PATH = re.compile(
     r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[^/:]+)|/labels/(?P<label>[^/:]+))?"
     r"(?::(?P<verb>[^/:]+)|/(?P<metadata>metadata))?"
 )
+# Paths for whoever starts and watches servers, and what is answered as plain text
+_ALIVE, _READY = "/healthz", "/readyz"
+_PLAIN = ("health", "metrics")
 # A refused body is read to its end, because many clients look for the answer only after they have sent all;
 # beyond this many bytes the connection is closed instead.
 _MOST_DISCARDED = 1 << 28
@@ -39,10 +44,12 @@ class RestService:
 
     Args:
         predictor: answers :predict, :classify and :regress.
+        monitor: is told of each request, and has the metrics.
     """
 
-    def __init__(self, predictor: Predictor):
+    def __init__(self, predictor: Predictor, monitor: RequestMonitor):
         self._predictor = predictor
+        self._monitor = monitor
         self.gate = predictor.gate()
         limits = predictor.limits
         # a thread for each that predicts, that waits for its turn, and for the rest, such as the status
@@ -56,31 +63,48 @@ class RestService:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers one request."""
         request = Request(scope, receive)
-        with self._predictor.budget.share() as share:
-            try:
-                response = _response(await self._answer(request, share))
-            except RequestError as error:
-                headers = {405: {"Allow": "GET, POST"}, 503: {"Retry-After": "1"}}.get(error.http_status)
-                response = _response(_error(error.reason), error.http_status, headers)
-            except ClientDisconnect:
-                return
-            except Exception:
-                log.exception("crowdzoo serve: a REST request failed")
-                response = _response(_error("internal error, see the log of the server"), 500)
-            if self.draining:
-                response.headers["Connection"] = "close"
-            await response(scope, receive, send)
+        record = RequestRecord("REST")
+        try:
+            with self._predictor.budget.share() as share:
+                try:
+                    response = await self._answer(request, share, record)
+                except RequestError as error:
+                    record.status = error.grpc_status
+                    headers = {405: {"Allow": "GET, POST"}, 503: {"Retry-After": "1"}}.get(error.http_status)
+                    response = _response(_error(error.reason), error.http_status, headers)
+                except ClientDisconnect:
+                    record.status = "CANCELLED"
+                    return
+                except Exception:
+                    record.status = "INTERNAL"
+                    log.exception("crowdzoo serve: a REST request failed")
+                    response = _response(_error("internal error, see the log of the server"), 500)
+                if self.draining:
+                    response.headers["Connection"] = "close"
+                record.answer_bytes = len(response.body)
+                await response(scope, receive, send)
+        finally:
+            self._monitor.finished(record)
 
-    async def _answer(self, request: Request, share: Share) -> str:
+    async def _answer(self, request: Request, share: Share, record: RequestRecord) -> Response:
         if self.gate.is_full and request.method == "POST":
             raise full()  # before anything of the body is read
         body = await _read(request, self._predictor.limits.request_bytes, share)
+        record.request_bytes = len(body)
         encoding = request.headers.get("content-encoding", "identity")
-        asked = request.method, request.url.path, encoding, body, share, lambda: GONE in request.scope
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self.answer, *asked)
+        asked = request.method, request.url.path, encoding, body, share, record, lambda: GONE in request.scope
+        text = await asyncio.get_running_loop().run_in_executor(self._executor, self.answer, *asked)
+        return Response(text, media_type="text/plain") if record.api in _PLAIN else _response(text)
 
     def answer(
-        self, method: str, path: str, encoding: str, body: bytes, share: Share, is_gone: Callable[[], bool]
+        self,
+        method: str,
+        path: str,
+        encoding: str,
+        body: bytes,
+        share: Share,
+        record: RequestRecord,
+        is_gone: Callable[[], bool],
     ) -> str:
         """Text of the answer; runs in a thread of the executor.
 
@@ -88,33 +112,55 @@ class RestService:
             RequestError: the request is not valid; the message says why.
         """
         stores = self._predictor.stores
+        if path in (_ALIVE, _READY, self._monitor.metrics_path):
+            _check_method(method, path, ("GET", "HEAD"))
+            return self._own_page(path, record)
         found = _PATH.fullmatch(path)
         if found is None:
             one = f"/v1/models/{stores.names[0]}"
             reason = f"there is nothing at {path[:80]}; ask for {one}, {one}/metadata or {one}:predict"
             raise RequestError(reason, "NOT_FOUND")
         store = stores.get(found["name"])
+        record.model = store.name
         label, verb = found["label"], found["verb"]
         version = _version(found["version"])
         if verb is not None and verb not in ("predict", "classify", "regress"):
             raise RequestError(
                 f"unknown verb {short_repr(verb)}; there are :predict, :classify and :regress", "NOT_FOUND"
             )
-        allowed = ("POST",) if verb else ("GET", "HEAD")
-        if method not in allowed:
-            raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
+        _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
+        record.api = verb or found["metadata"] or "status"
         if verb:
             if encoding != "identity":
                 raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
             with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
                 model = store.get(version, label)
+                record.version = model.version
                 if verb == "predict":
-                    return self._predictor.answer_json(model, body, share)
-                return self._predictor.results_json(model, verb, body, share)
+                    return self._predictor.answer_json(model, body, share, record)
+                return self._predictor.results_json(model, verb, body, share, record)
         if found["metadata"]:
             return _metadata(store, version, label)
         described = [{**one.described(), "version": str(one.version)} for one in store.statuses(version, label)]
         return _indented({"model_version_status": described})
+
+    def _own_page(self, path: str, record: RequestRecord) -> str:
+        """What TF Serving has not, or elsewhere: whether the server lives, whether all models answer; and metrics."""
+        if path == self._monitor.metrics_path and self._monitor.metrics is not None:
+            record.api = "metrics"
+            return self._monitor.metrics.page()
+        record.api = "health"
+        waiting = [store.name for store in self._predictor.stores if not store.is_ready] if path == _READY else []
+        if waiting:
+            raise RequestError(f"no version yet of {', '.join(map(repr, waiting[:10]))}", "UNAVAILABLE")
+        if path == _READY and self.draining:
+            raise RequestError("the server stops", "UNAVAILABLE")
+        return "ok\n"
+
+
+def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
+    if method not in allowed:
+        raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
 def _response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -25,6 +25,8 @@ from crowdzoo.serving.limits import Limits, within_descriptors
 from crowdzoo.serving.model_settings import ModelSettings, read_model_settings
 from crowdzoo.serving.model_stores import ModelStores
 from crowdzoo.serving.predictor import Predictor
+from crowdzoo.serving.request_log import RequestLog
+from crowdzoo.serving.request_monitor import RequestMonitor
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
 
@@ -57,6 +59,10 @@ class Server:
         threads: `threads` of the limits. TensorFlow uses all cores for one prediction already.
         wait: start without a version and serve the first that appears.
         new_signatures: let a version take over whose signatures differ from those of the version that is served.
+        metrics_path: REST path of Prometheus metrics, such as TF Serving's `/monitoring/prometheus/metrics`; None for
+            none.
+        request_log: file that gets a line of JSON for each request, without what is sent and answered; `-` for the
+            standard error; None for none.
         allow_reload: let clients of gRPC set which models are served (HandleReloadConfigRequest). Whoever can reach the
             server may then load any SavedModel of this machine.
         limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
@@ -85,6 +91,8 @@ class Server:
         threads: int | None = None,
         wait: bool = False,
         new_signatures: bool = False,
+        metrics_path: str | None = None,
+        request_log: str | Path | None = None,
         allow_reload: bool = False,
         limits: Limits | None = None,
     ):
@@ -98,8 +106,9 @@ class Server:
         self._wait = wait
         self._stores = ModelStores(models, poll_seconds=poll_seconds, new_signatures=new_signatures)
         self._predictor = Predictor(self._stores, self.limits)
-        self._rest_service = RestService(self._predictor)
-        self._grpc_service = GrpcService(self._predictor, allow_reload=allow_reload)
+        self._monitor = RequestMonitor(metrics_path, None if request_log is None else RequestLog(request_log))
+        self._rest_service = RestService(self._predictor, self._monitor)
+        self._grpc_service = GrpcService(self._predictor, self._monitor, allow_reload=allow_reload)
         self._rest: RestServer | None = None
         self._rest_thread: threading.Thread | None = None
         self._grpc: grpc.Server | None = None
@@ -161,7 +170,7 @@ class Server:
         if finished is not None:
             finished.wait(max(0.0, end - time.monotonic()))
         self._stores.stop()
-        for part in (self._rest_service, self._grpc_service, self._predictor):
+        for part in (self._rest_service, self._grpc_service, self._predictor, self._monitor):
             part.close()
 
     def __enter__(self) -> "Server":

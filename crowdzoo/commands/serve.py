@@ -19,6 +19,14 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="serve the models of this file (a ModelServerConfig, as TensorFlow Serving reads it) instead of MODEL_DIR",
     )  # fmt: skip
     command.add_argument(
+        "--monitoring-config", type=path, metavar="FILE",
+        help="a MonitoringConfig, as TensorFlow Serving reads it: Prometheus metrics at /monitoring/prometheus/metrics",
+    )  # fmt: skip
+    command.add_argument(
+        "--request-log", metavar="FILE",
+        help="write a line of JSON for each request, without its payload, to this file (-: the standard error)",
+    )  # fmt: skip
+    command.add_argument(
         "--allow-reload", action="store_true",
         help="let gRPC clients set which models are served (HandleReloadConfigRequest)",
     )  # fmt: skip
@@ -44,11 +52,13 @@ def run(arguments: argparse.Namespace) -> None:
     """Serves until it is stopped."""
     use_tensorflow()
     from crowdzoo.serving.limits import Limits
+    from crowdzoo.serving.monitoring_config import metrics_path
     from crowdzoo.serving.server import serve
 
     serve(
         arguments.model_dir, config=arguments.config, name=arguments.name, host=arguments.host,
         rest_port=arguments.rest_port, grpc_port=arguments.grpc_port, poll_seconds=arguments.poll_seconds,
         wait=arguments.wait, new_signatures=arguments.new_signatures, allow_reload=arguments.allow_reload,
-        limits=Limits().changed(arguments.limit),
+        metrics_path=arguments.monitoring_config and metrics_path(arguments.monitoring_config),
+        request_log=arguments.request_log, limits=Limits().changed(arguments.limit),
     )  # fmt: skip

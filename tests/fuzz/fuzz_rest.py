@@ -19,7 +19,7 @@ _PATHS = [
     PREDICT, "/", "/v1/models/pets", "/v1/models/pets/metadata", "/v1/models/pets/versions/1:predict",
     "/v1/models/pets/versions/99999999999999999999", "/v1/models/pets/versions/%d9%a3", "/v1/models/pets/labels/stable",
     "/v1/models/%ff%00", "/v1/models/pets:classify", "/v1/models/" + "n" * 16_000, "//", "*", "/%",
-    "/v1/models/pets:%0a",
+    "/v1/models/pets:%0a", "/monitoring/prometheus/metrics", "/healthz", "/readyz",
 ]  # fmt: skip
 _HEADERS = [
     "Host: x", "Content-Length: 46", "Content-Length: 5", "Content-Length: -1", "Content-Length: 99999999999999999999",

@@ -18,6 +18,7 @@ MODELS = """model_config_list {
   config { name: 'b' base_path: "/b" model_version_policy { latest { num_versions: 2 } } }
 }
 """
+MONITORING = 'prometheus_config { enable: true path: "/metrics" }'
 _PIECES = [
     "{", "}", "<", ">", '"', "'", ":", ";", ",", "#", "\\", "\\777", "\\ud800", "[", "]", "-1", "99999999999999999999",
     "1e400", "nan", "config", "model_config_list", "custom_model_config", "[type.googleapis.com/x.Y]", "all {}", "\0",
@@ -26,9 +27,8 @@ _PIECES = [
 
 
 @st.composite
-def _texts(draw):
+def _texts(draw, text):
     """A valid file with pieces of it replaced."""
-    text = draw(st.sampled_from([MODELS]))
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, len(text)))
         text = (
@@ -57,4 +57,18 @@ def check_models(content):
         assert len(message) < 2000, message[:500]
 
 
-TARGETS = {"models-config": Target(_texts() | st.binary(max_size=40), check_models, examples=60)}
+def check_monitoring(content):
+    """The same for the file that says where the metrics are."""
+    from crowdzoo.serving.monitoring_config import metrics_path
+
+    _file().write_bytes(content)
+    try:
+        assert (metrics_path(_file()) or "/")[0] == "/"
+    except ConfigError as error:
+        assert str(error).startswith(str(_file())), error
+
+
+TARGETS = {
+    "models-config": Target(_texts(MODELS) | st.binary(max_size=40), check_models, examples=60),
+    "monitoring-config": Target(_texts(MONITORING) | st.binary(max_size=40), check_monitoring, examples=40),
+}

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crowdzoo.serving.request_error import RequestError
+from crowdzoo.serving.request_record import RequestRecord
 
 # leaves and nests that come close to a good request as well as far from it
 leaves = st.one_of(
@@ -29,7 +30,9 @@ requests = st.fixed_dictionaries(
 
 def answer(server, body):
     with server._predictor.budget.share() as share:
-        return server._rest_service.answer("POST", "/v1/models/pets:predict", "identity", body, share, lambda: False)
+        return server._rest_service.answer(
+            "POST", "/v1/models/pets:predict", "identity", body, share, RequestRecord("REST"), lambda: False
+        )
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
