@@ -65,7 +65,8 @@ def check_monitoring(content):
     try:
         assert (metrics_path(_file()) or "/")[0] == "/"
     except ConfigError as error:
-        assert str(error).startswith(str(_file())), error
+        message = str(error)
+        assert message.startswith(str(_file())), message
 
 
 TARGETS = {
