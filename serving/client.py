@@ -26,10 +26,12 @@ class Client:
     """Asks a model server for predictions: `crowdzoo serve`, or TensorFlow Serving itself.
 
     Args:
-        url: `http://host:port` (REST; TensorFlow is not needed) or `grpc://host:port`.
+        url: `http://host:port` (REST; TensorFlow is not needed) or `grpc://host:port`; with TLS `https://` and `grpcs://`.
         model: the model's name on the server.
         version: version to ask; None takes the newest.
         timeout: seconds to wait for an answer.
+        ca_file: certificates of the authorities to trust with TLS, in PEM format; of a server whose certificate signs
+            itself that certificate. None for those that the machine trusts.
 
     Raises:
         ServingError: the URL is neither. Every method raises it too, with the server's reason, where the server
@@ -47,22 +49,23 @@ class Client:
         model: str = "model",
         version: int | None = None,
         timeout: float = 60.0,
+        ca_file: str | os.PathLike[str] | None = None,
     ):
         scheme = urlsplit(url).scheme
-        if scheme not in ("http", "https", "grpc") or not urlsplit(url).netloc:
+        if scheme not in ("http", "https", "grpc", "grpcs") or not urlsplit(url).netloc:
             raise ServingError(f"{url}: write http://host:port for REST or grpc://host:port for gRPC")
         self.url = url.rstrip("/")
         self.model = model
         self._connection: RestConnection | GrpcConnection
         # imported here: REST works without TensorFlow, gRPC without httpx
-        if scheme == "grpc":
+        if scheme in ("grpc", "grpcs"):
             from crowdzoo.serving.grpc_connection import GrpcConnection
 
-            self._connection = GrpcConnection(self.url, model, version, timeout)
+            self._connection = GrpcConnection(self.url, model, version, timeout, ca_file)
         else:
             from crowdzoo.serving.rest_connection import RestConnection
 
-            self._connection = RestConnection(self.url, model, version, timeout)
+            self._connection = RestConnection(self.url, model, version, timeout, ca_file)
         self._signatures: dict[str, Any] | None = None
 
     def predict(

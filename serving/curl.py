@@ -21,6 +21,7 @@ def curl_example(
     host: str = "127.0.0.1",
     port: int = 8501,
     signature: str = "serving_default",
+    scheme: str = "http",
 ) -> str:
     """A command line that asks a server of this model for a prediction, with a real instance.
 
@@ -33,6 +34,7 @@ def curl_example(
         host: the server's address.
         port: its REST port.
         signature: `serving_default` or `annotators`.
+        scheme: `http` or `https`.
 
     Returns:
         One line for a POSIX shell.
@@ -50,5 +52,5 @@ def curl_example(
     data = text if len(text) <= INLINE_CHARACTERS else f"@{file.resolve()}"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     host = f"[{host}]" if ":" in host else host
-    url = f"http://{host}:{port}/v1/models/{name}:predict"
+    url = f"{scheme}://{host}:{port}/v1/models/{name}:predict"
     return f"curl -d {shlex.quote(data)} {shlex.quote(url)}"

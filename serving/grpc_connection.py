@@ -1,7 +1,9 @@
 """A client's connection over gRPC."""
 
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,21 +35,32 @@ def _features(metadata: Mapping[str, Any]) -> list[str] | None:
     return [str(name) for name in columns]
 
 
+def _content(ca_file: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(ca_file).read_bytes()
+    except OSError as error:
+        raise ServingError(f"ca_file {os.fspath(ca_file)}: cannot be read ({error.strerror})") from error
+
+
 class GrpcConnection:
     """Speaks TF Serving's gRPC API; the arguments are those of `Client`."""
 
-    def __init__(self, url: str, model: str, version: int | None, timeout: float):
+    def __init__(
+        self, url: str, model: str, version: int | None, timeout: float, ca_file: str | os.PathLike[str] | None = None
+    ):
         self._url = url
         self._spec = {"name": model} | ({"version": {"value": version}} if version is not None else {})
         self._timeout = timeout
-        self._channel = grpc.insecure_channel(
-            urlsplit(url).netloc,
-            options=[
-                ("grpc.max_send_message_length", -1),
-                ("grpc.max_receive_message_length", -1),
-                ("grpc.enable_http_proxy", int(urlsplit(url).hostname not in LOOPBACK)),
-            ],
-        )
+        options = [
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_receive_message_length", -1),
+            ("grpc.enable_http_proxy", int(urlsplit(url).hostname not in LOOPBACK)),
+        ]
+        if urlsplit(url).scheme == "grpcs":
+            credentials = grpc.ssl_channel_credentials(None if ca_file is None else _content(ca_file))
+            self._channel = grpc.secure_channel(urlsplit(url).netloc, credentials, options)
+        else:
+            self._channel = grpc.insecure_channel(urlsplit(url).netloc, options)
         self._prediction = prediction_service_pb2_grpc.PredictionServiceStub(self._channel)
         self._model = model_service_pb2_grpc.ModelServiceStub(self._channel)
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from crowdzoo.errors import short_repr
 from crowdzoo.files.version_folders import MAX_VERSION
 from crowdzoo.serving.gate import full
+from crowdzoo.serving.gzip_bodies import deflated, inflated, takes_gzip
 from crowdzoo.serving.memory_budget import Share
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.predictor import Predictor, is_long
@@ -34,6 +35,8 @@ _PATH = re.compile(
 # Paths for whoever starts and watches servers, and what is answered as plain text
 _ALIVE, _READY = "/healthz", "/readyz"
 _PLAIN = ("health", "metrics")
+# Shorter answers are not compressed
+_SHORT = 1 << 12
 # A refused body is read to its end, because many clients look for the answer only after they have sent all;
 # beyond this many bytes the connection is closed instead.
 _MOST_DISCARDED = 1 << 28
@@ -93,8 +96,21 @@ class RestService:
         record.request_bytes = len(body)
         encoding = request.headers.get("content-encoding", "identity")
         asked = request.method, request.url.path, encoding, body, share, record, lambda: GONE in request.scope
-        text = await asyncio.get_running_loop().run_in_executor(self._executor, self.answer, *asked)
-        return Response(text, media_type="text/plain") if record.api in _PLAIN else _response(text)
+        takes = takes_gzip(request.headers.get("accept-encoding", ""))
+
+        def answer() -> Response:
+            content = self.answer(*asked).encode()
+            small = takes and len(content) >= _SHORT
+            response = _response(deflated(content) if small else content)
+            if small:
+                response.headers["Content-Encoding"] = "gzip"
+                response.headers["Vary"] = "Accept-Encoding"
+            return response
+
+        response = await asyncio.get_running_loop().run_in_executor(self._executor, answer)
+        if record.api in _PLAIN:
+            response.headers["Content-Type"] = "text/plain; charset=utf-8"
+        return response
 
     def answer(
         self,
@@ -131,8 +147,7 @@ class RestService:
         _check_method(method, path, ("POST",) if verb else ("GET", "HEAD"))
         record.api = verb or found["metadata"] or "status"
         if verb:
-            if encoding != "identity":
-                raise RequestError(f"the body is encoded as {short_repr(encoding)}; send it as plain JSON")
+            body = inflated(body, encoding, self._predictor.limits.request_bytes, share)
             with self.gate.turn(long=is_long(len(body), json=True), is_gone=is_gone):
                 model = store.get(version, label)
                 record.version = model.version
@@ -163,8 +178,8 @@ def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
         raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
-def _response(text: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(text, status, headers=headers, media_type="application/json")
+def _response(content: str | bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(content, status, headers=headers, media_type="application/json")
 
 
 def _error(reason: str) -> str:

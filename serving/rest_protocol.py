@@ -1,8 +1,10 @@
 """HTTP connections with limits: uvicorn's protocol, and what it leaves open."""
 
 import asyncio
+import functools
 import json
 import re
+import socket
 import time
 from typing import Any
 
@@ -13,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crowdzoo.serving.gate import full
 from crowdzoo.serving.limits import Limits
+from crowdzoo.serving.tls import Tls
 
 __all__ = ["GONE", "RestServer"]
 
@@ -36,9 +39,10 @@ class RestServer(uvicorn.Server):
     Args:
         app: an ASGI application.
         limits: see `Limits`.
+        tls: the certificate; None for plain HTTP.
     """
 
-    def __init__(self, app: Any, limits: Limits):
+    def __init__(self, app: Any, limits: Limits, tls: Tls | None = None):
         self.limits = limits
         super().__init__(
             uvicorn.Config(
@@ -51,9 +55,18 @@ class RestServer(uvicorn.Server):
                 http=_Protocol,
                 timeout_keep_alive=int(limits.idle_seconds) + 2,  # ours comes first
                 timeout_graceful_shutdown=max(1, int(limits.drain_seconds) - 1),
+                ssl_certfile=None if tls is None else tls.certificate,
+                ssl_keyfile=None if tls is None else tls.key,
             )
         )
         self.server_state.limits = limits  # type: ignore[attr-defined]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to accept connections."""
+        loop: Any = asyncio.get_running_loop()
+        if self.config.is_ssl:  # a client that begins a connection and says nothing; uvicorn has no setting for it
+            loop.create_server = functools.partial(loop.create_server, ssl_handshake_timeout=self.limits.header_seconds)
+        await super().startup(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second; once a second closes connections that take too long."""
@@ -84,6 +97,7 @@ class _Protocol(H11Protocol):
         self._since = time.monotonic()
         self._has_started = False  # did a part of a request's head arrive?
         self._draining = False
+        self._closing = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -96,8 +110,12 @@ class _Protocol(H11Protocol):
         idle = [one for one in self.connections if one is not self and one._now() == "idle"]  # type: ignore[union-attr]
         if not idle:
             return False
-        min(idle, key=lambda one: one._since).transport.close()  # type: ignore[union-attr]
+        min(idle, key=lambda one: one._since)._close()  # type: ignore[union-attr]
         return True
+
+    def _close(self) -> None:
+        self._closing = True
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         if self._starts() and len(self.tasks) >= self._limits.threads + self._limits.queue and data[:4] not in _READS:
@@ -131,14 +149,15 @@ class _Protocol(H11Protocol):
 
     def _close_idle(self) -> None:
         if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+            self._close()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, "the request is not HTTP/1.1, or its head is longer than 64 KiB")
 
     def _now(self) -> str:
         """What the connection waits for."""
-        if self.flow.write_paused:
+        # with TLS a connection is closed only when the client agrees, or is aborted
+        if self.flow.write_paused or self._closing or self.conn.our_state in (h11.MUST_CLOSE, h11.CLOSED):
             return "write"
         if self.conn.their_state is h11.SEND_BODY and not (self.cycle and self.cycle.response_complete):
             return "body"
@@ -157,7 +176,7 @@ class _Protocol(H11Protocol):
         if phase[0] in ("header", "body"):
             self._refuse(408, f"the {phase[0]} of the request took longer than {seconds:g} s")
         elif phase[0] == "idle":
-            self.transport.close()
+            self._close()
         else:
             self.transport.abort()  # a client that does not read gets no last words either
 
@@ -175,7 +194,7 @@ class _Protocol(H11Protocol):
             self._unset_keepalive_if_required()
             self._since = time.monotonic()
         else:
-            self.transport.close()
+            self._close()
 
 
 def is_whole(data: bytes) -> bool:

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -17,8 +19,9 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import grpc
+from starlette.middleware.cors import CORSMiddleware
 
-from crowdzoo.errors import ConfigError, ServingError
+from crowdzoo.errors import ConfigError, ServingError, short_repr
 from crowdzoo.serving.curl import curl_example
 from crowdzoo.serving.grpc_service import GrpcService
 from crowdzoo.serving.limits import Limits, within_descriptors
@@ -29,6 +32,7 @@ from crowdzoo.serving.request_log import RequestLog
 from crowdzoo.serving.request_monitor import RequestMonitor
 from crowdzoo.serving.rest import RestService
 from crowdzoo.serving.rest_protocol import RestServer
+from crowdzoo.serving.tls import Tls
 
 __all__ = ["Server", "serve"]
 
@@ -38,6 +42,7 @@ log = logging.getLogger("crowdzoo.serving")
 _CLOSE_SECONDS = 1.0
 # Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
 _SWITCH_SECONDS = 0.0005
+_ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
 class Server:
@@ -63,6 +68,9 @@ class Server:
             none.
         request_log: file that gets a line of JSON for each request, without what is sent and answered; `-` for the
             standard error; None for none.
+        tls_certificate: certificate (chain) in PEM format; with it both protocols use TLS only.
+        tls_key: its private key.
+        cors: origins whose pages may ask the REST API, such as `https://example.org`; `*` for all. None unless given.
         allow_reload: let clients of gRPC set which models are served (HandleReloadConfigRequest). Whoever can reach the
             server may then load any SavedModel of this machine.
         limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
@@ -93,6 +101,9 @@ class Server:
         new_signatures: bool = False,
         metrics_path: str | None = None,
         request_log: str | Path | None = None,
+        tls_certificate: str | Path | None = None,
+        tls_key: str | Path | None = None,
+        cors: Sequence[str] = (),
         allow_reload: bool = False,
         limits: Limits | None = None,
     ):
@@ -102,6 +113,12 @@ class Server:
         given = {"request_bytes": max_request_bytes, "threads": threads}
         changed = {key: value for key, value in given.items() if value is not None}
         self.limits = within_descriptors(dataclasses.replace(limits or Limits(), **changed))
+        if (tls_certificate is None) != (tls_key is None):
+            raise ServingError("tls_certificate and tls_key: give both, or none")
+        self.tls = None
+        if tls_certificate is not None and tls_key is not None:
+            self.tls = Tls(Path(tls_certificate), Path(tls_key))
+        self._cors = _checked_origins(cors)
         self.host = host
         self._wait = wait
         self._stores = ModelStores(models, poll_seconds=poll_seconds, new_signatures=new_signatures)
@@ -140,11 +157,17 @@ class Server:
             ServingError: no usable version, or a port is taken.
         """
         listener = _bind(self.host, self.rest_port)
+        if not ipaddress.ip_address(listener.getsockname()[0]).is_loopback:
+            without = "authentication" if self.tls else "TLS and authentication"
+            log.warning(
+                "crowdzoo serve: %s can be reached from other machines, without %s; "
+                "put a proxy or a firewall in front of it", self.host, without,
+            )  # fmt: skip
         try:
             self.rest_port = listener.getsockname()[1]
             self._grpc = self._make_grpc()
             self._stores.start(wait=self._wait)
-            self._rest = RestServer(self._rest_service, self.limits)
+            self._rest = RestServer(self._application(), self.limits, self.tls)
         except BaseException:
             listener.close()
             self.stop()
@@ -180,6 +203,14 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def _application(self) -> Any:
+        if not self._cors:
+            return self._rest_service
+        return CORSMiddleware(
+            self._rest_service, allow_origins=self._cors, allow_methods=["GET", "POST"],
+            allow_headers=["Content-Type", "Content-Encoding"],
+        )  # fmt: skip
+
     def _make_grpc(self) -> grpc.Server:
         server = grpc.server(
             self._grpc_service.executor,
@@ -190,7 +221,11 @@ class Server:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = 0
         with contextlib.suppress(RuntimeError):  # older versions return 0 instead
-            port = server.add_insecure_port(f"{host}:{self.grpc_port}")
+            address = f"{host}:{self.grpc_port}"
+            if self.tls is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, self.tls.grpc_credentials())
         if port == 0:
             raise _taken("grpc_port", self.grpc_port, self.host)
         self.grpc_port = port
@@ -208,6 +243,13 @@ def _models(
         return [ModelSettings(name, Path(str(model_dir)), labels or {})]
     except ConfigError as error:
         raise ServingError(str(error)) from error
+
+
+def _checked_origins(origins: Sequence[str]) -> list[str]:
+    for origin in origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ServingError(f"cors: {short_repr(origin)} is no origin such as https://example.org, and not '*'")
+    return list(origins)
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -294,14 +336,16 @@ def _log_to_stderr() -> Iterator[None]:
 
 def _announce(server: Server) -> None:
     host = f"[{server.host}]" if ":" in server.host else server.host
+    scheme = "http" if server.tls is None else "https"
     print(f"gRPC  {host}:{server.grpc_port}")
     for store in server._stores:
         versions = server.models[store.name]
-        print(f"REST  http://{host}:{server.rest_port}/v1/models/{store.name}")
+        print(f"REST  {scheme}://{host}:{server.rest_port}/v1/models/{store.name}")
         if not versions:
             print(f"no version yet; waiting for one in {store.folder}")
             continue
         print(f"version {', '.join(map(str, versions))}")
         with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
-            print("try   " + curl_example(store.folder, name=store.name, host=server.host, port=server.rest_port))
+            asked = {"name": store.name, "host": server.host, "port": server.rest_port, "scheme": scheme}
+            print("try   " + curl_example(store.folder, **asked))
     print("Ctrl-C stops", flush=True)

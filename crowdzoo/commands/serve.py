@@ -26,6 +26,15 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--request-log", metavar="FILE",
         help="write a line of JSON for each request, without its payload, to this file (-: the standard error)",
     )  # fmt: skip
+    for name, what in (
+        ("--tls-certificate", "certificate (PEM)"),
+        ("--tls-key", "private key of the certificate (PEM)"),
+    ):
+        command.add_argument(name, type=path, metavar="FILE", help=f"{what}: REST and gRPC with TLS only")
+    command.add_argument(
+        "--cors", action="append", default=[], metavar="ORIGIN",
+        help="let web pages of this origin, such as https://example.org, use the REST API ('*': all pages)",
+    )  # fmt: skip
     command.add_argument(
         "--allow-reload", action="store_true",
         help="let gRPC clients set which models are served (HandleReloadConfigRequest)",
@@ -60,5 +69,6 @@ def run(arguments: argparse.Namespace) -> None:
         rest_port=arguments.rest_port, grpc_port=arguments.grpc_port, poll_seconds=arguments.poll_seconds,
         wait=arguments.wait, new_signatures=arguments.new_signatures, allow_reload=arguments.allow_reload,
         metrics_path=arguments.monitoring_config and metrics_path(arguments.monitoring_config),
-        request_log=arguments.request_log, limits=Limits().changed(arguments.limit),
+        request_log=arguments.request_log, tls_certificate=arguments.tls_certificate, tls_key=arguments.tls_key,
+        cors=arguments.cors, limits=Limits().changed(arguments.limit),
     )  # fmt: skip
