@@ -30,7 +30,21 @@ def crowd(num_tasks=400, num_annotators=12, redundancy=5, seed=0):
     return Annotations.from_dense(dense, kind="regression"), truth, bias, deviation
 
 
-def reference(dense, rounds):
+def log_evidence_of_unrelated(ratings):
+    """Of normal ratings whose precision is Gamma(0.1, 0.1) and whose mean has a tenth of it, by a quadrature."""
+    precisions = np.exp(np.linspace(-25, 25, 20001))
+    number = len(ratings)
+    squares = ((ratings - ratings.mean()) ** 2).sum() + number * RESOLUTION**2 if number else 0.0
+    mean = ratings.mean() if number else 0.0
+    logs = number / 2 * np.log(precisions / (2 * np.pi)) - precisions * squares / 2
+    # the mean of the ratings is normal about zero, with variance 1 / (n kappa) + 1 / (0.1 kappa)
+    if number:
+        logs += np.log(0.1 / (0.1 + number)) / 2 - precisions * mean**2 * 0.1 * number / (0.1 + number) / 2
+    logs += 0.1 * np.log(0.1) - gammaln(0.1) + 0.1 * np.log(precisions) - 0.1 * precisions  # d log kappa
+    return np.log(np.exp(logs - logs.max()).sum() * 50 / 20000) + logs.max()
+
+
+def reference(dense, rounds, unrelated):
     """Rounds of the variational EM on standardised ratings, with loops; and its bound after each."""
     seen = ~np.isnan(dense)
     y = (dense - dense[seen].mean()) / dense[seen].std()
@@ -38,12 +52,25 @@ def reference(dense, rounds):
     z, v, b, w = np.zeros(tasks), np.ones(tasks), np.zeros(annotators), np.zeros(annotators)
     lam, log_lam = np.full(annotators, 2.0), np.full(annotators, np.log(2.0))
     m, tau, omega, shape, rate = 0.0, 2.0, 10.0, 2.0, 1.0
+    follows = np.full(annotators, 1 - unrelated)
+    apart = np.array([log_evidence_of_unrelated(y[seen[:, r], r]) for r in range(annotators)])
     bounds = []
+
+    def if_it_follows(r):
+        """The bound on the log-probability of an annotator's ratings."""
+        bound = 0.0
+        for i in np.flatnonzero(seen[:, r]):
+            square = (y[i, r] - m - z[i] - b[r]) ** 2 + v[i] + w[r] + RESOLUTION**2
+            bound += (log_lam[r] - np.log(2 * np.pi) - lam[r] * square) / 2
+        bound -= (omega * (b[r] ** 2 + w[r]) - 1 - np.log(omega * w[r])) / 2
+        entropy = shapes[r] - np.log(rates[r]) + gammaln(shapes[r]) + (1 - shapes[r]) * digamma(shapes[r])
+        return bound + entropy + shape * np.log(rate) - gammaln(shape) + (shape - 1) * log_lam[r] - rate * lam[r]
+
     for _ in range(rounds):
         for i in range(tasks):
             who = np.flatnonzero(seen[i])
-            v[i] = 1 / (tau + sum(lam[r] for r in who))
-            z[i] = v[i] * sum(lam[r] * (y[i, r] - m - b[r]) for r in who)
+            v[i] = 1 / (tau + sum(follows[r] * lam[r] for r in who))
+            z[i] = v[i] * sum(follows[r] * lam[r] * (y[i, r] - m - b[r]) for r in who)
         shapes, rates = np.empty(annotators), np.empty(annotators)
         for r in range(annotators):
             rated = np.flatnonzero(seen[:, r])
@@ -52,22 +79,28 @@ def reference(dense, rounds):
             squares = sum((y[i, r] - m - z[i] - b[r]) ** 2 + v[i] + w[r] + RESOLUTION**2 for i in rated)
             shapes[r], rates[r] = shape + len(rated) / 2, rate + squares / 2
         lam, log_lam = shapes / rates, digamma(shapes) - np.log(rates)
+        if unrelated:
+            against = unrelated * np.exp(apart - [if_it_follows(r) for r in range(annotators)])
+            follows = (1 - unrelated) / (1 - unrelated + against)
         pairs = list(zip(*np.nonzero(seen), strict=True))
-        m = sum(lam[r] * (y[i, r] - z[i] - b[r]) for i, r in pairs) / sum(lam[r] for _, r in pairs)
-        tau, omega = 1 / np.mean(z**2 + v), 1 / np.mean(b**2 + w)
+        weights = [follows[r] * lam[r] for _, r in pairs]
+        m = np.average([y[i, r] - z[i] - b[r] for i, r in pairs], weights=weights)
+        tau, omega = 1 / np.mean(z**2 + v), follows.sum() / (follows @ (b**2 + w))
         grid = np.exp(np.linspace(np.log(0.1), np.log(100), 200001))
-        shape = grid[np.argmin(np.abs(np.log(grid) - digamma(grid) - (np.log(lam.mean()) - log_lam.mean())))]
-        rate = shape / lam.mean()
-        bound = 0.0
-        for i, r in pairs:
-            square = (y[i, r] - m - z[i] - b[r]) ** 2 + v[i] + w[r] + RESOLUTION**2
-            bound += (log_lam[r] - np.log(2 * np.pi) - lam[r] * square) / 2
-        for mean, variance, precision in [*zip(z, v, [tau] * tasks), *zip(b, w, [omega] * annotators)]:  # noqa: B905
-            bound -= (precision * (mean**2 + variance) - 1 - np.log(precision * variance)) / 2
+        mean = follows @ lam / follows.sum()
+        gap = np.log(mean) - follows @ log_lam / follows.sum()
+        shape = grid[np.argmin(np.abs(np.log(grid) - digamma(grid) - gap))]
+        rate = shape / mean
+        bound = -sum(tau * (z**2 + v) - 1 - np.log(tau * v)) / 2
         for r in range(annotators):
-            entropy = shapes[r] - np.log(rates[r]) + gammaln(shapes[r]) + (1 - shapes[r]) * digamma(shapes[r])
-            bound += entropy + shape * np.log(rate) - gammaln(shape) + (shape - 1) * log_lam[r] - rate * lam[r]
+            bound += follows[r] * if_it_follows(r)
+            if unrelated:
+                bound += (1 - follows[r]) * (apart[r] - np.log((1 - follows[r]) / unrelated))
+                bound -= follows[r] * np.log(follows[r] / (1 - unrelated))
         bounds.append(bound)
+    for r in range(annotators):
+        errors = [y[i, r] - m - z[i] for i in np.flatnonzero(seen[:, r])]
+        b[r] = follows[r] * b[r] + (1 - follows[r]) * sum(errors) / (len(errors) + 0.1)
     common = sum(b[r] for _, r in pairs) / len(pairs)
     unit = dense[seen].std()
     return {
@@ -75,17 +108,20 @@ def reference(dense, rounds):
         "standard_errors": unit * np.sqrt(v),
         "biases": unit * (b - common),
         "precisions": lam / unit**2,
+        "reliability": follows / (1 + tau * (1 / lam + (b - common) ** 2)),
         "bounds": bounds,
     }
 
 
 @pytest.mark.parametrize("rounds", [1, 4])
-def test_rounds_and_bound_are_the_equations(rounds):
-    expected = reference(SMALL, rounds)
+@pytest.mark.parametrize("unrelated", [0.1, 0.4, 0.0])
+def test_rounds_and_bound_are_the_equations(rounds, unrelated):
+    expected = reference(SMALL, rounds, unrelated)
+    annotations = Annotations.from_dense(SMALL, kind="regression")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = RatingEM(max_iter=rounds, tol=0).fit(Annotations.from_dense(SMALL, kind="regression"))
-    for name in ("estimates", "standard_errors", "biases", "precisions"):
+        found = RatingEM(max_iter=rounds, tol=0, unrelated=unrelated).fit(annotations)
+    for name in ("estimates", "standard_errors", "biases", "precisions", "reliability"):
         np.testing.assert_allclose(getattr(found, name), expected[name], rtol=1e-4, err_msg=name)
     np.testing.assert_allclose(found.history, expected["bounds"], rtol=1e-5)
 
@@ -128,7 +164,7 @@ def test_biases_precisions_and_truth_of_a_simulated_crowd_are_recovered():
     assert found.converged
 
 
-@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"precision": False}, {"shape": 5.0}])
+@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"precision": False}, {"shape": 5.0}, {"unrelated": 0.0}])
 def test_the_history_never_falls_and_biases_are_anchored(settings):
     annotations = crowd(num_tasks=60)[0]
     found = RatingEM(tol=1e-12, max_iter=300, **settings)
@@ -269,6 +305,7 @@ def test_estimates_keep_to_a_scale_and_ratings_outside_are_named():
     ("settings", "message"),
     [
         ({"bias": 1}, "bias must be True or False, got 1"),
+        ({"unrelated": 0.6}, "unrelated must be a number from 0 to 0.5, got 0.6"),
         ({"shape": 0.01}, "shape must be a number from 0.1"),
         ({"shape": 1e3}, "shape must be a number from 0.1 to 100"),
         ({"max_iter": 0}, "max_iter must be an integer from 1"),
@@ -298,25 +335,57 @@ def test_a_result_is_written_and_read(tmp_path):
     assert list(found.annotator_frame().columns) == ["annotator", "annotations", "reliability", "bias", "precision"]
 
 
-def with_a_constant_annotator(honest):
-    """Ratings of 80 tasks by some annotators with noise, and by one who always says 5."""
-    rng = np.random.default_rng(0)
-    said = rng.normal(5, 2, 80)[:, None] + rng.normal(0, 0.8, (80, honest))
-    said = np.column_stack([np.clip(np.rint(said), 0, 10), np.full(80, 5.0)])
-    names = ["ann", "bob", "cy", "dee"][:honest]
-    who = np.tile([*names, "lazy"], 80)
-    return Annotations.from_arrays(np.repeat(np.arange(80), honest + 1), who, said.ravel(), kind="regression")
+def with_constant_annotators(honest, constant, seed=0, num_tasks=80):
+    """Ratings of tasks by some annotators with noise and by some who always say the same; and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(5, 2, num_tasks)
+    said = np.clip(np.rint(truth[:, None] + rng.normal(0, 0.8, (num_tasks, honest))), 0, 10)
+    lazy = np.tile(rng.integers(3, 8, constant).astype(float), (num_tasks, 1))
+    names = [*("ann", "bob", "cy", "dee")[:honest], *("lazy", "idle", "mute", "bored")[:constant]]
+    who = np.tile(names, num_tasks)
+    tasks = np.repeat(np.arange(num_tasks), len(names))
+    return Annotations.from_arrays(tasks, who, np.column_stack([said, lazy]).ravel(), kind="regression"), truth
+
+
+@pytest.mark.parametrize(("honest", "constant"), [(2, 1), (2, 2), (3, 2), (2, 4), (4, 1)])
+@pytest.mark.parametrize("seed", range(4))
+def test_estimates_do_not_follow_annotators_who_always_say_the_same(honest, constant, seed):
+    annotations, truth = with_constant_annotators(honest, constant, seed)
+    found = RatingEM().fit(annotations)
+    assert not found.notes
+    errors = found.estimates - truth
+    others = RatingMean().fit(annotations).estimates - truth
+    assert errors.std() < 0.9 * others.std()
+    lazy = np.isin(found.annotators, ["lazy", "idle", "mute", "bored"])
+    assert found.reliability[lazy].max() < 1e-6
+    assert found.reliability[~lazy].min() > 0.3
+
+
+def test_random_raters_among_few_ratings_a_task_weigh_nothing():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(5, 2, 300)
+    said = truth[:, None] + rng.normal(0, 0.8, (300, 20)) + rng.normal(0, 0.6, 20)
+    said[:, :5] = rng.uniform(3, 7, (300, 5))  # of less spread than the truth
+    said[rng.random(said.shape) < 0.75] = NAN
+    found = RatingEM().fit(Annotations.from_dense(said, kind="regression", tasks=np.arange(300)))
+    assert found.reliability[:5].max() < 1e-6
+    assert found.reliability[5:].min() > 0.5
+    earlier = RatingEM(unrelated=0.0).fit(Annotations.from_dense(said, kind="regression", tasks=np.arange(300)))
+    assert (found.estimates - truth).std() < 0.95 * (earlier.estimates - truth).std()
 
 
 @pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
-def test_estimates_that_follow_a_constant_annotator_are_told_so():
+def test_where_all_must_follow_the_truth_estimates_that_follow_a_constant_annotator_are_told_so():
+    annotations, _ = with_constant_annotators(2, 1)
     with pytest.warns(VotesWarning, match=r"they follow annotator 'lazy', who gives nearly the same rating"):
-        found = RatingEM().fit(with_a_constant_annotator(2))
+        found = RatingEM(unrelated=0.0).fit(annotations)
     assert found.estimates.std() < 0.1
-    assert "Leave that annotator out, or take method mean." in found.notes[0]
+    assert "Set unrelated to 0.1, leave that annotator out, or take method mean." in found.notes[0]
 
 
-def test_a_constant_annotator_among_enough_others_needs_no_note():
-    found = RatingEM().fit(with_a_constant_annotator(4))
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_of_one_annotator_and_a_constant_one_the_first_is_believed():
+    annotations, truth = with_constant_annotators(1, 1)
+    found = RatingEM().fit(annotations)
     assert not found.notes
-    assert found.estimates.std() > 1
+    assert np.corrcoef(found.estimates, truth)[0, 1] > 0.85
