@@ -1,12 +1,13 @@
 """Deep EM for ratings: the network learns from posterior means, biases and precisions have a closed form."""
 
+import math
 from typing import Any, ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import FLAG, checked
+from crowdzoo.constraints import FLAG, Number, checked
 from crowdzoo.layers.crowd_layer import CrowdLayer
 from crowdzoo.layers.ranges import CENTER, EPOCHS, PHASE, PSEUDO_COUNT, UNIT
 from crowdzoo.layers.rating_squared_error import RatingSquaredError
@@ -16,6 +17,9 @@ __all__ = ["RatingEM", "posterior"]
 # Squared units of the ratings; a network that fits its targets exactly would be trusted for ever
 SMALLEST_VARIANCE = 1e-4
 BIAS_VARIANCE = 0.1  # before anything is known of the biases
+WORTH = 0.1  # ratings that the prior on mean and precision of unrelated ratings is worth
+RESOLUTION = 1e-3  # deviation to which a rating is known
+MOST_ODDS = 30.0  # logarithm of the odds that an annotator's ratings follow the truth, or do not
 
 
 @keras.saving.register_keras_serializable(package="crowdzoo")
@@ -26,10 +30,16 @@ class RatingEM(CrowdLayer):
     with f the base, the bias `b_r ~ N(0, 1 / omega)`, and `lambda_r` has a Gamma prior of shape `prior` whose
     mean variance is that of all errors.
 
+    An annotator's ratings may also have nothing to do with the truth, with probability `unrelated`: then
+    `y_ir ~ N(c_r, 1 / kappa_r)`, with a prior on c and kappa that is worth a tenth of a rating. Otherwise someone who
+    gives the same rating each time would be the most precise of all, and the network would learn that rating. Hence
+    `w_r = p_r lambda_r`, with p_r the probability that r's ratings follow the truth, found in the M-step. Where it is
+    0, the bias is the mean error.
+
     | step | what happens |
     |------|--------------|
     | first | `start_rounds` rounds of the same with the ratings' mean in the place of the network |
-    | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r lambda_r`, `m_i = v_i (tau f_i + sum_r lambda_r (y_ir - b_r))` |
+    | E | `z_i ~ N(m_i, v_i)`, `1 / v_i = tau + sum_r w_r`, `m_i = v_i (tau f_i + sum_r w_r (y_ir - b_r))` |
     | M | biases (drawn to zero by omega), precisions, tau and omega, in closed form; f descends on `(m_i - f(x_i))^2` |
 
     One E-step for every `epochs_per_round` epochs. Biases and precisions are no weights of the gradient descent, and
@@ -46,6 +56,8 @@ class RatingEM(CrowdLayer):
         start_rounds: rounds before the first epoch, at least 1.
         center: mean of the ratings, in their unit; see `crowdzoo.models.rating_unit`.
         unit: standard deviation of the ratings, above 0.
+        unrelated: the probability that an annotator's ratings have nothing to do with the truth, before any is seen,
+            from 0 to 0.5. 0: all follow the truth.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`).
 
     Call arguments:
@@ -69,7 +81,15 @@ class RatingEM(CrowdLayer):
 
     beyond_descent: ClassVar[str | None] = "EM estimates the truth, biases and precisions between the epochs"
 
-    @checked(bias=FLAG, prior=PSEUDO_COUNT, epochs_per_round=EPOCHS, start_rounds=PHASE, center=CENTER, unit=UNIT)
+    @checked(
+        bias=FLAG,
+        prior=PSEUDO_COUNT,
+        unrelated=Number(0.0, 0.5),
+        epochs_per_round=EPOCHS,
+        start_rounds=PHASE,
+        center=CENTER,
+        unit=UNIT,
+    )
     def __init__(
         self,
         num_annotators: int,
@@ -79,11 +99,13 @@ class RatingEM(CrowdLayer):
         start_rounds: int = 30,
         center: float = 0.0,
         unit: float = 1.0,
+        unrelated: float = 0.1,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
         self.has_bias = bias
         self.prior = prior
+        self.unrelated = float(unrelated)
         self.epochs_per_round = epochs_per_round
         self.start_rounds = start_rounds
         self.center, self.unit = float(center), float(unit)
@@ -102,6 +124,8 @@ class RatingEM(CrowdLayer):
         self.variance = self._weight("variance", (), "ones", trainable=False)
         start = keras.initializers.Constant(BIAS_VARIANCE)
         self.bias_variance = self._weight("bias_variance", (), start, trainable=False)
+        # the last: files of models that were saved before have all others
+        self.follows = self._weight("follows", (self.num_annotators,), "ones", trainable=False)
         super().build(inputs_shape)
 
     # === What a layer says ===
@@ -152,7 +176,9 @@ class RatingEM(CrowdLayer):
         self._check_built()
         bias, precision, variance = self._numbers()
         columns = (tasks, annotators, self._standardized(ratings))
-        means, variances, _ = posterior(self._standardized(estimates), variance, *columns, bias, precision)
+        means, variances, _ = posterior(
+            self._standardized(estimates), variance, *columns, bias, precision, self._probabilities()
+        )
         return self.center + self.unit * means, self.unit * np.sqrt(variances)
 
     # === How a model is trained ===
@@ -177,6 +203,7 @@ class RatingEM(CrowdLayer):
         self.variance.assign(1.0)
         self.bias_variance.assign(BIAS_VARIANCE)
         self.bias.assign(np.zeros(self.num_annotators))
+        self.follows.assign(np.full(self.num_annotators, 1 - self.unrelated))
         estimates = np.zeros(num_tasks)
         rated = np.bincount(tasks, minlength=num_tasks) > 0
         standardized = self._standardized(ratings)
@@ -198,7 +225,7 @@ class RatingEM(CrowdLayer):
 
         Returns:
             The network's next targets, float32 `[N, 1]`, in the labels' unit; and the log-likelihood of the ratings
-            before the M-step, in nats of standardised ratings.
+            before the M-step, in nats of standardised ratings, each by whether it follows the truth (expected).
         """
         return self._round(self._standardized(estimates), tasks, annotators, self._standardized(ratings))
 
@@ -208,21 +235,38 @@ class RatingEM(CrowdLayer):
         """See `update`; here estimates and ratings are standardised."""
         number = np.bincount(annotators, minlength=self.num_annotators)
         bias, precision, variance = self._numbers()
-        means, variances, likelihood = posterior(estimates, variance, tasks, annotators, ratings, bias, precision)
+        follows = self._probabilities()
+        means, variances, likelihood = posterior(
+            estimates, variance, tasks, annotators, ratings, bias, precision, follows
+        )
+        unrelated = _unrelated(annotators, ratings, self.num_annotators)
+        likelihood += float((1 - follows) @ unrelated)
         errors = ratings - means[tasks]
         spread = np.zeros(self.num_annotators)
+        divergence = np.zeros(self.num_annotators)
         if self.has_bias:
             spread = 1 / (1 / float(ops.convert_to_numpy(self.bias_variance)) + number * precision)
             bias = precision * np.bincount(annotators, errors, self.num_annotators) * spread
-            among = float((np.square(bias) + spread)[number > 0].mean())
+            among = float(np.average(np.square(bias) + spread, weights=follows * (number > 0)))
             self.bias_variance.assign(max(among, SMALLEST_VARIANCE))
-            common = float(bias @ number) / len(ratings)
-            bias = bias - common
+            ratio = spread / max(among, SMALLEST_VARIANCE)
+            divergence = (np.square(bias) / max(among, SMALLEST_VARIANCE) + ratio - 1 - np.log(ratio)) / 2
+            # how far those who do not follow the truth lie above it is their mean error
+            mean_error = np.bincount(annotators, errors, self.num_annotators) / (number + WORTH)
+            above = follows * bias + (1 - follows) * mean_error
+            common = float(above @ number) / len(ratings)
+            errors = errors - bias[annotators]
+            bias = above - common
             means = means + common
-            errors = ratings - means[tasks] - bias[annotators]
         squares = np.bincount(annotators, np.square(errors) + variances[tasks], self.num_annotators) + number * spread
-        pooled = max(float(squares.sum()) / len(ratings), SMALLEST_VARIANCE)
-        precision = (self.prior + number / 2) / (self.prior * pooled + squares / 2)
+        pooled = max(float(follows @ squares) / float(follows @ number), SMALLEST_VARIANCE)
+        shapes, rates = self.prior + number / 2, self.prior * pooled + squares / 2
+        precision = shapes / rates
+        if self.unrelated > 0:
+            evidence = _log_gamma(shapes) - math.lgamma(self.prior) + self.prior * np.log(self.prior * pooled)
+            evidence = evidence - shapes * np.log(rates) - number / 2 * np.log(2 * np.pi) - divergence
+            odds = np.log(1 / self.unrelated - 1) + evidence - unrelated
+            self.follows.assign(1 / (1 + np.exp(-np.clip(odds, -MOST_ODDS, MOST_ODDS))))
         rated = np.bincount(tasks, minlength=len(means)) > 0
         variance = float((np.square(means - estimates) + variances)[rated].mean())
         self.bias.assign(bias)
@@ -237,6 +281,10 @@ class RatingEM(CrowdLayer):
         )
         return bias, precision, float(variance)
 
+    def _probabilities(self) -> np.ndarray:
+        """Probability that each annotator's ratings follow the truth, float64 `[R]`."""
+        return ops.convert_to_numpy(self.follows).astype("float64")
+
     def _standardized(self, values: np.ndarray) -> np.ndarray:
         return (np.asarray(values, dtype="float64") - self.center) / self.unit
 
@@ -245,6 +293,13 @@ class RatingEM(CrowdLayer):
     def get_config(self) -> dict[str, Any]:
         """Every argument of the constructor."""
         return {**super().get_config(), "bias": self.has_bias}
+
+    def load_own_variables(self, store: Any) -> None:
+        """Weights from a file; files of before `unrelated` have no probabilities, and all ratings follow the truth."""
+        given = [store[str(place)] for place in range(len(store.keys()))]
+        if len(given) == len(self.weights) - 1:
+            given.append(np.ones(self.num_annotators))
+        super().load_own_variables({str(place): value for place, value in enumerate(given)})
 
 
 def posterior(
@@ -255,6 +310,7 @@ def posterior(
     ratings: np.ndarray,
     bias: np.ndarray,
     precision: np.ndarray,
+    follows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """True ratings given estimates and ratings; all in one unit.
 
@@ -266,16 +322,37 @@ def posterior(
         ratings: `[A]`.
         bias: `[R]`.
         precision: `[R]`.
+        follows: `[R]`, probability that the annotator's ratings follow the truth; they count as much.
 
     Returns:
         Means `[N]`, variances `[N]`, and the log-likelihood of all ratings in nats,
-        `sum_i log N(y_i; f_i + b, diag(1 / lambda) + variance)`.
+        `sum_i log N(y_i; f_i + b, diag(1 / lambda) + variance)` where all follow the truth.
     """
-    weights = precision[annotators]
+    share = follows[annotators]
+    weights = share * precision[annotators]
     errors = ratings - estimates[tasks] - bias[annotators]
     total = 1 / variance + np.bincount(tasks, weights, len(estimates))
     pull = np.bincount(tasks, weights * errors, len(estimates))
-    likelihood = (np.log(weights / (2 * np.pi)) - weights * np.square(errors)).sum()
+    logs = np.log(precision[annotators] / (2 * np.pi))
+    likelihood = (share * logs - weights * np.square(errors)).sum()
     # a task without ratings adds log 1 and 0
     likelihood += (-np.log(variance * total) + np.square(pull) / total).sum()
     return estimates + pull / total, 1 / total, float(likelihood / 2)
+
+
+def _unrelated(annotators: np.ndarray, ratings: np.ndarray, num_annotators: int) -> np.ndarray:
+    """Log-probability of each annotator's standardised ratings if they have nothing to do with the truth, nats `[R]`.
+
+    As in `crowdzoo.aggregation.RatingEM`: normal, with a normal-gamma prior of mean 0 and variance 1, integrated out.
+    """
+    number = np.bincount(annotators, minlength=num_annotators)
+    sums = np.bincount(annotators, ratings, num_annotators)
+    squares = np.bincount(annotators, np.square(ratings) + RESOLUTION**2, num_annotators)
+    shapes = WORTH + number / 2
+    rates = WORTH + (squares - np.square(sums) / (WORTH + number)) / 2
+    found = _log_gamma(shapes) - math.lgamma(WORTH) + WORTH * np.log(WORTH) - shapes * np.log(rates)
+    return found + (np.log(WORTH / (WORTH + number)) - number * np.log(2 * np.pi)) / 2
+
+
+def _log_gamma(values: np.ndarray) -> np.ndarray:
+    return np.array([math.lgamma(value) for value in values])

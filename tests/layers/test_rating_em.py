@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from scipy.special import gammaln
 
 from crowdzoo.layers import CrowdsourcedLayer, LabelUnit
 from crowdzoo.layers.rating_em import RatingEM, posterior
@@ -28,7 +29,7 @@ ANNOTATIONS = Annotations.from_dense(DENSE, kind="regression")
 def test_the_battery_passes(check, form):
     arguments = {
         "num_annotators": R, "bias": True, "prior": 0.5, "epochs_per_round": 3, "start_rounds": 7, "center": 2.0,
-        "unit": 1.5,
+        "unit": 1.5, "unrelated": 0.2,
     }  # fmt: skip
     p = np.random.default_rng(0).normal(size=(B, 1)).astype("float32")
     ids = {"annotators": IDS} if form == "sparse" else {}
@@ -49,6 +50,7 @@ def test_the_battery_passes_for_the_label_unit(check):
         ({"prior": NAN}, "prior must be .*, got nan"),
         ({"epochs_per_round": 0}, "epochs_per_round must be .*, got 0"),
         ({"start_rounds": 1.5}, "start_rounds must be .*, got 1.5"),
+        ({"unrelated": 0.6}, "unrelated must be a number from 0 to 0.5, got 0.6"),
         ({"unit": 0.0}, "unit must be .*, got 0.0"),
         ({"center": np.inf}, "center must be .*, got inf"),
     ],
@@ -71,9 +73,21 @@ def test_a_wrong_input_and_questions_for_classes_are_refused():
 # === The equations ===
 
 
-def rounds(estimates, state, center, unit, prior):
+def log_evidence_of_unrelated(ratings):
+    """Normal ratings, precision Gamma(0.1, 0.1), mean normal about zero with a tenth of it: Student's t, one by one."""
+    found, kappa, mean, shape, rate = 0.0, 0.1, 0.0, 0.1, 0.1
+    for y in ratings:  # each given those before
+        scale = rate * (kappa + 1) / (shape * kappa)
+        found += gammaln(shape + 0.5) - gammaln(shape) - np.log(2 * np.pi * shape * scale) / 2
+        found -= (shape + 0.5) * np.log1p((y - mean) ** 2 / (2 * shape * scale))
+        rate += kappa * (y - mean) ** 2 / (2 * (kappa + 1))
+        mean, kappa, shape = (kappa * mean + y) / (kappa + 1), kappa + 1, shape + 0.5
+    return found
+
+
+def rounds(estimates, state, center, unit, prior, unrelated):
     """One round in loops: E-step, biases, anchor, precisions, variances. Returns targets, state, log-likelihood."""
-    bias, precision, variance, among = state
+    bias, precision, variance, among, follows = state
     y = (DENSE - center) / unit
     seen = ~np.isnan(y)
     pairs = list(zip(*np.nonzero(seen), strict=True))
@@ -82,50 +96,72 @@ def rounds(estimates, state, center, unit, prior):
         who = np.flatnonzero(seen[i])
         if not len(who):
             continue
-        total = 1 / variance + sum(precision[r] for r in who)
-        mean[i] = (estimates[i] / variance + sum(precision[r] * (y[i, r] - bias[r]) for r in who)) / total
+        weight = follows * precision
+        total = 1 / variance + sum(weight[r] for r in who)
+        mean[i] = (estimates[i] / variance + sum(weight[r] * (y[i, r] - bias[r]) for r in who)) / total
         spread[i] = 1 / total
-        rest = y[i][who] - estimates[i] - bias[who]
-        covariance = np.diag(1 / precision[who]) + variance
-        likelihood -= (rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(2 * np.pi * covariance)[1]) / 2
+        # the integral of the prior of the truth and of the ratings' densities, each to the power of its probability
+        truths = np.linspace(-12, 12, 4001) * np.sqrt(variance) + estimates[i]
+        logs = -((truths - estimates[i]) ** 2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
+        for r in who:
+            errors = y[i, r] - truths - bias[r]
+            logs = logs + follows[r] * (np.log(precision[r] / (2 * np.pi)) - precision[r] * errors**2) / 2
+        likelihood += np.log(np.exp(logs).sum() * (truths[1] - truths[0]))
+    apart = np.array([log_evidence_of_unrelated(y[seen[:, r], r]) for r in range(R)])
+    likelihood += (1 - follows) @ apart
     new, width = np.zeros(R), np.zeros(R)
     for r in range(R):
         rated = np.flatnonzero(seen[:, r])
         width[r] = 1 / (1 / among + precision[r] * len(rated))
         new[r] = width[r] * precision[r] * sum(y[i, r] - mean[i] for i in rated)
-    among = np.mean([new[r] ** 2 + width[r] for r in range(R) if seen[:, r].any()])
-    common = sum(new[r] for _, r in pairs) / len(pairs)
-    bias, mean = new - common, mean + common
+    some = [r for r in range(R) if seen[:, r].any()]
+    among = np.average([new[r] ** 2 + width[r] for r in some], weights=follows[some])
     squares = [
-        sum((y[i, r] - mean[i] - bias[r]) ** 2 + spread[i] + width[r] for i in np.flatnonzero(seen[:, r]))
+        sum((y[i, r] - mean[i] - new[r]) ** 2 + spread[i] + width[r] for i in np.flatnonzero(seen[:, r]))
         for r in range(R)
     ]
-    pooled = sum(squares) / len(pairs)
-    precision = np.array([(prior + seen[:, r].sum() / 2) / (prior * pooled + squares[r] / 2) for r in range(R)])
+    number = seen.sum(axis=0)
+    for r in range(R):
+        mean_error = sum(y[i, r] - mean[i] for i in np.flatnonzero(seen[:, r])) / (number[r] + 0.1)
+        bias[r] = follows[r] * new[r] + (1 - follows[r]) * mean_error
+    common = sum(bias[r] for _, r in pairs) / len(pairs)
+    bias, mean = bias - common, mean + common
+    pooled = follows @ squares / (follows @ number)
+    precision = np.array([(prior + number[r] / 2) / (prior * pooled + squares[r] / 2) for r in range(R)])
+    if unrelated:
+        for r in range(R):
+            # the integral of the precision's prior and of the likelihood with the expected squares
+            values = np.exp(np.linspace(-20, 20, 20001))
+            logs = number[r] / 2 * np.log(values / (2 * np.pi)) - values * squares[r] / 2
+            logs += prior * np.log(prior * pooled * values) - gammaln(prior) - prior * pooled * values
+            evidence = np.log(np.exp(logs).sum() * 40 / 20000)
+            evidence -= (new[r] ** 2 / among + width[r] / among - 1 - np.log(width[r] / among)) / 2
+            follows[r] = 1 / (1 + unrelated / (1 - unrelated) * np.exp(apart[r] - evidence))
     rated = seen.any(axis=1)
     variance = np.mean((mean - estimates)[rated] ** 2 + spread[rated])
-    return mean, (bias, precision, variance, among), likelihood
+    return mean, (bias, precision, variance, among, follows), likelihood
 
 
-def test_whole_epochs_are_the_equations():
+@pytest.mark.parametrize("unrelated", [0.3, 0.0])
+def test_whole_epochs_are_the_equations(unrelated):
     x = np.random.default_rng(0).normal(size=(len(DENSE), D)).astype("float32")
     center, unit = rating_unit(ANNOTATIONS)
     keras.utils.set_random_seed(0)
     base = FeatureRegressor(D, hidden=(), center=center, unit=unit)
-    layer = RatingEM(R, prior=0.7, start_rounds=3, center=center, unit=unit)
+    layer = RatingEM(R, prior=0.7, start_rounds=3, center=center, unit=unit, unrelated=unrelated)
     model = CrowdModel(base, layer)
     model.compile(keras.optimizers.SGD(0.3))
     kernel, bias = (np.array(weight, "float64") for weight in base.get_weights()[2:])
-    state = (np.zeros(R), np.ones(R), 1.0, 0.1)
+    state = (np.zeros(R), np.ones(R), 1.0, 0.1, np.full(R, 1 - unrelated))
     rated = np.array([0, 1, 3, 4])
     estimates = np.zeros(len(DENSE))
     for _ in range(3):
-        targets, state, _ = rounds(estimates, state, center, unit, 0.7)
+        targets, state, _ = rounds(estimates, state, center, unit, 0.7, unrelated)
         estimates[:] = targets[rated].mean()
     losses, likelihoods = [], []
     for epoch in range(3):
         if epoch:
-            targets, state, likelihood = rounds((x @ kernel + bias)[:, 0], state, center, unit, 0.7)
+            targets, state, likelihood = rounds((x @ kernel + bias)[:, 0], state, center, unit, 0.7, unrelated)
             likelihoods.append(likelihood)
         error = (x @ kernel + bias)[rated, 0] - targets[rated]
         losses.append(np.mean(error**2))
@@ -145,7 +181,7 @@ def test_the_posterior_is_that_of_a_normal_distribution():
     bias, precision = rng.normal(size=R), rng.uniform(0.5, 2, R)
     tasks, annotators = np.nonzero(~np.isnan(DENSE))
     means, variances, likelihood = posterior(
-        np.zeros(5), 0.5, tasks, annotators, DENSE[tasks, annotators], bias, precision
+        np.zeros(5), 0.5, tasks, annotators, DENSE[tasks, annotators], bias, precision, np.ones(R)
     )
     expected = 0.0
     for i in (0, 1, 3, 4):
@@ -157,6 +193,49 @@ def test_the_posterior_is_that_of_a_normal_distribution():
         np.testing.assert_allclose(variances[i], 0.5 - 0.25 * np.linalg.inv(covariance).sum(), rtol=1e-9)
     assert likelihood == pytest.approx(expected, rel=1e-9)
     assert (means[2], variances[2]) == (0.0, 0.5)
+
+
+@pytest.mark.parametrize(("honest", "constant"), [(2, 1), (2, 2), (2, 4), (4, 1)])
+def test_targets_do_not_follow_annotators_who_always_say_the_same(honest, constant):
+    rng = np.random.default_rng(honest)
+    x = np.stack([rng.normal(size=300), np.ones(300)], axis=1)
+    said = 5 + 2 * x[:, :1] + rng.normal(0, 0.8, (300, honest))
+    annotations = Annotations.from_dense(
+        np.hstack([said, np.tile([5.0, 7.0, 3.0, 5.0], (300, 1))[:, :constant]]), kind="regression"
+    )
+    columns = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    center, unit = rating_unit(annotations)
+
+    def learnt(**more):
+        layer = RatingEM(honest + constant, center=center, unit=unit, **more)
+        layer.build((None, 1))
+        targets = layer.start_from(300, *columns)[:, 0]
+        for _ in range(20):
+            network = x @ np.linalg.lstsq(x, targets, rcond=None)[0]
+            targets = layer.update(network, *columns)[0][:, 0]
+        return layer, targets
+
+    layer, targets = learnt()
+    assert np.std(targets - 2 * x[:, 0]) < 0.8
+    follows = ops.convert_to_numpy(layer.follows)
+    assert follows[:honest].min() > 0.99
+    assert follows[honest:].max() < 1e-6
+    if honest == 2:  # as it was
+        assert np.std(learnt(unrelated=0.0)[1]) < 0.1
+
+
+def test_files_of_before_load_with_all_ratings_following_the_truth():
+    earlier, layer = RatingEM(R), RatingEM(R)
+    for each in (earlier, layer):
+        each.build((None, 1))
+    earlier.precision.assign(np.arange(1.0, R + 1))
+    store = {}
+    earlier.save_own_variables(store)
+    del store[max(store)]
+    layer.follows.assign(np.zeros(R))
+    layer.load_own_variables(store)
+    np.testing.assert_array_equal(layer.annotator_precisions(), np.arange(1.0, R + 1))
+    np.testing.assert_array_equal(ops.convert_to_numpy(layer.follows), 1)
 
 
 # === Training ===
