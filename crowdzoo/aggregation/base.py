@@ -22,6 +22,7 @@ from crowdzoo.files.writing import atomic_file
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from crowdzoo.tables.annotations import Annotations
 
@@ -75,6 +76,12 @@ class Result(ABC):
     def to_frame(self) -> pd.DataFrame:
         """The table of answers without its lists, such as posteriors. Needs pandas."""
         return _frame(self._answer_columns())
+
+    def to_polars(self) -> Any:
+        """`to_frame` as a polars frame. Needs polars."""
+        import polars
+
+        return polars.from_arrow(_flat(self._answer_columns()))
 
     def annotator_frame(self) -> pd.DataFrame:
         """One row an annotator, with what the method knows but for its lists. Needs pandas."""
@@ -180,9 +187,12 @@ class Result(ABC):
 
 
 def _frame(columns: Columns) -> pd.DataFrame:
-    return table_of(
-        {name: values for name, values in columns.items() if values is None or values.ndim == 1}
-    ).to_pandas()
+    return _flat(columns).to_pandas()
+
+
+def _flat(columns: Columns) -> pa.Table:
+    """The columns that hold no lists."""
+    return table_of({name: values for name, values in columns.items() if values is None or values.ndim == 1})
 
 
 def names_and_counts(annotations: Annotations) -> dict[str, Any]:

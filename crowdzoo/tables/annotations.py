@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdzoo.constraints import Number
-from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, short_repr
+from crowdzoo.errors import SHOWN, BadRow, ConfigError, DataError, short_repr, shorten
 from crowdzoo.label_kinds import LABEL_KINDS, LabelKind, label_kind
 from crowdzoo.tables.collecting import collect
 from crowdzoo.tables.csv import CsvSource
@@ -142,6 +143,20 @@ class Annotations:
             f"<Annotations: {self.kind}, {len(self):,} annotations, {self.num_tasks:,} tasks, "
             f"{self.num_annotators:,} annotators{classes}>"
         )
+
+    def _repr_html_(self) -> str:
+        """A notebook's view: the sizes and the first rows."""
+        columns = {
+            column: (values[:SHOWN] if names is None else names[values[:SHOWN]]).tolist()
+            for column, (values, names) in self._columns().items()
+        }
+        head = "".join(f"<th>{column}</th>" for column in columns)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{html.escape(shorten(str(value)))}</td>' for value in row)}</tr>"
+            for row in zip(*columns.values(), strict=True)
+        )
+        left_out = f"<p>… and {len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
+        return f"<p>{html.escape(repr(self))}</p><table><tr>{head}</tr>{rows}</table>{left_out}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotations):
@@ -401,6 +416,21 @@ class Annotations:
         columns = self._columns()
         return pd.DataFrame({
             column: values if names is None else names[values] for column, (values, names) in columns.items()
+        })  # fmt: skip
+
+    def to_polars(self) -> Any:
+        """`to_frame` as a polars frame; `from_frame` reads one.
+
+        Raises:
+            ImportError: where polars is not installed.
+        """
+        try:
+            import polars
+        except ImportError as error:
+            raise ImportError("to_polars() needs polars: pip install polars") from error
+        return polars.DataFrame({
+            column: polars.Series((values if names is None else names[values]).tolist())
+            for column, (values, names) in self._columns().items()
         })  # fmt: skip
 
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:

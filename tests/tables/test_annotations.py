@@ -584,3 +584,15 @@ def test_the_parts_have_to_fit(arguments):
     vocabulary = {"tasks": ["a"], "annotators": ["x"], "classes": [0]}
     with pytest.raises(ValueError, match=r"must have|belong"):
         Annotations(**{**parts, **vocabulary, **arguments})
+
+
+def test_a_notebook_shows_sizes_and_the_first_rows():
+    crowd = Annotations.from_arrays(np.arange(25), ["<b>"] * 25, ["x" * 200, *["y"] * 24])
+    page = crowd._repr_html_()
+    assert "25 annotations, 25 tasks" in page
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "<th>task</th><th>annotator</th><th>label</th>" in page
+    assert page.count("<tr>") == 11
+    assert "… and 15 more rows" in page
+    assert "x" * 100 not in page

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.candidate import Candidate
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.bwa import BWA
@@ -28,7 +29,7 @@ from crowdzoo.aggregation.engine.block import blocks_of, checked_gold
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.stacking import stacking_weights
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import SEED, Checked, Number, setting
+from crowdzoo.constraints import SEED, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -64,7 +65,7 @@ NOT_SCORED = (
 
 
 @dataclass(frozen=True)
-class Auto(Checked):
+class Auto(Aggregator):
     """Eight methods, averaged by how well they predict annotations that were hidden from them.
 
     The annotations are cut into `folds` parts at random. Each method is fitted without a part, and asked what the

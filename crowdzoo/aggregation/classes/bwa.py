@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.wawa import weighted_shares
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Checked, Number, setting
+from crowdzoo.constraints import MAX_ITER, PRIOR, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -25,7 +26,7 @@ LEAST_VARIANCE = 1e-6  # of the prior: keeps precisions finite where all votes a
 
 
 @dataclass(frozen=True)
-class BWA(Checked):
+class BWA(Aggregator):
     """Bayesian weighted average of the votes, class by class.
 
     Li, Rubinstein and Cohn, "Truth inference at scale: a Bayesian model for adjudicating highly redundant crowd

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.additive import Additive
 from crowdzoo.aggregation.engine.run import Run, advance
-from crowdzoo.constraints import Checked
 
 __all__ = ["Iterative"]
 
 P = TypeVar("P")
 
 
-class Iterative(Checked):
+class Iterative(Aggregator):
     """Base of the methods with the settings `max_iter` and `tol`, whose state between two iterations is a `Run`.
 
     Attributes:

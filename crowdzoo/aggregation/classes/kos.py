@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.labels import uniform_draws
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Choice, Flag, setting
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Flag, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MESSAGES = ("mean", "sum")
 
 
 @dataclass(frozen=True)
-class KOS(Checked):
+class KOS(Aggregator):
     """Message passing between tasks and annotators, two classes only.
 
     Karger, Oh and Shah, "Iterative learning for reliable crowdsourcing systems", NIPS 2011.

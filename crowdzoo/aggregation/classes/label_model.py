@@ -123,7 +123,8 @@ class LabelModel(Iterative):
                 "LabelModel: class_balance must be 'uniform', probabilities above 0 that sum to one, or None, "
                 f"got {short_repr(balance)}."
             )
-        object.__setattr__(self, "class_balance", tuple(shares.tolist()))
+        if tuple(shares.tolist()) != balance:  # `clone` asks for the given tuple
+            object.__setattr__(self, "class_balance", tuple(shares.tolist()))
 
     def _check_dependencies(self) -> None:
         """Refuses anything but pairs of different names."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.engine.block import Block, blocks_of
@@ -18,7 +19,7 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.run import answers_by_block
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import FLAG, SEED, Checked, Choice, setting
+from crowdzoo.constraints import FLAG, SEED, Choice, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -66,7 +67,7 @@ def posteriors(
 
 
 @dataclass(frozen=True)
-class MajorityVote(Checked):
+class MajorityVote(Aggregator):
     """The class that most annotators said; the baseline that every other method has to beat.
 
     A tie is a choice, and it moves accuracies by up to five points (13 % of LabelMe's tasks are tied), so its rule is

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.convergence import warn_not_converged
@@ -19,7 +20,7 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Choice, Number, setting
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Choice, Number, setting
 from crowdzoo.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ NEWTON_TOL = 1e-3  # largest move of a table's cell at which a row counts as sol
 
 
 @dataclass(frozen=True)
-class MMCE(Checked):
+class MMCE(Aggregator):
     """Regularised minimax conditional entropy (Zhou, Liu, Platt, Meek and Shah, arXiv:1503.07240, 2015).
 
     Annotator r has a table B_r and task i a table A_i, both K x K; where the truth is k the annotator says l with
@@ -95,7 +96,8 @@ class MMCE(Checked):
         gammas = tuple(GAMMA.checked("MMCE", "gamma", gamma) for gamma in self._gammas())
         if not 1 <= len(gammas) <= MOST_GAMMAS:
             raise ConfigError(f"MMCE: gamma is a number, or 1 to {MOST_GAMMAS} of them, got {len(gammas)}.")
-        object.__setattr__(self, "gamma", gammas if isinstance(self.gamma, Sequence) else gammas[0])
+        if gammas != self.gamma:  # a tuple of such numbers stays the one that was given, as `clone` asks for
+            object.__setattr__(self, "gamma", gammas if isinstance(self.gamma, Sequence) else gammas[0])
 
     @property
     def draws_by_code(self) -> bool:

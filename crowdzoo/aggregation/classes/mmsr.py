@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
@@ -16,7 +17,7 @@ from crowdzoo.aggregation.engine.connected import connected_groups
 from crowdzoo.aggregation.engine.pairs import Pairs, one_coin_params, skill_margin, with_signs
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Number, setting
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -27,7 +28,7 @@ UNKNOWN_SKILL = 0.5  # where no two annotators share a task
 
 
 @dataclass(frozen=True)
-class MMSR(Checked):
+class MMSR(Aggregator):
     """Matrix mean-subsequence-reduced (Ma and Olshevsky, NeurIPS 2020; arXiv 2010.12181): skills from pairs.
 
     One-coin model: annotator r is right with probability p[r], and otherwise says each other class equally often. With

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
@@ -20,7 +21,7 @@ from crowdzoo.aggregation.convergence import ConvergenceWarning
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import SEED, Checked, setting
+from crowdzoo.constraints import SEED, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -47,7 +48,7 @@ def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
 
 
 @dataclass(frozen=True)
-class Robust(Checked):
+class Robust(Aggregator):
     """A weighted mean of several methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
 
     - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator; the mean of the two counts one

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.labels import tied_classes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, Checked, Choice, setting
+from crowdzoo.constraints import MAX_ITER, SEED, Choice, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -69,7 +70,7 @@ def weighted_shares(block: Block, weights: NDArray[np.float64], num_classes: int
 
 
 @dataclass(frozen=True)
-class Wawa(Checked):
+class Wawa(Aggregator):
     """Worker agreement with aggregate: a vote, and a second vote weighted by agreement with the first.
 
     With more rounds, iterative weighted majority voting (IWMV; Li and Yu, "Error rate bounds and iterative weighted

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.wawa import agreement, weighted_shares, winners
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import MAX_ITER, SEED, TOL, Checked, Number, setting
+from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -23,7 +24,7 @@ __all__ = ["ZeroBasedSkill"]
 
 
 @dataclass(frozen=True)
-class ZeroBasedSkill(Checked):
+class ZeroBasedSkill(Aggregator):
     """Weighted majority vote whose weights learn (the algorithm of that name in crowd-kit).
 
     All skills start at 1 / K. Each iteration votes with the skills as weights and moves every skill towards the share

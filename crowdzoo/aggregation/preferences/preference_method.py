@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_preferences
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, likelihood
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
-from crowdzoo.constraints import MAX_ITER, PRIOR, TOL, Checked, Choice, setting
+from crowdzoo.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -26,7 +27,7 @@ VAGUE = 100.0  # variance of the prior of what all annotators share
 
 
 @dataclass(frozen=True)
-class PreferenceMethod(Checked):
+class PreferenceMethod(Aggregator):
     """Base of the methods for preferences: the highest posterior density, found by L-BFGS.
 
     Subclasses say which parameters of `crowdzoo.aggregation.engine.comparisons` they fit, and give those of the
@@ -40,6 +41,7 @@ class PreferenceMethod(Checked):
         first_odds: odds that an annotator follows the scores, where the search begins.
     """
 
+    kind: ClassVar[str] = "preference"
     title: ClassVar[str]
     name: ClassVar[str]
     fitted: ClassVar[tuple[str, ...]] = ()

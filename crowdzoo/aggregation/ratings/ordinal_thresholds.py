@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification, check_ratings
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import END, MAX_ITER, TOL, Checked, Number, setting
+from crowdzoo.constraints import END, MAX_ITER, TOL, Number, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class _Model(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OrdinalThresholds(Checked):
+class OrdinalThresholds(Aggregator):
     """Labels with an order, such as stars: saying 4 for 5 is a smaller slip than saying 1.
 
     | what | its distribution |
@@ -76,6 +77,8 @@ class OrdinalThresholds(Checked):
         and precisions on them: V. Raykar et al.: Learning from Crowds. JMLR 2010, section 5 (ordinal labels) has the
         classes in pairs instead.
     """
+
+    kind: ClassVar[str] = "regression"
 
     bias_deviation: float = setting(0.5, Number(1e-3, 1e3))
     sharpness_deviation: float = setting(0.5, Number(1e-3, 1e3))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import warn_of_notes
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.convergence import warn_not_converged
 from crowdzoo.aggregation.engine.dirichlet import digamma, log_gamma
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.constraints import END, MAX_ITER, TOL, Checked, Flag, Number, setting
+from crowdzoo.constraints import END, MAX_ITER, TOL, Flag, Number, setting
 from crowdzoo.errors import DataError, short_repr
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class RatingEM(Checked):
+class RatingEM(Aggregator):
     """Annotators with a bias and a precision each, found together with the true ratings.
 
     | what | its distribution |
@@ -119,6 +120,8 @@ class RatingEM(Checked):
         V. Raykar, S. Yu: Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks. JMLR 2012.
         Priors, their fit and the anchor are ours.
     """
+
+    kind: ClassVar[str] = "regression"
 
     bias: bool = setting(True, Flag())
     precision: bool = setting(True, Flag())

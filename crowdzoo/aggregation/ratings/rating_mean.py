@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation, agreement
-from crowdzoo.constraints import END, Checked, Number, setting
+from crowdzoo.constraints import END, Number, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -19,7 +20,7 @@ __all__ = ["RatingMean", "by_rank", "pooled_deviation"]
 
 
 @dataclass(frozen=True)
-class RatingMean(Checked):
+class RatingMean(Aggregator):
     """The mean of a task's ratings; the baseline that every other method has to beat.
 
     Args:
@@ -31,6 +32,8 @@ class RatingMean(Checked):
     Raises:
         ConfigError: a setting out of range.
     """
+
+    kind: ClassVar[str] = "regression"
 
     trim: float = setting(0.0, Number(0, 0.5, below=True))
     low: float | None = setting(None, END)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_ratings
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.ratings.rating_mean import by_rank, finished
-from crowdzoo.constraints import END, Checked, setting
+from crowdzoo.constraints import END, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -19,13 +20,15 @@ __all__ = ["RatingMedian"]
 
 
 @dataclass(frozen=True)
-class RatingMedian(Checked):
+class RatingMedian(Aggregator):
     """The median of a task's ratings; of an even number the mean of the two in the middle.
 
     Args:
         low: lowest rating of the scale, or None for any.
         high: highest rating of the scale, or None for any.
     """
+
+    kind: ClassVar[str] = "regression"
 
     low: float | None = setting(None, END)
     high: float | None = setting(None, END)

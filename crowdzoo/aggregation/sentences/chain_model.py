@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ LEAST_PRIOR = 1e-6  # a Dirichlet distribution has positive parameters
 @dataclass(frozen=True)
 class ChainMethod(Iterative):
     """Settings of the methods whose truth is a chain; see `HMMCrowd`."""
+
+    kind: ClassVar[str] = "sequence"
 
     max_iter: int = setting(200, MAX_ITER)
     tol: float = setting(1e-6, TOL)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Checked, Choice, Number, setting
+from crowdzoo.constraints import Choice, Number, setting
 from crowdzoo.sequences.tags import SCHEMES, SpanTable
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["SpanMajorityVote"]
 
 
 @dataclass(frozen=True)
-class SpanMajorityVote(Checked):
+class SpanMajorityVote(Aggregator):
     """Votes on whole spans: same type, same first and last token.
 
     A span stands if more than `share` of the sentence's annotators marked it; exactly that share is not enough. With a
@@ -37,6 +38,8 @@ class SpanMajorityVote(Checked):
     Raises:
         ConfigError: a setting that is out of range.
     """
+
+    kind: ClassVar[str] = "sequence"
 
     share: float = setting(0.5, Number(0, 1, below=True))
     scheme: str = setting("BIO", Choice(tuple(SCHEMES)))

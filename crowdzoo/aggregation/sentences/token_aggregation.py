@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.engine.markov_chain import LogChain, viterbi
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.named import aggregator_named
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
-from crowdzoo.constraints import Checked, Choice, setting
+from crowdzoo.constraints import Choice, setting
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.sequences.tags import SCHEMES, TagSet
 
@@ -31,7 +32,7 @@ TIE = 1e-9  # lifts the class that the method drew among equals
 
 
 @dataclass(frozen=True)
-class TokenAggregation(Checked):
+class TokenAggregation(Aggregator):
     """A method for classes, applied to tokens as if they had nothing to do with each other.
 
     Args:
@@ -45,6 +46,8 @@ class TokenAggregation(Checked):
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
     """
+
+    kind: ClassVar[str] = "sequence"
 
     method: str = "dawid-skene"
     decoding: str = setting("valid", Choice(DECODING))

@@ -1,0 +1,153 @@
+"""Aggregator: what the algorithms of all kinds of labels have in common."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
+
+from crowdzoo.constraints import Checked, Choice
+from crowdzoo.errors import BadRow, DataError
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["Aggregator"]
+
+A = TypeVar("A", bound="Aggregator")
+
+# Kind of a result -> its columns that are the index of `fit_predict`, the column of answers, and crowd-kit's name of it
+_ANSWERS = {
+    "classification": (["task"], "label", "agg_label"),
+    "regression": (["task"], "estimate", "agg_label"),
+    "sequence": (["task", "position"], "label", "agg_label"),
+    "preference": (["task"], "score", "agg_score"),
+}
+
+
+class Aggregator(Checked):
+    """Base of the aggregation algorithms: settings as in scikit-learn, and `fit_predict` as in crowd-kit.
+
+    A subclass is a frozen dataclass whose fields are its settings, and has a method `fit`. What is learned is in the
+    result of `fit`, never in the aggregator.
+
+    Attributes:
+        kind: of the labels that are aggregated, as in `Annotations.kind`.
+    """
+
+    kind: ClassVar[str] = "classification"
+    fit: Any  # each subclass has its own
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name, as `sklearn.base.clone` and scikit-learn's searches read them.
+
+        Args:
+            deep: is there for scikit-learn; no setting of an aggregator is an estimator itself.
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
+
+    def set_params(self: A, **settings: Any) -> A:
+        """Changes settings in place: all that are given, or none where one is refused.
+
+        Aggregators are compared and hashed by their settings: do not change one that is a key of a dictionary.
+
+        Args:
+            **settings: new values by name.
+
+        Returns:
+            The aggregator itself.
+
+        Raises:
+            ConfigError: an unknown setting, with the nearest known one, or a value that is out of range.
+        """
+        known = Choice(self.get_params())
+        for name in settings:
+            known.checked(type(self).__name__, "setting", name)
+        changed = type(self)(**{**self.get_params(), **settings})
+        for name, value in changed.get_params().items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def fit_predict(self, data: Any, **known: Any) -> Any:
+        """The answers alone, as crowd-kit's aggregators give them.
+
+        Args:
+            data: a pandas or polars frame with the columns `task`, `worker` (or `annotator`) and `label`; sentences
+                have `position` as well. Preferences have `left` and `right` instead of `task`, and as `label` the
+                better one of the two, or "left", "right" or "equal". Or `Annotations`.
+            **known: further arguments of `fit`, such as `gold`.
+
+        Returns:
+            A pandas series, sorted by its index. For classes `agg_label`, class names indexed by `task`; for sentences
+            the same, indexed by `task` and `position`; for ratings `agg_label`, numbers indexed by `task`; for
+            preferences `agg_score`, scores indexed by the names of the tasks. Of a polars frame, a polars frame with
+            these columns.
+
+        Raises:
+            DataError: data that cannot be read as annotations; see `Annotations.from_frame`.
+            ImportError: pandas is missing.
+        """
+        result = self.fit(self._annotations(data), **known)
+        index, column, name = _ANSWERS[result.kind]
+        if _is_polars(data):
+            return result.to_polars().select([*index, column]).rename({column: name}).sort(index)
+        answers = result.to_frame().set_index(index)[column].rename(name).sort_index()
+        return answers.rename_axis(None) if result.kind == "preference" else answers
+
+    def fit_predict_proba(self, data: Any, **known: Any) -> Any:
+        """Class probabilities, as crowd-kit's aggregators for classes give them.
+
+        Args:
+            data: see `fit_predict`; of classes only.
+            **known: further arguments of `fit`, such as `gold`.
+
+        Returns:
+            A pandas frame indexed by `task`, a column a class, rows sum to one. Of a polars frame a polars frame, with
+            the column `task` first.
+
+        Raises:
+            DataError: data that cannot be read as annotations, or the aggregator is not for classes.
+            ImportError: pandas is missing.
+        """
+        if self.kind != "classification":
+            raise DataError(f"{type(self).__name__} gives no class probabilities a task; use fit_predict, or fit.")
+        result = self.fit(self._annotations(data), **known)
+        if _is_polars(data):
+            import polars
+
+            columns = {str(name): column for name, column in zip(result.classes, result.posteriors.T, strict=True)}
+            return result.to_polars().select("task").with_columns(**_series(polars, columns)).sort("task")
+        import pandas as pd
+
+        tasks, classes = pd.Index(result.tasks, name="task"), pd.Index(result.classes, name="label")
+        return pd.DataFrame(result.posteriors, tasks, classes).sort_index()
+
+    def _annotations(self, data: Any) -> Annotations:
+        """Annotations out of a frame; those that are some already stay as they are."""
+        if isinstance(data, Annotations):
+            return data
+        return Annotations.from_frame(_with_sides(data) if self.kind == "preference" else data, kind=self.kind)
+
+
+def _is_polars(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "polars"
+
+
+def _series(polars: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: polars.Series(values) for name, values in columns.items()}
+
+
+def _with_sides(data: Any) -> Any:
+    """Preferences that name the better task, as crowd-kit has them, with "left" and "right" as labels."""
+    if not {"left", "right", "label"} <= {*map(str, data.columns)}:
+        return data
+    left, right, label = (list(data[name]) for name in ("left", "right", "label"))
+    if {*label} <= {"left", "right", "equal"}:
+        return data
+    sides = {True: "left", False: "right"}
+    bad = [
+        BadRow("frame", row, "label", said, f"is neither the task on the left, {one!r}, nor on the right, {other!r}.")
+        for row, (one, other, said) in enumerate(zip(left, right, label, strict=True))
+        if said not in (one, other)
+    ]
+    if bad:
+        raise DataError(f"frame: {len(bad):,} bad row{'s' * (len(bad) > 1)}.", bad)
+    named = [sides[said == one] for one, said in zip(left, label, strict=True)]
+    return {**{str(name): list(data[name]) for name in data.columns}, "label": named}

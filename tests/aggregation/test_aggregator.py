@@ -1,0 +1,156 @@
+"""What aggregators of all kinds share: scikit-learn's settings, and crowd-kit's fit_predict."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from crowdkit import aggregation as crowdkit
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import (
+    METHODS,
+    BradleyTerry,
+    DawidSkene,
+    LabelModel,
+    MajorityVote,
+    RatingEM,
+    SpanMajorityVote,
+    TokenAggregation,
+    create,
+)
+from crowdzoo.aggregation.create import METHODS_OF
+from crowdzoo.testing.aggregators import simulated_crowd
+
+EVERY = [(kind, name) for kind, methods in METHODS_OF.items() for name in methods]
+WORKED = {
+    "dawid-skene": DawidSkene(prior=0.5, num_starts=2, seed=3, confidence=True),
+    "label-model": LabelModel(dependencies=[("a", "b")], class_balance=[0.25, 0.75]),
+    "tokens": TokenAggregation("wawa", settings={"num_rounds": 3}, decoding="each"),
+}
+
+
+@pytest.mark.parametrize("aggregator", [create(name, kind=kind) for kind, name in EVERY], ids=map("-".join, EVERY))
+def test_every_aggregator_is_cloned_by_scikit_learn(aggregator):
+    copy = clone(aggregator)
+    assert copy is not aggregator
+    assert copy == aggregator
+    assert copy.get_params() == aggregator.get_params()
+
+
+@pytest.mark.parametrize("aggregator", WORKED.values(), ids=WORKED)
+def test_settings_that_were_chosen_are_cloned(aggregator):
+    assert clone(aggregator) == aggregator
+
+
+@pytest.mark.parametrize(("kind", "name"), EVERY)
+def test_an_aggregator_knows_its_kind(kind, name):
+    assert create(name, kind=kind).kind == kind
+
+
+def test_set_params_changes_all_or_nothing():
+    aggregator = DawidSkene(prior=0.5)
+    assert aggregator.set_params(max_iter=np.int64(7), tol=0.5) is aggregator
+    assert aggregator == DawidSkene(prior=0.5, max_iter=7, tol=0.5)
+    assert type(aggregator.max_iter) is int
+    with pytest.raises(ConfigError, match="max_iter must be an integer from 1"):
+        aggregator.set_params(prior=2.0, max_iter=0)
+    with pytest.raises(ConfigError, match=r"DawidSkene: .*'priors'.*prior"):
+        aggregator.set_params(tol=1.0, priors=1)
+    assert aggregator == DawidSkene(prior=0.5, max_iter=7, tol=0.5)
+
+
+def test_settings_are_searched_with_scikit_learns_grid():
+    crowd, truth = simulated_crowd(seed=1)
+    found = {
+        prior["prior"]: clone(DawidSkene()).set_params(**prior).fit(crowd).expected_accuracy(truth)
+        for prior in ParameterGrid({"prior": [0.01, 5.0]})
+    }
+    for prior, accuracy in found.items():
+        assert accuracy == DawidSkene(prior=prior).fit(crowd).expected_accuracy(truth)
+
+
+def frame(**columns):
+    return pd.DataFrame(columns)
+
+
+def votes():
+    """Each task has one class that two of three annotators named."""
+    return frame(
+        task=["b", "b", "b", "a", "a", "a", "c", "c", "c"],
+        worker=["w", "v", "u"] * 3,
+        label=["x", "x", "y", "y", "y", "x", "x", "x", "x"],
+    )
+
+
+@pytest.mark.parametrize("name", ["MajorityVote", "Wawa", "DawidSkene", "OneCoinDawidSkene", "GLAD", "MMSR"])
+@pytest.mark.filterwarnings("ignore:.*converge")
+def test_fit_predict_gives_what_crowd_kit_gives(name):
+    import crowdzoo.aggregation
+
+    theirs = getattr(crowdkit, name)().fit_predict(votes()).sort_index()
+    ours = getattr(crowdzoo.aggregation, name)().fit_predict(votes())
+    pd.testing.assert_series_equal(ours, theirs)
+
+
+def test_fit_predict_proba_gives_what_crowd_kit_gives():
+    theirs = crowdkit.MajorityVote().fit_predict_proba(votes())
+    pd.testing.assert_frame_equal(MajorityVote().fit_predict_proba(votes()), theirs)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.ConvergenceWarning")
+def test_fit_predict_is_the_label_of_fit(name):
+    crowd, _ = simulated_crowd(num_classes=2)
+    result = create(name).fit(crowd)
+    found = create(name).fit_predict(crowd.to_frame().rename(columns={"annotator": "worker"}))
+    assert found.index.tolist() == result.tasks.tolist()
+    assert (found.to_numpy() == result.classes[result.labels]).mean() > 0.95  # ties are drawn by the order of names
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")
+def test_fit_predict_takes_annotations_and_gold():
+    crowd = Annotations.from_frame(votes())
+    assert MajorityVote().fit_predict(crowd).to_dict() == {"a": "y", "b": "x", "c": "x"}
+    assert MajorityVote().fit_predict(crowd, gold=[0, -1, -1]).to_dict() == {"a": "x", "b": "x", "c": "x"}
+
+
+def test_preferences_name_the_better_task_as_in_crowd_kit():
+    rows = ["aba", "aba", "bab", "bcb", "cbb", "bcc", "aca"]  # left, right, the better one
+    left, right, label = map(list, zip(*rows, strict=True))
+    data = frame(left=left, right=right, worker=list("uvuuuvu"), label=label)
+    ours, theirs = BradleyTerry().fit_predict(data), crowdkit.BradleyTerry(100).fit_predict(data)
+    assert ours.name == theirs.name == "agg_score"
+    assert ours.index.name is theirs.index.name is None
+    assert ours.sort_values().index.tolist() == theirs.sort_values().index.tolist() == ["c", "b", "a"]
+    sides = data.assign(label=["left", "left", "left", "left", "right", "right", "left"])
+    pd.testing.assert_series_equal(BradleyTerry().fit_predict(sides), ours)
+    with pytest.raises(DataError, match=r"row 2, column 'label': 'd' is neither the task on the left, 'b'"):
+        BradleyTerry().fit_predict(data.assign(label=["a", "a", "d", "b", "b", "c", "a"]))
+
+
+def test_ratings_and_sentences_have_answers_of_their_own():
+    ratings = frame(task=[2, 2, 1, 1], worker=["u", "v"] * 2, label=[3.0, 5.0, 1.0, 2.0])
+    found = RatingEM(low=0, high=10).fit_predict(ratings)
+    assert found.name == "agg_label"
+    assert found.index.tolist() == [1, 2]
+    assert 0 < found[1] < found[2] < 10
+    said = ["B-LOC", "I-LOC", "O"]
+    tags = frame(task=["s"] * 6, worker=["u"] * 3 + ["v"] * 3, position=[0, 1, 2] * 2, label=said * 2)
+    assert SpanMajorityVote().fit_predict(tags).to_dict() == {("s", place): tag for place, tag in enumerate(said)}
+    with pytest.raises(DataError, match="RatingEM gives no class probabilities"):
+        RatingEM().fit_predict_proba(ratings)
+
+
+def test_a_polars_frame_comes_back_as_one():
+    polars = pytest.importorskip("polars")
+    data = polars.from_dict(votes().to_dict("list"))
+    found = MajorityVote().fit_predict(data)
+    assert found.to_dict(as_series=False) == {"task": ["a", "b", "c"], "agg_label": ["y", "x", "x"]}
+    shares = MajorityVote().fit_predict_proba(data)
+    assert shares.columns == ["task", "x", "y"]
+    np.testing.assert_allclose(shares["x"], [1 / 3, 2 / 3, 1])
+    crowd = Annotations.from_frame(data)
+    assert Annotations.from_frame(crowd.to_polars()) == crowd
+    result = MajorityVote().fit(crowd)
+    assert result.to_polars().to_dict(as_series=False) == result.to_frame().to_dict("list")
