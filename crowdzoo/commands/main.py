@@ -7,7 +7,20 @@ from functools import partial
 from typing import NoReturn
 
 from crowdzoo import __version__
-from crowdzoo.commands import aggregate, convert, datasets, demo, export, predict, quality, report, run, serve, train
+from crowdzoo.commands import (
+    aggregate,
+    convert,
+    datasets,
+    demo,
+    export,
+    methods,
+    predict,
+    quality,
+    report,
+    run,
+    serve,
+    train,
+)
 from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
@@ -42,6 +55,11 @@ COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "export": (export.describe, export.run, "Write a trained model as the next version of a served folder."),
     "serve": (serve.describe, serve.run, "Answer TF Serving's REST and gRPC APIs for a served folder."),
     "predict": (predict.describe, predict.run, "Predict with a served folder or a running server."),
+    "methods": (
+        methods.describe,
+        methods.run,
+        "List the deep methods and the aggregations, or show the card of one: paper, needs, figures.",
+    ),
     "datasets": (datasets.describe, datasets.run, "List the data sets that ship with crowdzoo, or write one as files."),
     "demo": (demo.describe, demo.run, "Run the pipeline on a data set that ships, and compare methods."),
 }

@@ -79,6 +79,9 @@ class CoNAL(CrowdLayer):
 
     Source:
         Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions. AAAI 2021, section 4.
+
+    Needs:
+        Instances with features of unit size, by which annotators err alike.
     """
 
     uses_features = True

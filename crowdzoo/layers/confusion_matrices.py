@@ -52,6 +52,9 @@ class ConfusionMatrices(CrowdLayer):
     Source:
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
         Identifiability, and Regularization. ICLR 2023, section 3 (their A_m is the transpose of pi).
+
+    Needs:
+        Instances and annotators with several labels each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")

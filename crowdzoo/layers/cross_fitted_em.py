@@ -62,6 +62,9 @@ class CrossFittedEM(DeepEM):
         et al.: Double/Debiased Machine Learning for Treatment and Structural Parameters. Econometrics Journal, 2018.
         Out-of-sample predictions beside crowd labels: H. W. Goh, U. Tkachenko, J. Mueller: CROWDLAB, 2022. Putting
         them into the E-step, between epochs, is this project's.
+
+    Needs:
+        Instances; time for several copies of the base model.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)

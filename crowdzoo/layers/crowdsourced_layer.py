@@ -91,6 +91,9 @@ class CrowdsourcedLayer(CrowdLayer):
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 4. VB and S are in the
         authors' code only.
+
+    Needs:
+        Instances and annotators with several labels each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = tuple(CONNECTIONS)

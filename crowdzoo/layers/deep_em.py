@@ -55,6 +55,9 @@ class DeepEM(ConfusionMatrices):
     Source:
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (equations, not the authors' code,
         whose posteriors are not normalised). The same EM is AggNet's: S. Albarqouni et al.: AggNet. IEEE TMI 2016.
+
+    Needs:
+        Instances and annotators with several labels each.
     """
 
     beyond_descent: ClassVar[str | None] = "EM estimates the truth and the confusion matrices between the epochs"

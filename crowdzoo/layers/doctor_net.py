@@ -101,6 +101,9 @@ class DoctorNet(AnnotatorHeads):
         the mean of all heads for every task, where here only those who labelled the task are averaged, so that
         the cost follows the annotations. Its prediction is a mean, too. Guan et al. are also read as voting, which
         is `vote=True`; their abstract speaks of "averaging weights".
+
+    Needs:
+        Instances, and a base without a softmax; annotators with many labels each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")

@@ -60,6 +60,9 @@ class GeoCrowdNet(ConfusionMatrices):
     Source:
         S. Ibrahim, T. Nguyen, X. Fu: Deep Learning from Crowdsourced Labels: Coupled Cross-Entropy Minimization,
         Identifiability, and Regularization. ICLR 2023, section 4.
+
+    Needs:
+        Instances and annotators with several labels each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)

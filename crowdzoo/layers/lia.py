@@ -87,6 +87,9 @@ class LIA(CrowdLayer):
         E. A. Platanios, M. Al-Shedivat, E. Xing, T. Mitchell: Learning from Imperfect Annotations. arXiv:2004.03473,
         2020, sections 2 and 3. Exponentials, SELU and ridge are in the authors' code only; the code leaves `p_i` out of
         the E-step and counts `log p_i` once a label, here both are as in the paper.
+
+    Needs:
+        Instances with features of unit size, and many labels a task.
     """
 
     uses_features: ClassVar[bool] = True

@@ -94,6 +94,9 @@ class MaxMIG(ConfusionMatrices):
 
     Source:
         P. Cao et al.: Max-MIG: an Information Theoretic Approach for Joint Learning from Crowds. ICLR 2019, section 3.
+
+    Needs:
+        Instances, and batches of some tens of tasks.
     """
 
     takes_confidence: ClassVar[bool] = False

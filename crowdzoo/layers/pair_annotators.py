@@ -44,6 +44,9 @@ class PairAnnotators(CrowdLayer):
 
     Source:
         R. Davidson, JASA 65, 1970; the annotators' parameters are those of a two-parameter logistic model.
+
+    Needs:
+        Instances of both sides of a comparison, and annotators with several comparisons each.
     """
 
     no_confusions: str | None = (

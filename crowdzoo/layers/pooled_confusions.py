@@ -63,6 +63,9 @@ class PooledConfusions(CrowdLayer):
         Majority Voting for Crowdsourcing, 2014 (homogeneous and class-conditional Dawid-Skene). A common annotator
         beside each one: Z. Chu, J. Ma, H. Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021. The
         Gaussian prior on the deviations and the low-rank errors are this project's.
+
+    Needs:
+        Instances; a label or two of an annotator are enough.
     """
 
     @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=DIAGONAL)

@@ -99,6 +99,9 @@ class RatingDoctorNet(AnnotatorHeads):
     Source:
         M. Guan, V. Gulshan, A. Dai, G. Hinton: Who Said What: Modeling Individual Labelers Improves Classification.
         AAAI 2018, carried over to ratings by us.
+
+    Needs:
+        Instances, and a base that ends in a hidden layer; annotators with many ratings each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("regression",)

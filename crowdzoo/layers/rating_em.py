@@ -74,6 +74,9 @@ class RatingEM(CrowdLayer):
         F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 3 (EM for regression, there with
         precisions only), after V. Raykar et al.: Learning from Crowds. JMLR 2010, section 4. Biases, priors and
         the anchor are ours.
+
+    Needs:
+        Instances and annotators with several ratings each.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("regression",)

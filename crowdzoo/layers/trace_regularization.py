@@ -60,6 +60,9 @@ class TraceRegularization(ConfusionMatrices):
     Source:
         R. Tanno et al.: Learning from Noisy Labels by Regularized Estimation of Annotator Confusion. CVPR 2019,
         equation 4.
+
+    Needs:
+        Instances, and annotators who are right more often than wrong on the whole.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)

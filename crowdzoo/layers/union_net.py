@@ -70,6 +70,9 @@ class UnionNet(ConfusionMatrices):
 
     Source:
         H. Wei et al.: Deep Learning From Multiple Noisy Annotators as A Union. IEEE TNNLS 2022, section III.
+
+    Needs:
+        Instances and annotators with several labels each.
     """
 
     takes_confidence: ClassVar[bool] = False

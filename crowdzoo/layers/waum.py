@@ -84,6 +84,9 @@ class WAUM(ConfusionMatrices):
     Source:
         T. Lefort, B. Charlier, A. Joly, J. Salmon: Identify Ambiguous Tasks Combining Crowdsourced Labels by Weighting
         Areas Under the Margin. TMLR 2024.
+
+    Needs:
+        Instances; tasks of which some are too ambiguous to learn from.
     """
 
     takes_confidence: ClassVar[bool] = False

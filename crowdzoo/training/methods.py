@@ -16,6 +16,7 @@ __all__ = [
     "check_method",
     "create_crowd_layer",
     "crowd_layer_class",
+    "hyperparameters_of",
     "methods_of",
 ]
 
@@ -108,6 +109,24 @@ def crowd_layer_class(method: str, kind: str = "classification") -> Any:
     return getattr(layers, _LAYERS_OF[kind][method])
 
 
+def hyperparameters_of(method: str, kind: str = "classification") -> tuple[str, ...]:
+    """Names of the settings of a method: arguments of its layer that the data do not decide.
+
+    Args:
+        method: as for `crowd_layer_class`.
+        kind: of labels.
+
+    Raises:
+        ConfigError: an unknown method, or one that is not for this kind.
+    """
+    layer = crowd_layer_class(method, kind)
+    if layer is None:
+        return ()
+    left_out = (*_FROM_DATA, *_KERAS, *(() if label_kind(kind).has_classes else _NOT_FOR_RATINGS))
+    # of the constructor: a class that inherits it has Keras' own signature
+    return tuple(name for name in inspect.signature(layer.__init__).parameters if name not in left_out)
+
+
 def create_crowd_layer(
     method: str,
     num_annotators: int,
@@ -142,10 +161,7 @@ def create_crowd_layer(
     layer, arguments = crowd_layer_class(method, kind), {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
         raise ConfigError(f"method {method}: its settings must be names and values, got {short_repr(arguments)}.")
-    known = [] if layer is None else _hyperparameters(layer)
-    facts = label_kind(kind)
-    if not facts.has_classes:
-        known = [name for name in known if name not in _NOT_FOR_RATINGS]
+    known, facts = hyperparameters_of(method, kind), label_kind(kind)
     for name in arguments:
         if name not in known:
             if not known:
@@ -173,8 +189,3 @@ def check_method(method: str, arguments: Mapping[str, Any], kind: str = "classif
     """Raises ConfigError where a method or its hyperparameters cannot be used; only the latter need Keras."""
     if not isinstance(arguments, Mapping) or arguments or method not in methods_of(kind):
         create_crowd_layer(method, 2, 2, arguments, kind=kind)
-
-
-def _hyperparameters(layer: Any) -> list[str]:
-    # of the constructor: a class that inherits it has Keras' own signature
-    return [name for name in inspect.signature(layer.__init__).parameters if name not in (*_FROM_DATA, *_KERAS)]

@@ -96,6 +96,12 @@ class Auto(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Time: it makes several fits of eight methods.
+
+    Source:
+        Our own, by cross-validated stacking (D. Wolpert: Stacked Generalization. Neural Networks 5, 1992).
     """
 
     title: ClassVar[str] = "Auto"

@@ -64,6 +64,12 @@ class BWA(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators who are not biased.
+
+    Source:
+        Y. Li, B. Rubinstein, T. Cohn: Truth Inference at Scale. WWW 2019.
     """
 
     annotator_prior: float = setting(15.0, Number(1e-3, 1e9))

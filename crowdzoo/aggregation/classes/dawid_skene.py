@@ -112,6 +112,13 @@ class DawidSkene(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        About ten annotations of each class by each annotator, who do not copy each other.
+
+    Source:
+        A. P. Dawid, A. M. Skene: Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm. Applied
+        Statistics 28(1), 1979.
     """
 
     title: ClassVar[str] = "Dawid-Skene"

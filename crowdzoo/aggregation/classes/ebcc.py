@@ -70,6 +70,12 @@ class EBCC(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Few classes and many annotations; time.
+
+    Source:
+        Y. Li, B. Rubinstein, T. Cohn: Exploiting Worker Correlation for Label Aggregation in Crowdsourcing. ICML 2019.
     """
 
     title: ClassVar[str] = "EBCC"

@@ -345,6 +345,12 @@ class GLAD(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Two annotations a task or more, by annotators whose errors do not depend on the class.
+
+    Source:
+        J. Whitehill et al.: Whose Vote Should Count More. NIPS 2009.
     """
 
     title: ClassVar[str] = "GLAD"

@@ -139,6 +139,13 @@ class HierarchicalDawidSkene(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators who do not make the same errors; few annotations by an annotator are enough.
+
+    Source:
+        Our own form of partial pooling; a sampler for it is the hierarchical Dawid-Skene model of S. Paun et al.:
+        Comparing Bayesian Models of Annotation. TACL 2018.
     """
 
     title: ClassVar[str] = "Hierarchical Dawid-Skene"

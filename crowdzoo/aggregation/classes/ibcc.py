@@ -134,6 +134,13 @@ class IBCC(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators who are right more often than not, and do not copy each other.
+
+    Source:
+        H.-C. Kim, Z. Ghahramani: Bayesian Classifier Combination. AISTATS 2012; variational Bayes: E. Simpson et al.:
+        Dynamic Bayesian Combination of Multiple Imperfect Classifiers. 2013.
     """
 
     title: ClassVar[str] = "iBCC"

@@ -79,6 +79,12 @@ class KOS(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Two classes, and annotators with about as many tasks each.
+
+    Source:
+        D. Karger, S. Oh, D. Shah: Iterative Learning for Reliable Crowdsourcing Systems. NIPS 2011.
     """
 
     max_classes: ClassVar[int] = 2

@@ -88,6 +88,12 @@ class LabelModel(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators (rules, models) that share tasks; the class balance where it is known.
+
+    Source:
+        A. Ratner et al.: Snorkel. VLDB 2018; A. Ratner et al.: MeTaL. AAAI 2019; D. Fu et al.: FlyingSquid. ICML 2020.
     """
 
     title: ClassVar[str] = "The label model"

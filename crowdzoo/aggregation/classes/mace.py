@@ -169,6 +169,12 @@ class MACE(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators who are not worse than chance.
+
+    Source:
+        D. Hovy, T. Berg-Kirkpatrick, A. Vaswani, E. Hovy: Learning Whom to Trust with MACE. NAACL 2013.
     """
 
     title: ClassVar[str] = "MACE"

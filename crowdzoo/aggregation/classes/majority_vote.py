@@ -85,6 +85,12 @@ class MajorityVote(Aggregator):
 
     Raises:
         ConfigError: a setting that is not one of those above.
+
+    Needs:
+        Several annotations a task.
+
+    Source:
+        N. de Condorcet: Essai sur l'application de l'analyse. 1785: the vote of the majority.
     """
 
     voting: str = setting("soft", Choice(VOTING))

@@ -80,6 +80,13 @@ class MMCE(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        More than three annotations a task; time.
+
+    Source:
+        D. Zhou, Q. Liu, J. Platt, C. Meek, N. Shah: Regularized Minimax Conditional Entropy for Crowdsourcing.
+        arXiv:1503.07240, 2015.
     """
 
     gamma: float | Sequence[float] = GAMMAS

@@ -64,6 +64,12 @@ class MMSR(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Three annotations a task or more, and annotators who share tasks.
+
+    Source:
+        Q. Ma, A. Olshevsky: Adversarial Crowdsourcing Through Robust Rank-One Matrix Completion. NeurIPS 2020.
     """
 
     trim: float = setting(0.25, Number(0, 0.5, below=True))

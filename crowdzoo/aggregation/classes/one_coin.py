@@ -106,6 +106,12 @@ class OneCoinDawidSkene(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Annotators whose errors do not depend on the class.
+
+    Source:
+        Y. Zhang, X. Chen, D. Zhou, M. Jordan: Spectral Methods Meet EM. JMLR 17, 2016, section 2.
     """
 
     title: ClassVar[str] = "One-coin Dawid-Skene"

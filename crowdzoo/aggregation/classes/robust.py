@@ -78,6 +78,12 @@ class Robust(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Nothing in particular.
+
+    Source:
+        Our own; a linear opinion pool (M. Stone: The Opinion Pool. Annals of Mathematical Statistics 32, 1961).
     """
 
     title: ClassVar[str] = "Robust"

@@ -90,6 +90,13 @@ class Wawa(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        A majority that is mostly right.
+
+    Source:
+        crowd-kit's method of this name. With more rounds: H. Li, B. Yu: Error Rate Bounds and Iterative Weighted
+        Majority Voting for Crowdsourcing. arXiv:1411.4086, 2014.
     """
 
     num_rounds: int = setting(1, MAX_ITER)

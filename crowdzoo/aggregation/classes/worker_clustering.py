@@ -151,6 +151,13 @@ class WorkerClustering(Iterative):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Few types of annotators.
+
+    Source:
+        H. Imamura, I. Sato, M. Sugiyama: Analysis of Minimax Error Rate for Crowdsourcing and Its Application to Worker
+        Clustering Model. ICML 2018.
     """
 
     title: ClassVar[str] = "Worker clustering"

@@ -46,6 +46,13 @@ class ZeroBasedSkill(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        A majority that is mostly right.
+
+    Source:
+        crowd-kit's method of this name: D. Ustalov, N. Pavlichenko, B. Tseitlin: Learning from Crowds with Crowd-Kit.
+        JOSS 2024.
     """
 
     max_iter: int = setting(100, MAX_ITER)

@@ -34,6 +34,13 @@ class AnnotatorBradleyTerry(PreferenceMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        R. Bradley, M. Terry: Biometrika 39, 1952, with the two-parameter logistic model of item response theory for the
+        annotators.
     """
 
     title: ClassVar[str] = "Annotator Bradley-Terry"

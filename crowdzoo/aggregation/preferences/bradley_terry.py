@@ -42,6 +42,12 @@ class BradleyTerry(PreferenceMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Tasks that comparisons connect.
+
+    Source:
+        R. Bradley, M. Terry: Rank Analysis of Incomplete Block Designs. Biometrika 39, 1952.
     """
 
     title: ClassVar[str] = "Bradley-Terry"

@@ -31,6 +31,13 @@ class CrowdBT(PreferenceMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        X. Chen, P. Bennett, K. Collins-Thompson, E. Horvitz: Pairwise Ranking Aggregation in a Crowdsourced Setting.
+        WSDM 2013, equation 5.
     """
 
     title: ClassVar[str] = "CrowdBT"

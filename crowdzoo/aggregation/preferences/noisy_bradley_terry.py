@@ -34,6 +34,13 @@ class NoisyBradleyTerry(PreferenceMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Tasks that comparisons connect, and annotators with several comparisons each.
+
+    Source:
+        N. Bugakova, V. Fedorova, G. Gusev, A. Drutsa: Aggregation of Pairwise Comparisons with Reduction of Biases.
+        2019.
     """
 
     title: ClassVar[str] = "Noisy Bradley-Terry"

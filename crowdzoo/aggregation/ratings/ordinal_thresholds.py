@@ -76,6 +76,9 @@ class OrdinalThresholds(Aggregator):
         P. McCullagh: Regression Models for Ordinal Data. JRSS B 1980 (cumulative thresholds); annotators with biases
         and precisions on them: V. Raykar et al.: Learning from Crowds. JMLR 2010, section 5 (ordinal labels) has the
         classes in pairs instead.
+
+    Needs:
+        At most 100 levels.
     """
 
     kind: ClassVar[str] = "regression"

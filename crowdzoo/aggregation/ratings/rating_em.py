@@ -119,6 +119,9 @@ class RatingEM(Aggregator):
         regard to the truth is assumed by D. Hovy et al.: Learning Whom to Trust with MACE. NAACL 2013, and by
         V. Raykar, S. Yu: Eliminating Spammers and Ranking Annotators for Crowdsourced Labeling Tasks. JMLR 2012.
         Priors, their fit and the anchor are ours.
+
+    Needs:
+        Annotators with several ratings each.
     """
 
     kind: ClassVar[str] = "regression"

@@ -31,6 +31,12 @@ class RatingMean(Aggregator):
 
     Raises:
         ConfigError: a setting out of range.
+
+    Needs:
+        Several ratings a task.
+
+    Source:
+        The arithmetic mean; with `trim`, the trimmed mean.
     """
 
     kind: ClassVar[str] = "regression"

@@ -26,6 +26,12 @@ class RatingMedian(Aggregator):
     Args:
         low: lowest rating of the scale, or None for any.
         high: highest rating of the scale, or None for any.
+
+    Needs:
+        Several ratings a task, better an odd number.
+
+    Source:
+        The median.
     """
 
     kind: ClassVar[str] = "regression"

@@ -50,6 +50,12 @@ class BayesianSequenceCombination(ChainMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Sentences; tags that hang together.
+
+    Source:
+        E. Simpson, I. Gurevych: A Bayesian Approach for Sequence Tagging with Crowds. EMNLP 2019.
     """
 
     title: ClassVar[str] = "BSC-seq"

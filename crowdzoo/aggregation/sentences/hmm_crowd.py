@@ -52,6 +52,13 @@ class HMMCrowd(ChainMethod):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Sentences; tags that hang together.
+
+    Source:
+        A. Nguyen, B. Wallace, J. Li, A. Nenkova, M. Lease: Aggregating and Predicting Sequence Labels from Crowd
+        Annotations. ACL 2017.
     """
 
     title: ClassVar[str] = "HMM-crowd"

@@ -37,6 +37,12 @@ class SpanMajorityVote(Aggregator):
 
     Raises:
         ConfigError: a setting that is out of range.
+
+    Needs:
+        Several annotators a sentence.
+
+    Source:
+        The vote on whole spans.
     """
 
     kind: ClassVar[str] = "sequence"

@@ -45,6 +45,12 @@ class TokenAggregation(Aggregator):
 
     Raises:
         ConfigError: an unknown method or setting, or a value out of range.
+
+    Needs:
+        What the method for classes needs, a token being a task.
+
+    Source:
+        That of the method for classes.
     """
 
     kind: ClassVar[str] = "sequence"

@@ -1,0 +1,87 @@
+"""The figures that `crowdzoo methods` shows: those of the saved results that are on data sets that ship.
+
+Writes crowdzoo/report/method_figures.json, which a wheel holds. Run it after a change of
+benchmarks/results/aggregation_quality.json or benchmarks/results/reproduce_deep.json; a test compares.
+
+    python benchmarks/method_figures.py
+"""
+
+import inspect
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.training.methods import crowd_layer_class
+
+HERE = Path(__file__).resolve().parent
+SAVED = HERE.parent / "crowdzoo" / "report" / "method_figures.json"
+CLASSES = "classification"
+
+
+def figures() -> dict[str, Any]:
+    """Sort of method -> kind of labels -> name -> figures."""
+    return {
+        "about": "Made by benchmarks/method_figures.py. Accuracies on LabelMe: of an aggregation on its 1,000 "
+        "photographs, of a deep method on its held-out part at the last epoch.",
+        "deep": {CLASSES: deep()},
+        "aggregation": {CLASSES: aggregations()},
+    }
+
+
+def aggregations() -> dict[str, Any]:
+    saved = json.loads((HERE / "results" / "aggregation_quality.json").read_text())
+    found = {}
+    for name, rows in saved["sets"]["labelme"]["methods"].items():
+        if "accuracy" in rows.get("ours", {}):
+            ours = rows["ours"]
+            found[name] = [figure("", [ours["accuracy"]], ours["cpu_seconds"], saved["about"])]
+    return found
+
+
+def deep() -> dict[str, Any]:
+    saved = json.loads((HERE / "results" / "reproduce_deep.json").read_text())
+    found: dict[str, Any] = {}
+    for title, row in saved["labelme"].items():
+        settings = row["row"]
+        if settings["settings"] or settings["labels"] == "gold":
+            continue
+        method = settings["method"]
+        words = [f"{name}={value}" for name, value in settings["arguments"].items()]
+        if method == "aggregated":
+            words = [settings["labels"], "labels" if settings["hard"] else "posteriors"]
+        assert row["runs"], title
+        accuracies = [run["last"] for run in row["runs"]]
+        versions = row.get("versions") or row["stack"]
+        made = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], versions)
+        if is_default(method, settings["arguments"]):
+            found.setdefault(method, []).insert(0, made)
+        else:
+            found.setdefault(method, []).append(made)
+    return found
+
+
+def is_default(method: str, arguments: dict[str, Any]) -> bool:
+    """Whether a method's settings are those that it has by itself."""
+    layer = crowd_layer_class(method)
+    if layer is None:
+        return False
+    parameters = inspect.signature(layer.__init__).parameters
+    return all(parameters[name].default == value for name, value in arguments.items())
+
+
+def figure(variant: str, accuracies: list[float], cpu_seconds: float, versions: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: versions[name] for name in ("python", "numpy", "numba", "keras", "backend") if name in versions}
+    return {
+        "set": "labelme",
+        "variant": variant,
+        "accuracy": round(statistics.mean(accuracies), 4),
+        "spread": round(statistics.stdev(accuracies), 4) if len(accuracies) > 1 else None,
+        "runs": len(accuracies),
+        "cpu_seconds": float(f"{cpu_seconds:.3g}"),
+        "versions": kept,
+    }
+
+
+if __name__ == "__main__":
+    SAVED.write_text(json.dumps(figures(), indent=1) + "\n")

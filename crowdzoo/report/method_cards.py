@@ -1,0 +1,207 @@
+"""Cards of all methods: made from the registries, the docstrings and the saved figures."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import textwrap
+from dataclasses import asdict, dataclass
+from importlib import resources
+from typing import Any
+
+from crowdzoo.errors import ConfigError, unknown
+from crowdzoo.label_kinds import LABEL_KINDS, label_kind
+
+__all__ = ["MethodCard", "method_cards"]
+
+# The file of annotations and the option of each kind of labels, in a line of command
+_INPUT = {
+    "classification": "annotations.csv",
+    "regression": "annotations.csv --task regression",
+    "sequence": "spans.jsonl --task sequence",
+    "preference": "annotations.csv --task preference",
+}
+# The line of Python of method "aggregated"
+_AGGREGATED = {
+    "classification": "CrowdModel(base).fit(x, result.posteriors)",
+    "regression": "CrowdModel(base).fit(x, result.estimates)",
+    "sequence": "train_tagger(settings, tokens, annotations, tasks=ids, "
+    "tag_distribution=np.split(result.posteriors, result.starts[1:-1]))",
+    "preference": "train(settings, x, annotations=annotations, tasks=ids, label_distribution=shares)"
+    "  # shares [P, 3] of left, right and equal, a row for each of annotations.pairs()",
+}
+# What stands under the crowd layer
+_BASE = dict.fromkeys(("classification", "regression", "sequence"), "base") | {"preference": "RewardModel(base)"}
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """What there is to know of a method before it is chosen.
+
+    Attributes:
+        name: as the command line, configurations and `create` spell it.
+        sort: "deep" (trains a model) or "aggregation" (labels alone).
+        kind: of labels, "classification", "regression", "sequence" or "preference".
+        class_name: where its class is; None for "aggregated", which has no crowd layer.
+        summary: what it does, in a sentence.
+        source: the paper or papers.
+        needs: what it needs of the data.
+        extras: what else it can use or do: "features", "gold", "initial", "confidence", "at most 2 classes".
+        settings: names of its settings.
+        python: the one line of Python; `CrowdModel` is in `crowdzoo`, other names are in `class_name`'s module or in
+            `crowdzoo.models`.
+        command: the one line of command.
+        figures: saved figures on data sets that ship, each with "set", "variant", "accuracy", "spread" (of the runs;
+            None of one), "runs", "cpu_seconds" and "versions".
+    """
+
+    name: str
+    sort: str
+    kind: str
+    class_name: str | None
+    summary: str
+    source: str
+    needs: str
+    extras: tuple[str, ...]
+    settings: tuple[str, ...]
+    python: str
+    command: str
+    figures: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as JSON holds it."""
+        return {
+            **asdict(self),
+            "extras": list(self.extras),
+            "settings": list(self.settings),
+            "figures": [*self.figures],
+        }
+
+
+def method_cards(kind: str | None = None, name: str | None = None) -> list[MethodCard]:
+    """The cards of all methods, or of some.
+
+    Args:
+        kind: of labels; None: all kinds.
+        name: of a method; there may be one of this name for several kinds, and a deep one beside an aggregation.
+
+    Returns:
+        Deep methods first, then aggregations; in the order of the registries.
+
+    Raises:
+        ConfigError: an unknown kind or name, with the nearest known one.
+    """
+    kinds = [label_kind(kind).name] if kind is not None else list(LABEL_KINDS)
+    cards = [card for each in kinds for card in (*_deep(each), *_aggregations(each))]
+    cards.sort(key=lambda card: card.sort != "deep")  # stable: kinds and registries keep their order
+    if name is None:
+        return cards
+    found = [card for card in cards if card.name == name]
+    if not found:
+        raise ConfigError(unknown("method", name, list(dict.fromkeys(card.name for card in cards))))
+    return found
+
+
+def _deep(kind: str) -> list[MethodCard]:
+    from crowdzoo.training.methods import AGGREGATED, crowd_layer_class, hyperparameters_of, methods_of
+
+    cards = []
+    for name in methods_of(kind):
+        instances = "" if kind == "sequence" else " instances.parquet"
+        option = _INPUT[kind].partition(" ")
+        command = f"crowdzoo train {option[0]}{instances} {option[2]} --method {name} --out model.keras"
+        if name == AGGREGATED:
+            cards.append(
+                MethodCard(
+                    name, "deep", kind, None, "The base model alone, trained on the answers of an aggregation.",
+                    "That of the aggregation.", "Instances, and what the aggregation needs.", (), (),
+                    _AGGREGATED[kind], " ".join(command.split()), _figures("deep", kind, name),
+                )
+            )  # fmt: skip
+            continue
+        layer = crowd_layer_class(name, kind)
+        summary, sections = _described(layer)
+        extras = ("features",) if layer.uses_features else ()
+        settings = hyperparameters_of(name, kind)
+        given = _required(layer, kind)
+        python = f"CrowdModel({_BASE[kind]}, {layer.__name__}({given})).fit(x, annotations, tasks=ids)"
+        cards.append(
+            MethodCard(
+                name, "deep", kind, f"crowdzoo.layers.{layer.__name__}", summary, sections["Source"], sections["Needs"],
+                (*extras, *(["confidence"] if "confidence" in settings else [])), settings, python,
+                " ".join(command.split()), _figures("deep", kind, name),
+            )
+        )  # fmt: skip
+    return cards
+
+
+def _required(layer: Any, kind: str) -> str:
+    """Arguments that the layer has to be given."""
+    named = {"num_annotators": "annotations.num_annotators", "num_classes": "annotations.num_classes"}
+    known = {"kind": repr(kind), "num_annotations": "len(annotations)"}
+    found = []
+    for name, parameter in inspect.signature(layer.__init__).parameters.items():
+        if name in named and parameter.default is parameter.empty:
+            found.append(named[name])
+        elif name == "num_annotations" or (name == "kind" and kind not in (parameter.default, "preference")):
+            found.append(f"{name}={known[name]}")
+        elif name == "connection" and not LABEL_KINDS[kind].has_classes:
+            found.append("connection='B'")  # as `create_crowd_layer` has it
+    return ", ".join(found)
+
+
+def _aggregations(kind: str) -> list[MethodCard]:
+    from crowdzoo.aggregation.classes.methods import METHODS
+    from crowdzoo.aggregation.create import METHODS_OF
+    from crowdzoo.aggregation.sentences.token_aggregation import TokenAggregation
+
+    cards = []
+    for name, cls in METHODS_OF[kind].items():
+        summary, sections = _described(cls)
+        described, made = cls, f"{cls.__name__}()"
+        if cls is TokenAggregation:  # a method for classes, which says what it needs
+            described, made = METHODS[name], f"{cls.__name__}({name!r})"
+            own, sections = _described(described)
+            summary = f"Token by token: {own[0].lower() + own[1:]}"
+        parameters = inspect.signature(cls.fit).parameters  # type: ignore[attr-defined]  # every aggregator has one
+        extras = [extra for extra in ("gold", "initial") if extra in parameters]
+        settings = tuple(inspect.signature(described).parameters)
+        if "confidence" in settings:
+            extras.append("confidence")
+        if most := getattr(described, "max_classes", None):
+            extras.append(f"at most {most} classes")
+        cards.append(
+            MethodCard(
+                name, "aggregation", kind, f"crowdzoo.aggregation.{cls.__name__}", summary, sections["Source"],
+                sections["Needs"], tuple(extras), settings, f"{made}.fit(annotations)",
+                f"crowdzoo aggregate {_INPUT[kind]} --method {name} --out labels", _figures("aggregation", kind, name),
+            )
+        )  # fmt: skip
+    return cards
+
+
+def _described(cls: type) -> tuple[str, dict[str, str]]:
+    """First sentence of a docstring, and its sections "Source" and "Needs" in a line each."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    summary = " ".join(text.split("\n\n")[0].split())
+    sections = {}
+    for name in ("Source", "Needs"):
+        _, found, rest = f"\n{text}\n".partition(f"\n{name}:\n")
+        assert found, f"{cls.__name__}: its docstring has no section {name}"
+        lines = []
+        for line in rest.split("\n"):
+            if line and not line.startswith(" "):
+                break
+            lines.append(line)
+        sections[name] = " ".join(textwrap.dedent("\n".join(lines)).split())
+    return summary, sections
+
+
+@functools.cache
+def _saved() -> dict[str, Any]:
+    return json.loads(resources.files("crowdzoo.report").joinpath("method_figures.json").read_text("utf-8"))
+
+
+def _figures(sort: str, kind: str, name: str) -> tuple[dict[str, Any], ...]:
+    return tuple(_saved()[sort].get(kind, {}).get(name, ()))
