@@ -12,6 +12,7 @@ from crowdzoo.commands import (
     convert,
     datasets,
     demo,
+    deploy,
     export,
     methods,
     predict,
@@ -54,6 +55,11 @@ COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
     "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),
     "export": (export.describe, export.run, "Write a trained model as the next version of a served folder."),
     "serve": (serve.describe, serve.run, "Answer TF Serving's REST and gRPC APIs for a served folder."),
+    "deploy": (
+        deploy.describe,
+        deploy.run,
+        "Write files that run TensorFlow Serving in containers.",
+    ),
     "predict": (predict.describe, predict.run, "Predict with a served folder or a running server."),
     "methods": (
         methods.describe,

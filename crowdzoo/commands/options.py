@@ -201,7 +201,7 @@ def settings_of(
         ConfigError: no NAME=VALUE, or a name that has an option of its own.
     """
     settings: dict[str, Any] = {}
-    for name, value in named_values(words, "prior=0.1"):
+    for name, value in named_values(words, "prior=0.1", flag):
         if name == "self":
             raise ConfigError(f"{flag} self: unknown setting.")
         if name in own_options:
@@ -221,8 +221,8 @@ def second_layout(arguments: argparse.Namespace) -> Layout:
     return Layout.of_second(getattr(arguments, option), vars(arguments), option)
 
 
-def named_values(words: Iterable[str], example: str) -> Iterator[tuple[str, str]]:
-    """Names and values out of the NAME=VALUE of --set.
+def named_values(words: Iterable[str], example: str, flag: str = "--set") -> Iterator[tuple[str, str]]:
+    """Names and values out of the NAME=VALUE of --set, or of another option.
 
     Raises:
         ConfigError: no NAME=VALUE; the message has the example.
@@ -230,7 +230,7 @@ def named_values(words: Iterable[str], example: str) -> Iterator[tuple[str, str]
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--set takes NAME=VALUE, such as {example}, got {shorten(word)!r}.")
+            raise ConfigError(f"{flag} takes NAME=VALUE, such as {example}, got {shorten(word)!r}.")
         yield name, value
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "check_outputs",
     "is_converted",
     "is_data_set",
+    "is_deployment",
     "is_model",
     "is_names",
     "is_page",
@@ -116,6 +117,14 @@ def is_converted(folder: Path) -> bool:
     """Whether `crowdzoo convert` wrote the folder, and nothing else is in it."""
     names = set(os.listdir(folder))
     return names == {"spans.jsonl"} or {"annotations.csv"} <= names <= {"annotations.csv", "instances.csv"}
+
+
+def is_deployment(folder: Path) -> bool:
+    """Whether `crowdzoo deploy` wrote all files of a folder, and nothing else is in it."""
+    files = [path for path in folder.rglob("*") if not path.is_dir()]
+    return bool(files) and all(
+        path.is_file() and _start(path).startswith(b"# Written by `crowdzoo deploy`") for path in files
+    )
 
 
 def is_quality(folder: Path) -> bool:

@@ -1,15 +1,18 @@
 """Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, and Beam in Flink's version.
 
+And the schemas by which files for Kubernetes, KServe and Docker Compose are checked.
+
     make engines        # some 5 minutes and 1 GB; needs go, java (11 or 17) and mvn, the object store none of them
 
-Versions are pinned. Go checks the modules of Prism against its checksum database; Flink's archive and the jars of
-Beam's job server are checked here. What is there already is left alone.
+Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
+server are checked here. What is there already is left alone.
 
 Beam's job server is made from its parts as one jar: Flink is sent each jar of the class path by itself, for every
 pipeline, and 162 jars take it 15 seconds.
 """
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -27,6 +30,7 @@ JOB_SERVER = ENGINES / "job-server.jar"
 FLINK = ENGINES / "flink"
 PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job server
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
+SCHEMAS = ENGINES / "schemas"  # KServe's and Compose's, and a Python that knows Kubernetes'
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
 FLINK_PACKAGE = "apache-flink-libraries"
@@ -35,6 +39,18 @@ FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
 PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
 STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
+SCHEMA_PACKAGES = ("kubernetes-validate==1.37.0", "jsonschema==4.26.0", "pyyaml==6.0.3")
+# Go's module -> the file of it, and the checksum that Go gives
+SCHEMA_MODULES = {
+    "github.com/kserve/kserve@v0.15.2": (
+        "config/crd/full/serving.kserve.io_inferenceservices.yaml",
+        "h1:uph7Umk331fvBMrHHpTJNDt6+lf3IAuyiskaQw8wIAk=",
+    ),
+    "github.com/compose-spec/compose-go/v2@v2.6.0": (
+        "schema/compose-spec.json",
+        "h1:/+oBD2ixSENOeN/TlJqWZmUak0xM8A7J08w/z661Wd4=",
+    ),
+}
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>engines</artifactId><version>1</version>
   <dependencies>
@@ -54,7 +70,7 @@ def sha256(path: Path) -> str:
 def check(found: str, wanted: str, what: str) -> None:
     """Ends where a download is not what it was."""
     if found != wanted:
-        sys.exit(f"engines: {what} has the SHA-256 {found}, expected {wanted}.")
+        sys.exit(f"engines: {what} has the checksum {found}, expected {wanted}.")
 
 
 def install_prism() -> None:
@@ -125,6 +141,21 @@ def install_store() -> None:
     make_environment(STORE.with_name("python"), STORE_PACKAGES)
 
 
+def install_schemas() -> None:
+    """Schemas of files for Kubernetes, KServe and Docker Compose."""
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        folder = Path(name, "schemas")
+        make_environment(folder / "bin" / "python", SCHEMA_PACKAGES)
+        Path(name, "go.mod").write_text("module crowdzoo/schemas\n")
+        for module, (file, wanted) in SCHEMA_MODULES.items():
+            command = ["go", "mod", "download", "-json", module]
+            done = subprocess.run(command, cwd=name, check=True, capture_output=True, text=True)
+            found = json.loads(done.stdout)
+            check(found["Sum"], wanted, module)
+            shutil.copyfile(Path(found["Dir"], file), folder / Path(file).name)
+        folder.replace(SCHEMAS)
+
+
 def make_environment(python: Path, packages: tuple[str, ...]) -> None:
     """An environment with packages, of the Python that runs this."""
     uv = shutil.which("uv") or ROOT / ".venv-tools" / "bin" / "uv"
@@ -139,6 +170,7 @@ def main() -> None:
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")
     for path, install in (
+        (SCHEMAS, install_schemas),
         (PRISM, install_prism),
         (JOB_SERVER, install_job_server),
         (FLINK, install_flink),

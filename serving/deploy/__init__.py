@@ -1,0 +1,1 @@
+"""Files that run TensorFlow Serving in containers: for Docker Compose, Kubernetes and KServe."""
