@@ -22,6 +22,7 @@ from crowdzoo.commands import (
     serve,
     train,
 )
+from crowdzoo.commands import next as next_command
 from crowdzoo.commands.options import as_options, options_of
 from crowdzoo.commands.outputs import check_outputs
 from crowdzoo.errors import CrowdzooError, short_message, shorten
@@ -50,6 +51,7 @@ COMMANDS: dict[str, tuple[Callable, Callable, str]] = {
         report.run,
         "Write a page for a browser: can annotations be trusted?",
     ),
+    "next": (next_command.describe, next_command.run, "Choose which task to give to whom next, within a budget."),
     "convert": (convert.describe, convert.run, "Write a labelling platform's export as files of crowdzoo."),
     "train": (train.describe, train.run, "Train a model from annotators' labels, without the pipeline."),
     "run": (run.describe, run.run, "Run the TFX pipeline from a YAML file, ending in a pushed model."),

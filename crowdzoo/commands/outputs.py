@@ -18,6 +18,7 @@ from crowdzoo.tables.suffixes import column_names
 __all__ = [
     "Output",
     "check_outputs",
+    "is_batch",
     "is_converted",
     "is_data_set",
     "is_deployment",
@@ -162,6 +163,13 @@ def is_rejects(path: Path) -> bool:
 def is_predictions(path: Path) -> bool:
     """Whether a file begins as what `crowdzoo predict` writes."""
     return _first_line(path) in {",".join(kind.header) for kind in KINDS.values()}
+
+
+def is_batch(path: Path) -> bool:
+    """Whether a file holds questions of `crowdzoo next`."""
+    if path.suffix == ".csv":
+        return _first_line(path) == "task,annotator,gain,cost"
+    return _start(path).split()[:4] == [b"[", b"{", b'"data":', b"{"] and b'"annotators": [' in _start(path)
 
 
 def is_picture(path: Path) -> bool:

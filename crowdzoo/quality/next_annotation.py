@@ -13,9 +13,11 @@ from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["NextAnnotations", "information_gain", "next_annotations"]
+__all__ = ["NextAnnotations", "information_gain", "next_annotations", "sure_tasks"]
 
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
+FEWEST = 2  # annotations of a task that can be sure
+ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
 
 Confusions = Callable[[NDArray[np.int64], NDArray[np.int64]], Any]
 
@@ -28,11 +30,13 @@ class NextAnnotations:
         tasks: int64 [n], task codes.
         annotators: int64 [n], annotator codes.
         gains: float64 [n], what the answer is expected to tell, in nats.
+        costs: float64 [n], what the answer costs.
     """
 
     tasks: NDArray[np.int64]
     annotators: NDArray[np.int64]
     gains: NDArray[np.float64]
+    costs: NDArray[np.float64]
 
 
 def information_gain(posteriors: ArrayLike, confusions: ArrayLike) -> NDArray[np.float64]:
@@ -64,7 +68,28 @@ def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return -(probabilities * logs).sum(axis=-1)
 
 
-@checked(number=Number(1, whole=True), per_task=Number(1, whole=True, optional=True))
+def sure_tasks(result: Any, sure: float = 0.99) -> NDArray[np.bool_]:
+    """Tasks that need no further annotation.
+
+    A task with one annotation is never sure. Nobody has contradicted its annotator, and where most tasks have one
+    annotation, a method finds no errors at all and its posteriors are near 1.
+
+    Args:
+        result: an `Aggregation` of N tasks.
+        sure: probability from which on the most probable class counts as sure, above 0 to 1.
+
+    Returns:
+        bool [N].
+    """
+    return (result.posteriors.max(axis=1, initial=0) >= sure) & (result.annotations_per_task >= FEWEST)
+
+
+@checked(
+    number=Number(1, whole=True),
+    per_task=Number(1, whole=True, optional=True),
+    per_annotator=Number(1, whole=True, optional=True),
+    budget=Number(0, above=True, optional=True),
+)
 def next_annotations(
     posteriors: ArrayLike,
     confusions: ArrayLike | Confusions,
@@ -73,6 +98,10 @@ def next_annotations(
     annotators: ArrayLike | None = None,
     asked: Annotations | None = None,
     per_task: int | None = None,
+    per_annotator: int | None = None,
+    costs: ArrayLike | None = None,
+    budget: float | None = None,
+    sure: ArrayLike | None = None,
 ) -> NextAnnotations:
     """The pairs of a task and an annotator whose answer is expected to tell most.
 
@@ -90,13 +119,19 @@ def next_annotations(
         annotators: codes of who can be asked; None is everybody, for a function all annotators of `asked`.
         asked: annotations there are already, of these tasks; nobody is asked twice.
         per_task: at most so many annotators for a task; None sets no limit.
+        per_annotator: at most so many tasks for an annotator; None sets no limit. Of a task its best 64 annotators are
+            considered.
+        costs: what an answer of each annotator costs, `[R]`, above 0, in any unit; None is 1. Pairs are ranked by gain
+            over cost.
+        budget: the pairs together cost no more than this, in that unit; None sets no limit.
+        sure: tasks that are not asked about, bool `[N]`, such as those of `sure_tasks`; None leaves out none.
 
     Returns:
         At most n pairs, fewer where fewer are left. Ties go to the lower task, then to the earlier annotator.
 
     Raises:
-        ConfigError: `number` or `per_task` below 1.
-        DataError: shapes that do not fit, or nothing that says who the annotators are.
+        ConfigError: a number out of its range.
+        DataError: shapes that do not fit, costs that are not above 0, or nothing that says who the annotators are.
     """
     truth = np.asarray(posteriors, dtype=np.float64)
     if truth.ndim != 2:
@@ -113,7 +148,15 @@ def next_annotations(
     else:
         raise DataError("next_annotations: a function does not say who can be asked; give annotators or asked")
 
-    best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    price = _prices(costs, candidates)
+    left_out = np.zeros(len(truth), bool) if sure is None else np.asarray(sure, dtype=bool)
+    if left_out.shape != (len(truth),):
+        raise DataError(f"next_annotations: sure has one value for each of {len(truth)} tasks, got {left_out.shape}")
+
+    best = NextAnnotations(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
+    wide = per_annotator is not None or budget is not None  # some of the best pairs may be passed over
+    shown = ALTERNATIVES if wide else per_task
+    most = None if wide else number
     step = max(1, CELLS_AT_ONCE // max(1, len(candidates) * truth.shape[1] ** 2))
     for start in range(0, len(truth), step):
         tasks = np.arange(start, min(start + step, len(truth)))
@@ -121,8 +164,48 @@ def next_annotations(
         gains = information_gain(truth[tasks, None], ask(tasks, who))
         if asked is not None:
             gains[_already(asked, tasks, candidates)] = -np.inf
-        best = _best_of(best, gains, tasks, candidates, number, per_task)
-    return best
+        gains[left_out[tasks]] = -np.inf
+        best = _best_of(best, gains, tasks, candidates, price, most, shown)
+    return _within(best, number, per_task, per_annotator, budget) if wide else best
+
+
+def _prices(costs: ArrayLike | None, candidates: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What an answer of each candidate costs."""
+    if costs is None:
+        return np.ones(len(candidates))
+    known = np.asarray(costs, dtype=np.float64)
+    if known.ndim != 1 or (len(candidates) and candidates.max() >= len(known)):
+        raise DataError(f"next_annotations: costs have one number for each annotator, got shape {known.shape}")
+    if not (np.isfinite(known) & (known > 0)).all():
+        raise DataError("next_annotations: costs are finite numbers above 0")
+    return known[candidates]
+
+
+def _within(
+    best: NextAnnotations, number: int, per_task: int | None, per_annotator: int | None, budget: float | None
+) -> NextAnnotations:
+    """The pairs, best first, that the limits leave."""
+    left = np.inf if budget is None else budget * (1 + 1e-12)
+    of_task: dict[int, int] = {}
+    of_annotator: dict[int, int] = {}
+    kept: list[int] = []
+    cheapest = best.costs.min(initial=np.inf)
+    for place, (task, annotator, cost) in enumerate(
+        zip(best.tasks.tolist(), best.annotators.tolist(), best.costs.tolist(), strict=True)
+    ):
+        if len(kept) == number or left < cheapest:
+            break
+        if (
+            cost > left
+            or (per_task is not None and of_task.get(task, 0) >= per_task)
+            or (per_annotator is not None and of_annotator.get(annotator, 0) >= per_annotator)
+        ):
+            continue
+        of_task[task] = of_task.get(task, 0) + 1
+        of_annotator[annotator] = of_annotator.get(annotator, 0) + 1
+        left -= cost
+        kept.append(place)
+    return NextAnnotations(best.tasks[kept], best.annotators[kept], best.gains[kept], best.costs[kept])
 
 
 def _asked_for(confusions: ArrayLike | Confusions, num_classes: int) -> tuple[Confusions, int | None]:
@@ -153,11 +236,12 @@ def _best_of(
     gains: NDArray[np.float64],
     tasks: NDArray[np.int64],
     candidates: NDArray[np.int64],
-    number: int,
+    price: NDArray[np.float64],
+    number: int | None,
     per_task: int | None,
 ) -> NextAnnotations:
     """The best pairs so far and those of further tasks, together."""
-    order = np.argsort(-gains, axis=1, kind="stable")[:, :per_task]
+    order = np.argsort(-gains / price, axis=1, kind="stable")[:, :per_task]
     rows = np.repeat(np.arange(len(tasks)), order.shape[1])
     columns = order.ravel()
     possible = np.isfinite(gains[rows, columns])
@@ -166,6 +250,9 @@ def _best_of(
         np.concatenate([best.tasks, tasks[rows]]),
         np.concatenate([best.annotators, candidates[columns]]),
         np.concatenate([best.gains, gains[rows, columns]]),
+        np.concatenate([best.costs, price[columns]]),
     )
-    first = np.argsort(-together.gains, kind="stable")[:number]
-    return NextAnnotations(together.tasks[first], together.annotators[first], together.gains[first])
+    first = np.argsort(-together.gains / together.costs, kind="stable")[:number]
+    return NextAnnotations(
+        together.tasks[first], together.annotators[first], together.gains[first], together.costs[first]
+    )

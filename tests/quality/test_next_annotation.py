@@ -124,3 +124,54 @@ def test_annotations_of_other_tasks_are_refused():
     asked = Annotations.from_arrays([0], [0], [0], classes=[0, 1, 2])
     with pytest.raises(DataError, match="posteriors of 7 tasks, but 1 annotated ones"):
         next_annotations(*crowd(), asked=asked)
+
+
+def test_dear_annotators_are_asked_where_they_tell_more_for_their_price():
+    posteriors, confusions = crowd(seed=3)
+    costs = np.array([1.0, 2.0, 0.5, 4.0, 1.0])
+    ranked = sorted(all_pairs(posteriors, confusions), key=lambda pair: (-pair[0] / costs[pair[2]], pair[1], pair[2]))
+    found = next_annotations(posteriors, confusions, 12, costs=costs)
+    assert list(zip(found.tasks.tolist(), found.annotators.tolist(), strict=True)) == [pair[1:] for pair in ranked[:12]]
+    np.testing.assert_allclose(found.gains, [pair[0] for pair in ranked[:12]])
+    np.testing.assert_array_equal(found.costs, costs[found.annotators])
+
+
+@pytest.mark.parametrize("limits", [(None, None, 5.0), (1, None, 7.0), (2, 2, 100.0), (None, 1, None), (1, 3, 4.5)])
+def test_limits_take_the_best_pairs_that_fit(limits):
+    per_task, per_annotator, budget = limits
+    posteriors, confusions = crowd(seed=4)
+    costs = np.array([1.0, 2.0, 0.5, 4.0, 1.0])
+    left, of_task, of_annotator, expected = budget or np.inf, np.zeros(N), np.zeros(R), []
+    for _, i, r in sorted(all_pairs(posteriors, confusions), key=lambda pair: (-pair[0] / costs[pair[2]], *pair[1:])):
+        if costs[r] <= left and of_task[i] < (per_task or N * R) and of_annotator[r] < (per_annotator or N * R):
+            expected.append((i, r))
+            left, of_task[i], of_annotator[r] = left - costs[r], of_task[i] + 1, of_annotator[r] + 1
+    found = next_annotations(
+        posteriors, confusions, 1000, per_task=per_task, per_annotator=per_annotator, costs=costs, budget=budget
+    )
+    assert list(zip(found.tasks.tolist(), found.annotators.tolist(), strict=True)) == expected
+    assert found.costs.sum() <= (budget or np.inf)
+
+
+def test_sure_tasks_are_left_out():
+    posteriors, confusions = crowd()
+    sure = np.arange(N) % 2 == 0
+    found = next_annotations(posteriors, confusions, 100, sure=sure)
+    assert set(found.tasks.tolist()) == {1, 3, 5}
+    assert not len(next_annotations(posteriors, confusions, 100, sure=np.ones(N, bool)).tasks)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"costs": [1.0] * (R - 1)}, "one number for each annotator"),
+        ({"costs": [1.0] * (R - 1) + [0.0]}, "finite numbers above 0"),
+        ({"costs": [1.0] * (R - 1) + [np.nan]}, "finite numbers above 0"),
+        ({"sure": [True]}, "one value for each of 7 tasks"),
+        ({"budget": 0}, "budget must be"),
+        ({"per_annotator": 0}, "per_annotator must be"),
+    ],
+)
+def test_prices_and_limits_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(CrowdzooError, match=message):
+        next_annotations(*crowd(), 3, **arguments)

@@ -1,0 +1,255 @@
+"""`crowdzoo next`: which task to give to whom next."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crowdzoo.commands import options
+from crowdzoo.commands.outputs import Output, is_batch
+from crowdzoo.commands.progress import fitted
+from crowdzoo.errors import ConfigError, DataError, shorten, unknown
+from crowdzoo.files.writing import atomic_file
+from crowdzoo.kinds import kind_of
+from crowdzoo.option_types import integer, number, path
+from crowdzoo.report.tables import print_table
+
+if TYPE_CHECKING:
+    from crowdzoo.instances import Instances
+    from crowdzoo.quality import NextAnnotations
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["describe", "run"]
+
+METHOD = "hierarchical-dawid-skene"
+ENDINGS = (".csv", ".json")
+
+
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    command.add_argument("annotations", type=path,
+        help=f"what was said so far: columns task, annotator, label ({options.LABEL_FORMATS})",
+    )  # fmt: skip
+    command.add_argument("instances", type=path, nargs="?",
+        help="all tasks, also those that nobody labelled: column task, and text, which is copied to a .json batch "
+        "(.parquet, .csv); or a folder of images",
+    )  # fmt: skip
+    command.add_argument("--out", type=path, metavar="FILE",
+        help="file for the questions: .csv (task, annotator, gain, cost), or .json, which Label Studio imports",
+    )  # fmt: skip
+    command.add_argument("--budget", type=number(0), default=100.0, metavar="X",
+        help="the questions together cost at most this (default 100: a hundred answers that cost 1)",
+    )  # fmt: skip
+    command.add_argument("--cost", action="append", default=[], metavar="NAME=X", dest="costs",
+        help="what an answer of this annotator costs (default 1); may be given several times",
+    )  # fmt: skip
+    command.add_argument("--annotators", metavar="A,B,…", help="who can be asked (default: all of the annotations)")
+    command.add_argument("--per-task", type=integer(1, options.MOST), default=1, metavar="N",
+        help="at most so many answers for a task (default 1)",
+    )  # fmt: skip
+    command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
+        help="at most so many questions for an annotator (default: twice an even share)",
+    )  # fmt: skip
+    command.add_argument("--sure", type=number(0, 1), default=0.99, metavar="P",
+        help="do not ask about tasks with two answers or more whose class has this probability (default .99)",
+    )  # fmt: skip
+    command.add_argument("--method", default=METHOD, metavar="NAME",
+        help=f"aggregation method with confusion matrices (default {METHOD})",
+    )  # fmt: skip
+    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
+        help="setting of the method, such as prior=0.1; may be given several times",
+    )  # fmt: skip
+    command.add_argument("--simulate", action="store_true",
+        help="replay the annotations instead: how many would have been saved? Needs --gold",
+    )  # fmt: skip
+    command.add_argument("--gold", type=path, metavar="FILE",
+        help="with --simulate: true labels, columns task, gold in .parquet or .csv",
+    )  # fmt: skip
+    command.add_argument("--runs", type=integer(1, 10_000), default=20, metavar="N",
+        help="with --simulate: number of runs (default 20)",
+    )  # fmt: skip
+    options.add_seed(command, "the method, and of --simulate")
+    options.add_reading(command, "gold")
+    options.add_image(command)
+    options.add_outputs(
+        command, ("annotations", "instances", "gold"), Output("out", "--out", is_batch), options.REJECTS
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Chooses the questions and writes them, or replays what was asked."""
+    kind = kind_of("classification")
+    _check(arguments)
+    aggregator = kind.create_aggregator(
+        arguments.method, seed=arguments.seed, **options.settings_of(arguments.settings)
+    )
+    instances = _instances(arguments.instances)
+    reading = options.reading_options(arguments, kind)
+    if instances is not None:
+        reading["tasks"] = instances.tasks
+    crowd = kind.read(arguments.annotations, **reading)
+    if arguments.simulate:
+        gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+        _simulate(arguments, aggregator, crowd, gold)
+        return
+    costs = _costs(arguments.costs, crowd)
+    who = _asked(arguments.annotators, crowd)
+    result = fitted(aggregator, crowd)
+    if result.confusions is None:
+        raise ConfigError(
+            f"--method {arguments.method}: has no confusion matrices, so it does not say whom to ask; take {METHOD}, "
+            "dawid-skene, one-coin or ibcc."
+        )
+    from crowdzoo.quality import next_annotations, sure_tasks
+
+    most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
+    if most < 1:
+        raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
+    share = arguments.per_annotator or 2 * math.ceil(most / len(who))
+    found = next_annotations(
+        result.posteriors, result.confusions, most, annotators=who, asked=crowd, per_task=arguments.per_task,
+        per_annotator=share, costs=costs, budget=arguments.budget, sure=sure_tasks(result, arguments.sure),
+    )  # fmt: skip
+    sure = int(sure_tasks(result, arguments.sure).sum())
+    rows = [
+        *kind.size_rows(crowd),
+        ("sure tasks", f"{sure:,} of {crowd.num_tasks:,}"),
+        ("questions", f"{len(found.tasks):,}"),
+        ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
+        ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
+        ("expected gain", f"{found.gains.sum():.4g} nats"),
+        *([("note", _nothing(sure, crowd.num_tasks))] if not len(found.tasks) else []),
+    ]
+    if arguments.out is not None:
+        _write(arguments.out, found, crowd, instances)
+        rows.append(("questions written to", str(arguments.out)))
+    print_table(f"next, by {result.method}", ("", ""), rows)
+    if arguments.out is None and len(found.tasks):
+        print()
+        shown = zip(found.tasks[:10], found.annotators[:10], found.gains[:10], found.costs[:10], strict=True)
+        table = [
+            (str(crowd.tasks[task]), str(crowd.annotators[one]), f"{gain:.4f}", f"{cost:g}")
+            for task, one, gain, cost in shown
+        ]
+        print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuses options that do not go together, before anything is read."""
+    if arguments.simulate:
+        if arguments.gold is None:
+            raise ConfigError("--simulate measures accuracy: give true labels, --gold FILE.")
+        for flag, value in (("--out", arguments.out), ("the instances", arguments.instances)):
+            if value is not None:
+                raise ConfigError(f"--simulate asks nobody: leave out {flag}.")
+    elif arguments.gold is not None:
+        raise ConfigError("--gold is for --simulate; known classes are no use for the choice.")
+    if arguments.out is not None and arguments.out.suffix not in ENDINGS:
+        raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json for Label Studio.")
+    if arguments.sure == 0:
+        raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .99.")
+
+
+def _nothing(sure: int, tasks: int) -> str:
+    return "all tasks are sure: stop here" if sure == tasks else "everybody who can be asked has answered the rest"
+
+
+def _instances(place: Path | None) -> Instances | None:
+    if place is None:
+        return None
+    from crowdzoo.instances import read_instances
+
+    return read_instances(place)
+
+
+def _costs(words: list[str], crowd: Annotations) -> np.ndarray:
+    """What an answer of each annotator costs, [R]."""
+    costs = np.ones(crowd.num_annotators)
+    names = {str(name): code for code, name in enumerate(crowd.annotators.tolist())}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        try:
+            cost = float(text)
+        except ValueError:
+            cost = math.nan
+        if not equals or not (cost > 0 and math.isfinite(cost)):
+            raise ConfigError(f"--cost {shorten(word)}: write NAME=X with X above 0, as in expert=5.")
+        if name not in names:
+            raise ConfigError(f"--cost {unknown('annotator', name, list(names))}")
+        costs[names[name]] = cost
+    return costs
+
+
+def _asked(text: str | None, crowd: Annotations) -> np.ndarray:
+    """Codes of who can be asked."""
+    if text is None:
+        if not crowd.num_annotators:
+            raise DataError("there are no annotations, so nothing is known of any annotator.")
+        return np.arange(crowd.num_annotators)
+    names = {str(name): code for code, name in enumerate(crowd.annotators.tolist())}
+    given = [name.strip() for name in text.split(",")]
+    for name in given:
+        if name not in names:
+            raise ConfigError(f"--annotators: {unknown('annotator', name, list(names))}")
+    return np.array(sorted({names[name] for name in given}))
+
+
+def _write(place: Path, found: NextAnnotations, crowd: Annotations, instances: Instances | None) -> None:
+    """The questions, best first; Label Studio's with one entry a task."""
+    rows = [
+        (_plain(crowd.tasks[task]), _plain(crowd.annotators[who]), round(float(gain), 6), float(cost))
+        for task, who, gain, cost in zip(found.tasks, found.annotators, found.gains, found.costs, strict=True)
+    ]
+    if place.suffix == ".csv":
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n").writerows([("task", "annotator", "gain", "cost"), *rows])
+        text = lines.getvalue()
+    else:
+        texts = _texts(instances)
+        entries: dict[Any, dict[str, Any]] = {}
+        for task, who, gain, _ in rows:
+            data = {"task": task, "annotators": [], **({"text": texts[task]} if task in texts else {})}
+            entry = entries.setdefault(task, {"data": data, "meta": {"gain": gain}})
+            entry["data"]["annotators"].append(who)
+        text = json.dumps(list(entries.values()), indent=1, ensure_ascii=False) + "\n"
+    with atomic_file(place) as file:
+        file.write(text.encode())
+
+
+def _plain(name: Any) -> Any:
+    """A name as JSON holds it."""
+    return name.item() if isinstance(name, np.generic) else name
+
+
+def _texts(instances: Instances | None) -> dict[Any, str]:
+    from crowdzoo.instances import TEXTS
+
+    if instances is None or instances.kind is not TEXTS:
+        return {}
+    return {_plain(task): str(text) for task, text in zip(instances.tasks, instances.values, strict=True)}
+
+
+def _simulate(arguments: argparse.Namespace, aggregator: Any, crowd: Annotations, gold: np.ndarray) -> None:
+    """Prints what the choice would have saved."""
+    from crowdzoo.quality import simulate_next
+
+    found = simulate_next(crowd, gold, aggregator, runs=arguments.runs, sure=arguments.sure, seed=arguments.seed)
+    mean, low, high = found.interval()
+    rows = [
+        ("runs", f"{len(found.saved):,}"),
+        ("annotations in the table", f"{found.all_annotations:,}"),
+        ("accuracy to reach", f"{found.target:.4f} (that with all annotations, less .01)"),
+        ("asked evenly at random", f"{found.random.mean():,.0f} annotations on average"),
+        ("asked by `crowdzoo next`", f"{found.chosen.mean():,.0f} annotations on average"),
+        ("saved", f"{mean:.1%} ({low:.1%} to {high:.1%}, paired)"),
+        ("all tasks sure after", f"{found.stopped.mean():,.0f} annotations on average"),
+        ("accuracy there", f"{found.stopped_accuracy.mean():.4f} (at random {found.random_accuracy.mean():.4f})"),
+    ]
+    print_table(f"simulation, by {arguments.method}", ("", ""), rows)

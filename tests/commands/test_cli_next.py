@@ -1,0 +1,119 @@
+"""`crowdzoo next` as a user meets it."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo.commands import main as cli
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """60 texts, of which 50 have labels of three of six annotators; two annotators guess."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(2, size=60)
+    rows, skill = ["task,annotator,label"], [0.9, 0.9, 0.9, 0.9, 0.5, 0.5]
+    for task in range(50):
+        for who in rng.choice(6, 3, replace=False):
+            said = truth[task] if rng.random() < skill[who] else 1 - truth[task]
+            rows.append(f"t{task},w{who},{('no', 'yes')[said]}")
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "texts.csv").write_text("task,text\n" + "".join(f"t{task},text number {task}\n" for task in range(60)))
+    (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(f"t{i},{('no', 'yes')[truth[i]]}\n" for i in range(50)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words) -> int:
+    return cli.main(["next", *map(str, words)])
+
+
+def batch(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def asked(folder):
+    return {(row["task"], row["annotator"]) for row in batch(folder / "a.csv")}
+
+
+def test_a_batch_keeps_to_the_budget_and_asks_nobody_twice(folder, capsys):
+    assert run("a.csv", "--budget", 20, "--out", "b.csv") == 0
+    rows = batch("b.csv")
+    assert len(rows) == 20
+    assert len({row["task"] for row in rows}) == 20
+    assert not asked(folder) & {(row["task"], row["annotator"]) for row in rows}
+    gains = [float(row["gain"]) for row in rows]
+    assert gains == sorted(gains, reverse=True)
+    assert max(np.unique([row["annotator"] for row in rows], return_counts=True)[1]) <= 8  # twice an even share of 20/6
+    assert "20 of 20" in capsys.readouterr().out
+    assert run("a.csv", "--budget", 5, "--out", "b.csv") == 0  # its own file is replaced
+    assert len(batch("b.csv")) == 5
+
+
+def test_costs_decide_how_many_are_asked(folder):
+    costs = [word for who in range(1, 6) for word in ("--cost", f"w{who}=4")]
+    assert run("a.csv", *costs, "--budget", 10, "--per-annotator", 6, "--out", "b.csv") == 0
+    rows = batch("b.csv")
+    assert sum(float(row["cost"]) for row in rows) <= 10
+    assert [row["cost"] for row in rows if row["annotator"] == "w0"] == ["1.0"] * 6
+
+
+def test_some_annotators_can_be_asked(folder):
+    assert run("a.csv", "--annotators", "w1, w2", "--out", "b.csv", "--per-task", 2) == 0
+    assert {row["annotator"] for row in batch("b.csv")} == {"w1", "w2"}
+
+
+def test_tasks_without_labels_are_asked_about_and_texts_go_to_label_studio(folder):
+    assert run("a.csv", "texts.csv", "--budget", 60, "--sure", 0.9, "--per-annotator", 60, "--out", "b.json") == 0
+    entries = json.loads((folder / "b.json").read_text("utf-8"))
+    tasks = [entry["data"]["task"] for entry in entries]
+    assert len(set(tasks)) == len(tasks)
+    assert {f"t{task}" for task in range(50, 60)} <= set(tasks)
+    for entry in entries:
+        assert entry["data"]["text"] == f"text number {entry['data']['task'][1:]}"
+        assert len(entry["data"]["annotators"]) == 1
+        assert entry["meta"]["gain"] > 0
+    assert run("a.csv", "--out", "b.json") == 0  # its own file is replaced
+
+
+def test_it_stops_where_all_tasks_are_sure(folder, capsys):
+    rows = "".join(f"t{task},w{who},{('no', 'yes')[task % 2]}\n" for task in range(30) for who in range(4))
+    (folder / "sure.csv").write_text("task,annotator,label\n" + rows + "t0,w4,no\n")
+    assert run("sure.csv", "--out", "b.csv") == 0
+    assert batch("b.csv") == []
+    printed = capsys.readouterr().out
+    assert "30 of 30" in printed
+    assert "all tasks are sure: stop here" in printed
+
+
+def test_the_simulation_prints_what_is_saved(folder, capsys):
+    assert run("a.csv", "--simulate", "--gold", "gold.csv", "--runs", 3) == 0
+    printed = capsys.readouterr().out
+    assert "asked evenly at random" in printed
+    assert "paired" in printed
+
+
+def test_wrong_words_are_refused_before_any_work(folder, capsys):
+    (folder / "own.json").write_text("[1]")
+    (folder / "own.csv").write_text("a,b\n")
+    for words, message in (
+        (["--simulate"], "give true labels, --gold FILE"),
+        (["--gold", "gold.csv"], "--gold is for --simulate"),
+        (["--simulate", "--gold", "gold.csv", "--out", "b.csv"], "leave out --out"),
+        (["--out", "b.txt"], "ends in .csv, or in .json"),
+        (["--out", "own.json"], "own.json"),
+        (["--out", "own.csv"], "own.csv"),
+        (["--cost", "w1"], "write NAME=X"),
+        (["--cost", "w1=-1"], "write NAME=X"),
+        (["--cost", "w9=1"], "unknown annotator 'w9'"),
+        (["--annotators", "w1,nobody"], "unknown annotator 'nobody'"),
+        (["--method", "wawa"], "has no confusion matrices"),
+        (["--budget", 0.5], "less than one answer costs"),
+        (["--sure", 0], "--sure 0"),
+    ):
+        assert run("a.csv", *words) == 4, words
+        assert message in capsys.readouterr().err, words
+    assert not list(folder.glob("b.*"))
