@@ -6,7 +6,9 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
     __name__,
     {
         "crowdzoo.models.bases": "BASES Sizes",
+        "crowdzoo.models.crowd_classifier": "CrowdClassifier",
         "crowdzoo.models.crowd_model": "CrowdModel",
+        "crowdzoo.models.crowd_regressor": "CrowdRegressor",
         "crowdzoo.models.feature_classifier": "FeatureClassifier",
         "crowdzoo.models.feature_regressor": "FeatureRegressor",
         "crowdzoo.models.instance_encoder": "InstanceEncoder",

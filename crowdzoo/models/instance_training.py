@@ -11,7 +11,7 @@ from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.instances import VECTORS, Instances, take_rows
 from crowdzoo.instances.tables import given_columns
 from crowdzoo.label_kinds import label_kind
-from crowdzoo.models.bases import BASES, Sizes
+from crowdzoo.models.bases import BASES, Base, Sizes
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.decodable import naming_undecodable
 from crowdzoo.models.instance_encoder import InstanceEncoder
@@ -33,13 +33,16 @@ __all__ = ["build_model", "train"]
 TRAIN = "train(settings, x, annotations=annotations, tasks={})"
 
 
-def build_model(settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncoder | None = None) -> CrowdModel:
+def build_model(
+    settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncoder | None = None, base: Base | None = None
+) -> CrowdModel:
     """Makes a compiled model; it follows `keras.utils.set_random_seed`, which `train` calls.
 
     Args:
         settings: how to train.
         sizes: what the data say.
         encoder: of the base, where it has one.
+        base: what makes the base model; None is the one that the settings name.
 
     Returns:
         A model of what the base takes; without a crowd layer for method "aggregated". Of preferences a `RewardModel`
@@ -54,7 +57,7 @@ def build_model(settings: InstanceSettings, sizes: Sizes, encoder: InstanceEncod
     crowd = crowd_of(settings, sizes.num_annotators or 0, sizes.num_classes, **scale)
     if crowd is not None and crowd.stands_on_hidden_layer:
         sizes = replace(sizes, head=False)
-    base = BASES[settings.base]
+    base = base or BASES[settings.base]
     model = base.build(settings, sizes, encoder)
     if label_kind(settings.kind).has_pairs:
         return compiled_model(settings, RewardModel(model, name="pairs"), crowd)
@@ -69,6 +72,7 @@ def train(
     tasks: Any = None,
     label_distribution: np.ndarray | None = None,
     ratings: np.ndarray | None = None,
+    base: Base | None = None,
     verbose: Any = 0,
     callbacks: Iterable[keras.callbacks.Callback] = (),
 ) -> tuple[CrowdModel, InstanceEncoder | None]:
@@ -85,6 +89,7 @@ def train(
         label_distribution: `[N, K]`, rows sum to one, for method "aggregated"; of preferences `[P, 3]`, a row for each
             pair of `annotations.pairs()`, in their order.
         ratings: `[N]`, one number a task (NaN leaves a task out), for method "aggregated" of task "regression".
+        base: what makes the base model; None is the one that the settings name.
         verbose: Keras' verbosity.
         callbacks: Keras callbacks.
 
@@ -116,9 +121,9 @@ def train(
         sizes = replace(sizes, num_features=x.shape[1])
     settings = with_length(settings, num_labelled(annotations, targets))
     keras.utils.set_random_seed(settings.seed)
-    base = BASES[settings.base]
+    base = base or BASES[settings.base]
     encoder = base.encoder(settings, lambda: [x])
-    model = build_model(settings, sizes, encoder)
+    model = build_model(settings, sizes, encoder, base)
     base.adapt(model.base.scorer if sides else model.base, encoder, lambda: [x])
     encode: Any = encoder if encoder is not None and encoder.per_batch else None
     with naming_undecodable(x):

@@ -31,8 +31,8 @@ def pair_rows(x: Any, annotations: Annotations, tasks: Any = None, *, line: str 
 
     Args:
         x: instances: an array `[N', ...]`, a structure of them, or something that carries the ids of its rows:
-            `{"instances": x, "tasks": ids}`, `crowdzoo.instances.Instances`, or a pandas frame with a column `task`
-            (without one its index counts, unless it is 0..N'-1).
+            `{"instances": x, "tasks": ids}`, `crowdzoo.instances.Instances`, or a pandas or polars frame with a
+            column `task` (without one the index of a pandas frame counts, unless it is 0..N'-1).
         annotations: labels of N tasks.
         tasks: ids of the rows of x, `[N']`, distinct, in any order, tasks without labels among them; matched by their
             text. None takes the ids that x carries; without any, x must have N rows, and the tasks must be named
@@ -106,11 +106,11 @@ def instances_of(x: Any) -> Any:
     if _is_frame(x) and "task" in x.columns:
         names = [name for name in x.columns if name not in NOT_FEATURES]
         if names == ["text"]:
-            return x["text"].to_numpy(dtype=object)
+            return x["text"].to_numpy().astype(object)
         if names == ["features"]:
             return np.stack([np.asarray(row, "float32") for row in x["features"]])
-        return x[names].to_numpy(dtype="float32")
-    return x
+        return np.stack([np.asarray(x[name], dtype="float32") for name in names], axis=1)
+    return x.to_numpy() if _is_polars(x) else x
 
 
 def num_rows(x: Any) -> int:
@@ -135,7 +135,11 @@ def shown(names: np.ndarray) -> str:
 
 
 def _is_frame(x: Any) -> bool:
-    return hasattr(x, "iloc") and hasattr(x, "columns")
+    return hasattr(x, "columns") and (hasattr(x, "iloc") or _is_polars(x))
+
+
+def _is_polars(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] == "polars"
 
 
 def _carried_tasks(x: Any) -> Any:

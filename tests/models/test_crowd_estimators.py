@@ -1,0 +1,211 @@
+"""CrowdClassifier and CrowdRegressor under scikit-learn's contract."""
+
+import pickle
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.models import CrowdClassifier, CrowdRegressor, TrainingSettings, train
+
+QUICK = {"hidden": (32,), "dropout": 0.0, "epochs": 20, "batch_size": 32, "learning_rate": 0.03}
+SHORT = {"hidden": (8,), "dropout": 0.0, "epochs": 3, "batch_size": 32, "learning_rate": 0.03}
+# scikit-learn's checks that are not passed -> why. Each is run, and has to fail.
+EXPECTED = {
+    "CrowdClassifier": {},
+    "CrowdRegressor": {
+        "check_methods_subset_invariance": "float32: products of batches of other sizes differ in the last digit",
+    },
+}
+
+
+def name_of(check):
+    return getattr(check, "func", check).__name__
+
+
+CHECKS = [
+    pair
+    for estimator in (CrowdClassifier(**QUICK), CrowdRegressor(**{**QUICK, "epochs": 30}))
+    for pair in check_estimator(estimator, generate_only=True)
+]
+
+
+def test_there_are_checks_and_expected_failures_are_among_them():
+    names = {name: {name_of(check) for one, check in CHECKS if type(one).__name__ == name} for name in EXPECTED}
+    assert all(len(of) > 35 for of in names.values())
+    assert all(set(EXPECTED[name]) <= of for name, of in names.items())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix for nan:UserWarning")
+@pytest.mark.parametrize(
+    ("estimator", "check"), CHECKS, ids=[f"{type(one).__name__}-{name_of(check)}" for one, check in CHECKS]
+)
+def test_scikit_learns_checks(estimator, check):
+    if name_of(check) not in EXPECTED[type(estimator).__name__]:
+        check(estimator)
+        return
+    with pytest.raises(AssertionError):
+        check(estimator)
+
+
+def crowd(classes=("ape", "bat", "cat"), num_tasks=90, num_annotators=6, seed=0):
+    """Features, true codes, and a matrix of class names with gaps."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(len(classes), size=num_tasks)
+    x = np.eye(len(classes))[truth] * 3 + rng.normal(size=(num_tasks, len(classes)))
+    wrong = rng.integers(len(classes), size=(num_tasks, num_annotators))
+    right = rng.random((num_tasks, num_annotators)) < 0.8
+    codes = np.where(right, truth[:, None], wrong)
+    codes[rng.random(codes.shape) < 0.4] = -1
+    codes[:, 0] = np.where((codes < 0).all(axis=1), truth, codes[:, 0])
+    return x, truth, codes
+
+
+def test_a_matrix_a_table_and_a_frame_of_labels_give_the_same_model(eager):
+    x, _, codes = crowd()
+    task, who = np.nonzero(codes >= 0)
+    table = Annotations.from_arrays(task, who, codes[task, who], tasks=range(len(x)))
+    frame = pd.DataFrame({"task": task, "worker": who, "label": codes[task, who]})
+    found = [CrowdClassifier(**SHORT).fit(x, y).predict_proba(x) for y in (codes, table, frame)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert found[0].shape == (90, 3)
+
+
+def test_it_is_the_training_of_the_command_line(eager):
+    x, _, codes = crowd()
+    estimator = CrowdClassifier(method="ccem", random_state=4, **SHORT).fit(x, codes)
+    settings = TrainingSettings(method="ccem", seed=4, **SHORT)
+    model, _ = train(settings, x, annotations=Annotations.from_dense(codes))
+    np.testing.assert_allclose(estimator.predict_proba(x), model.predict(x, verbose=0), atol=1e-6)
+    assert estimator.model_.annotator_confusions().shape == (6, 3, 3)
+
+
+def test_rows_of_a_table_are_matched_by_ids(eager):
+    x, _, codes = crowd()
+    names = np.array([f"t{row}" for row in range(len(x))], object)
+    task, who = np.nonzero(codes >= 0)
+    table = Annotations.from_arrays(names[task], who, codes[task, who])
+    order = np.random.default_rng(1).permutation(len(x))
+    found = CrowdClassifier(**SHORT).fit(x[order], table, tasks=names[order])
+    plain = CrowdClassifier(**SHORT).fit(x[order], codes[order])
+    np.testing.assert_allclose(found.predict_proba(x), plain.predict_proba(x), atol=1e-6)
+    assert found.score(x[order], table, tasks=names[order]) == plain.score(x[order], codes[order])
+    with pytest.raises(DataError, match="nothing says which row"):
+        CrowdClassifier(**SHORT).fit(x, table)
+    with pytest.raises(DataError, match="tasks= is for a table"):
+        CrowdClassifier(**SHORT).fit(x, codes, tasks=names)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, ""])
+def test_classes_with_names_and_gaps_come_back_by_name(missing, eager):
+    x, truth, codes = crowd()
+    names = np.array(["ape", "bat", "cat", missing], object)[codes]
+    frame = pd.DataFrame(names, columns=list("uvwxyz"))
+    found = CrowdClassifier(**{**SHORT, "epochs": 15}).fit(x, frame)
+    assert found.classes_.tolist() == ["ape", "bat", "cat"]
+    assert found.annotators_.tolist() == list("uvwxyz")
+    assert (found.predict(x) == np.array(["ape", "bat", "cat"])[truth]).mean() > 0.8
+
+
+def test_the_score_against_annotators_is_the_share_of_their_labels(eager):
+    x, truth, codes = crowd()
+    found = CrowdClassifier(**SHORT).fit(x, codes)
+    predicted = found.predict(x)
+    rows, columns = np.nonzero(codes >= 0)
+    expected = np.mean([predicted[row] == codes[row, column] for row, column in zip(rows, columns, strict=True)])
+    np.testing.assert_allclose(found.score(x, codes), expected)
+    np.testing.assert_allclose(found.score(x, truth), (predicted == truth).mean())
+    with pytest.raises(DataError, match="sample_weight"):
+        found.score(x, codes, sample_weight=np.ones(len(x)))
+
+
+@pytest.mark.slow
+def test_it_is_searched_in_a_pipeline():
+    x, truth, codes = crowd(num_tasks=120)
+    pipeline = make_pipeline(StandardScaler(), CrowdClassifier(**QUICK))
+    grid = {"crowdclassifier__method": ["crowdsourced-layer", "deep-em"], "crowdclassifier__hidden": [(4,), (16,)]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(x, codes)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert (search.predict(x) == truth).mean() > 0.85
+
+
+@pytest.mark.slow
+def test_ratings_are_searched():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 4))
+    truth = x @ [1.0, -2.0, 0.5, 0.0]
+    bias = np.array([-2.0, 0.0, 2.0])
+    y = truth[:, None] + bias + rng.normal(size=(120, 3)) * 0.3
+    y[rng.random(y.shape) < 0.3] = np.nan
+    y[np.isnan(y).all(axis=1), 1] = 0.0
+    search = GridSearchCV(CrowdRegressor(**QUICK), {"method": ["crowdsourced-layer", "rating-em"]}, cv=KFold(2))
+    found = search.fit(x, y)
+    assert np.corrcoef(found.predict(x), truth)[0, 1] > 0.9
+    assert found.best_estimator_.annotators_.tolist() == [0, 1, 2]
+
+
+def test_a_keras_model_is_the_base_and_stays_as_it_was(eager):
+    x, _, codes = crowd()
+    base = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3, activation="softmax")])
+    before = [weights.copy() for weights in base.get_weights()]
+    first = CrowdClassifier(base, **SHORT).fit(x, codes)
+    second = clone(first).fit(x, codes)
+    np.testing.assert_array_equal(first.predict_proba(x), second.predict_proba(x))
+    for weights, old in zip(base.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weights, old)
+    assert first.model_.base.count_params() == base.count_params()
+
+
+def test_a_function_makes_the_base(eager):
+    x, truth, codes = crowd()
+
+    def small(context):
+        assert (context.kind, context.num_annotators) == ("classification", 6)
+        inputs = context.inputs()
+        return keras.Model(inputs, keras.layers.Dense(context.num_classes, activation="softmax")(inputs))
+
+    assert CrowdClassifier(small, **SHORT).fit(x, codes).predict(x).shape == truth.shape
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        (keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, activation="softmax")]), "3 classes: end it in"),
+        (lambda context: "model", "a keras.Model, or a function that makes one, is needed, got 'model'"),
+    ],
+)
+def test_a_base_that_does_not_fit_is_refused(base, message, eager):
+    x, _, codes = crowd()
+    with pytest.raises(ConfigError, match=message):
+        CrowdClassifier(base, **SHORT).fit(x, codes)
+
+
+def test_it_is_pickled(eager):
+    x, _, codes = crowd()
+    found = CrowdClassifier(**SHORT).fit(x, codes)
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_allclose(again.predict_proba(x), found.predict_proba(x), atol=1e-7)
+
+
+def test_unusable_labels_are_refused(eager):
+    x, _, codes = crowd()
+    with pytest.raises(DataError, match="holds no label"):
+        CrowdClassifier(**SHORT).fit(x, np.full_like(codes, -1))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        CrowdClassifier(**SHORT).fit(x[:-1], codes)
+    ratings = Annotations.from_arrays([0], [0], [1.5], kind="regression")
+    with pytest.raises(DataError, match="of kind regression"):
+        CrowdClassifier(**SHORT).fit(x[:1], ratings)
+    with pytest.raises(ConfigError, match="unknown method 'deep'"):
+        CrowdClassifier(method="deep", **SHORT).fit(x, codes)
