@@ -3,7 +3,7 @@
 The method, the gain and the margin were chosen on four other crowds (face, ZenCrowd_in, CF, trec); gold of the five was
 not looked at before.
 
-    python benchmarks/reproduce/next_annotations.py            # 20 runs a set
+    python benchmarks/reproduce/next_annotations.py            # 10 runs a set
     python benchmarks/reproduce/next_annotations.py --print
 """
 
@@ -25,7 +25,7 @@ from crowdzoo.quality import simulate_next  # noqa: E402  after the folders are 
 RESULTS = HERE.parent / "results" / "next_annotations.json"
 SETS = ("bluebird", "dog", "rte", "web", "d_sentiment")
 METHOD = "hierarchical-dawid-skene"
-RUNS = 20
+RUNS = 10
 
 
 def replay(name: str) -> Iterator[dict[str, Any]]:

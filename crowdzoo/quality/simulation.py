@@ -93,7 +93,7 @@ def simulate_next(
     codes = np.asarray(gold)
     whole = _fit(aggregator, annotations)
     if whole.confusions is None:
-        raise DataError(f"{whole.method} has no confusion matrices, so it does not say whom to ask.")
+        raise DataError(f"{whole.method} has no confusion matrices, so it does not say which annotator to ask.")
     target = whole.expected_accuracy(codes) - margin
     batch = max(1, round(share * annotations.num_tasks))
     rows: list[tuple[int, int, int, float, float]] = []

@@ -6,6 +6,9 @@ import keras
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("sklearn")  # is not beside the other backends
+
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
