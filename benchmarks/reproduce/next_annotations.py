@@ -4,9 +4,11 @@ The method, the gain and the margin were chosen on four other crowds (face, ZenC
 not looked at before.
 
     python benchmarks/reproduce/next_annotations.py            # 10 runs a set
-    python benchmarks/reproduce/next_annotations.py --print
+    python benchmarks/reproduce/next_annotations.py --page     # writes the table of docs/quality.md
 """
 
+import json
+import statistics
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -17,11 +19,19 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from aggregation_quality import real_sets  # noqa: E402  beside this folder
+from intervals import Runs, mean_interval  # noqa: E402  in this folder
 from rows import run  # noqa: E402  in this folder
 
 from crowdzoo.aggregation import create  # noqa: E402  after the folders are known
 from crowdzoo.quality import simulate_next  # noqa: E402  after the folders are known
 
+PAGE = HERE.parents[1] / "docs" / "quality.md"
+MARKS = ("<!-- next -->\n", "<!-- end -->\n")
+TITLES = {"bluebird": "Blue Birds", "dog": "dog", "rte": "RTE", "web": "web", "d_sentiment": "positive sentiment"}
+HEAD = (
+    "| set | tasks | annotations | accuracy to reach | at random | by gain | saved (95 %) | all sure after "
+    "| accuracy there | at random |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+)
 RESULTS = HERE.parent / "results" / "next_annotations.json"
 SETS = ("bluebird", "dog", "rte", "web", "d_sentiment")
 METHOD = "hierarchical-dawid-skene"
@@ -47,5 +57,32 @@ def replay(name: str) -> Iterator[dict[str, Any]]:
         }
 
 
+def table(saved: dict[str, Any]) -> str:
+    """The saved results as the page has them."""
+    lines = []
+    for name, row in saved["until equal accuracy"].items():
+        runs = row["runs"]
+
+        def mean(column: str, runs: list[dict[str, Any]] = runs) -> float:
+            return statistics.mean(one[column] for one in runs)
+
+        center, half = mean_interval([Runs([one["saved"] for one in runs])])
+        first = runs[0]
+        lines.append(
+            f"| {TITLES[name]} | {first['tasks']:,} | {first['all']:,} | {first['target']:.3f} | {mean('random'):,.0f} "
+            f"| {mean('chosen'):,.0f} | {100 * center:.0f} ± {100 * half:.0f} % | {mean('stopped'):,.0f} "
+            f"| {mean('stopped accuracy'):.3f} | {mean('random accuracy there'):.3f} |\n"
+        )
+    return HEAD + "".join(lines)
+
+
+def write_page() -> None:
+    """Puts the table between its marks."""
+    text, saved = PAGE.read_text(encoding="utf-8"), json.loads(RESULTS.read_text(encoding="utf-8"))
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1], 1)
+    PAGE.write_text(before + MARKS[0] + table(saved) + MARKS[1] + after, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in SETS}}, __doc__)
+    run(RESULTS, {"until equal accuracy": {name: partial(replay, name) for name in SETS}}, __doc__, write_page)

@@ -104,8 +104,8 @@ def run(arguments: argparse.Namespace) -> None:
     result = fitted(aggregator, crowd)
     if result.confusions is None:
         raise ConfigError(
-            f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; take {METHOD}, "
-            "dawid-skene, one-coin or ibcc."
+            f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
+            f"take {METHOD}, dawid-skene, one-coin or ibcc."
         )
     from crowdzoo.quality import next_annotations, sure_tasks
 
