@@ -1,10 +1,11 @@
-"""Speed and memory of the local aggregators beside crowd-kit and a SciPy-sparse form of Dawid-Skene.
+"""Speed and memory of the local aggregators beside crowd-kit, a SciPy-sparse form of Dawid-Skene, and each other.
 
 Every run is a process of its own (its peak memory is its own), on the same simulated votes and for the same number of
 iterations; engines take turns, so a ratio compares neighbours in time. Answers are compared, not assumed:
 
     python benchmarks/aggregation.py                        # all, 20 minutes on two cores; results/aggregation.json
     python benchmarks/aggregation.py --only 1e6 --no-save   # scenarios whose name contains "1e6"
+    python benchmarks/aggregation.py --only robust          # `robust` beside Dawid-Skene, each until it converges
     python benchmarks/aggregation.py --list
 
 What is timed is the whole call on a table in memory (`fit` of an `Annotations`; of a frame for crowd-kit; arrays of
@@ -26,6 +27,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +48,12 @@ class Scenario:
     classes: int
     annotators: int
     engines: tuple[str, ...]
-    iterations: int = 20
+    iterations: int = 20  # 0: until the method converges, with its own settings
     repeats: int = 5
     prior: float = 0.0  # of Dawid-Skene; 0 leaves annotators of ten votes to chance, and to rounding
 
 
-OURS, SCIPY, CROWDKIT = "crowdzoo", "scipy", "crowd-kit"
+OURS, SCIPY, CROWDKIT, ROBUST = "crowdzoo", "scipy", "crowd-kit", "crowdzoo, robust"
 SCENARIOS = (
     Scenario("ds 1e5, K=10", "dawid-skene", 10**5, 10, 100, (OURS, SCIPY, CROWDKIT)),
     Scenario("ds 1e6, K=2", "dawid-skene", 10**6, 2, 1000, (OURS, SCIPY, CROWDKIT), repeats=3),
@@ -70,6 +72,8 @@ SCENARIOS = (
     Scenario("glad 1e5, K=10", "glad", 10**5, 10, 100, (OURS, CROWDKIT), repeats=1),
     Scenario("glad 1e6, K=10", "glad", 10**6, 10, 1000, (OURS,), repeats=3),
     Scenario("glad 1e7, K=10", "glad", 10**7, 10, 1000, (OURS,), repeats=1),
+    Scenario("robust 1e6, K=10, R=1e5", "dawid-skene", 10**6, 10, 10**5, (OURS, ROBUST), iterations=0, repeats=3),
+    Scenario("robust 1e7, K=10, R=1e4", "dawid-skene", 10**7, 10, 10**4, (OURS, ROBUST), iterations=0, repeats=1),
     Scenario("majority 1e6, K=10", "majority-vote", 10**6, 10, 1000, (OURS, CROWDKIT), repeats=3),
     Scenario("majority 1e8, K=10", "majority-vote", 10**8, 10, 10**4, (OURS,), repeats=1),
 )
@@ -105,8 +109,10 @@ def make_votes(folder: Path, scenario: Scenario) -> None:
 # === One run, in a process of its own ===
 
 
-def our_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
-    """`fit` of crowdzoo's aggregator: posteriors and labels."""
+def our_run(
+    scenario: Scenario, columns: dict[str, np.ndarray], method: str = ""
+) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+    """`fit` of crowdzoo's aggregator, the scenario's or that of the given name: posteriors and labels."""
     from crowdzoo import Annotations
     from crowdzoo.aggregation import create
 
@@ -133,7 +139,7 @@ def our_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable[[], 
         "glad": {"max_iter": scenario.iterations, "tol": 0.0},
         "majority-vote": {},
     }[scenario.method]
-    aggregator = create(scenario.method, **settings)
+    aggregator = create(method or scenario.method, **(settings if scenario.iterations else {}))
     few = annotations.restrict(redundancy=REDUNDANCY) if len(annotations) < 1000 else None
     tiny = Annotations.from_arrays([0, 0, 1], [0, 1, 0], [0, 1, scenario.classes - 1], classes=names["classes"])
     aggregator.fit(few or tiny)
@@ -195,7 +201,7 @@ def crowdkit_run(scenario: Scenario, columns: dict[str, np.ndarray]) -> Callable
     return run
 
 
-ENGINES = {OURS: our_run, SCIPY: scipy_run, CROWDKIT: crowdkit_run}
+ENGINES = {OURS: our_run, SCIPY: scipy_run, CROWDKIT: crowdkit_run, ROBUST: partial(our_run, method="robust")}
 
 
 def peak_bytes() -> int:
@@ -290,8 +296,9 @@ def summary(scenario: Scenario, runs: dict[str, list[dict[str, float]]], folder:
             if all(file.exists() for file in files):
                 row["posteriors_differ_by"] = float(np.abs(np.subtract(*map(np.load, files))).max())
         result["engines"][engine] = row
-    per_step = result["engines"][OURS]["seconds"] / scenario.annotations / scenario.iterations
-    result["nanoseconds_per_annotation_and_iteration"] = round(per_step * 1e9, 2)
+    if scenario.iterations:
+        per_step = result["engines"][OURS]["seconds"] / scenario.annotations / scenario.iterations
+        result["nanoseconds_per_annotation_and_iteration"] = round(per_step * 1e9, 2)
     return result
 
 

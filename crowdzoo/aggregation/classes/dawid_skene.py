@@ -46,7 +46,7 @@ def update(
         diagonal: further pseudo-count of each diagonal cell.
         out: memory for the parameters' `log_table`, [R, K, K]. Default: a new array.
     """
-    logs = normalised_logs(counts.table, prior, diagonal, least=TINY, out=out)
+    logs = normalised_logs(counts.table, prior + diagonal * np.eye(counts.num_classes), least=TINY, out=out)
     return Params(logs.transpose(0, 2, 1), np.log(np.maximum(shares_of(counts.classes + prior), TINY)))
 
 

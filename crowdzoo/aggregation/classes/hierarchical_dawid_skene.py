@@ -17,6 +17,7 @@ from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
+from crowdzoo.aggregation.engine.kernels import normalised_logs
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.result import Aggregation
@@ -55,8 +56,8 @@ class Crowd:
     @property
     def means(self) -> Params:
         """Expected confusion matrices, and class probabilities."""
-        cells = (self.counts.table + self.strength * self.common).transpose(0, 2, 1)
-        return Params.from_probabilities(cells / cells.sum(axis=2, keepdims=True), self.params.class_prior)
+        logs = normalised_logs(self.counts.table, self.strength * self.common, least=TINY)
+        return Params(logs.transpose(0, 2, 1), self.params.log_class_prior)
 
 
 # === The steps: Dawid-Skene's E-step, given `Crowd.params`, and these ===
@@ -77,23 +78,31 @@ def start(counts: Counts) -> Crowd:
     return _crowd(counts, coin, (coin + pooled) / 2, STRENGTH)
 
 
-def update(counts: Counts, earlier: Crowd, annotators: float) -> Crowd:
+def update(counts: Counts, earlier: Crowd, annotators: float, spare: list[NDArray[np.float64]] | None = None) -> Crowd:
     """Common matrix and strength by one step of Minka's fixed point, then the annotators' matrices given them.
 
     Args:
         counts: counts of all annotations under `earlier`.
         earlier: what was believed.
         annotators: how many annotations of one coin are added to each row of the common matrix.
+        spare: arrays [R, K, K], of which one may become memory of the new `Crowd`.
     """
     tables, slope = expected_tables(counts.table, earlier.strength * earlier.common)
     common = tables + annotators * earlier.coin
     common = np.maximum(common / common.sum(axis=0), LEAST_SHARE)
     strength = float(tables.sum()) / slope if slope > 0 else earlier.strength
-    return _crowd(counts, earlier.coin, common / common.sum(axis=0), min(max(strength, LEAST), MOST))
+    strength = min(max(strength, LEAST), MOST)
+    return _crowd(counts, earlier.coin, common / common.sum(axis=0), strength, spare)
 
 
-def _crowd(counts: Counts, coin: NDArray[np.float64], common: NDArray[np.float64], strength: float) -> Crowd:
-    logs, divergence = expected_logs(counts.table, strength * common)
+def _crowd(
+    counts: Counts,
+    coin: NDArray[np.float64],
+    common: NDArray[np.float64],
+    strength: float,
+    spare: list[NDArray[np.float64]] | None = None,
+) -> Crowd:
+    logs, divergence = expected_logs(counts.table, strength * common, spare.pop() if spare else None)
     log_prior = np.log(np.maximum(class_prior_of(counts.classes, "smoothed", 0.0), TINY))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
 
@@ -183,13 +192,22 @@ class HierarchicalDawidSkene(Iterative):
         blocks = blocks_of(annotations, gold)
         given = initial_posteriors(initial, annotations)
         num_idle = sum(int((~block.informed).sum()) for block in blocks)
-        run = Run(start(first_counts(blocks, annotations.num_annotators, annotations.num_classes, given)))
+        sizes = annotations.num_annotators, annotations.num_classes
+        # tables to use again: with many annotators, new memory would take much of the time
+        spare: list[NDArray[np.float64]] = []
+        run = Run(start(first_counts(blocks, *sizes, given, spare=spare)))
         while not run.done:
-            counts = Counts.expected(blocks, run.params.params)
-            objective = bound(counts, run.params, self.annotators, num_idle)
-            run = self.advance(run, objective, counts, partial(update, counts, run.params, self.annotators))
+            before = run.params
+            counts = Counts.total(blocks, partial(Counts.add_expected, params=before.params), *sizes, spare)
+            objective = bound(counts, before, self.annotators, num_idle)
+            run = self.advance(run, objective, counts, partial(update, counts, before, self.annotators, spare))
+            if run.params is not before:
+                spare += [before.counts.table, before.params.log_table]
         self.warn_unless_converged(run, len(annotations))
         found, labels, _ = bayes.answers(annotations, blocks, run.params.params, self.seed)
-        log_likelihood = Counts.expected(blocks, run.params.means).log_likelihood
+        means = run.params.means
+        log_likelihood = Counts.total(
+            blocks, partial(Counts.add_expected, params=means, counting=False), *sizes, spare
+        ).log_likelihood
         facts = run.facts | {"log_likelihood": log_likelihood}
-        return Aggregation.of("hierarchical-dawid-skene", annotations, found, labels, run.params.means, **facts)
+        return Aggregation.of("hierarchical-dawid-skene", annotations, found, labels, means, **facts)

@@ -15,10 +15,11 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
-from crowdzoo.aggregation.classes.majority_vote import MajorityVote
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.convergence import ConvergenceWarning
+from crowdzoo.aggregation.engine.block import whole_block
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
+from crowdzoo.aggregation.engine.kernels import vote_shares
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import SEED, setting
@@ -121,13 +122,15 @@ class Robust(Aggregator):
             begin = coin.posteriors if initial is None else initial_posteriors(initial, annotations)
             matrices = HierarchicalDawidSkene().fit(annotations, gold, begin)
             free = DawidSkene().fit(annotations, gold, begin)
-            shares = MajorityVote().fit(annotations, gold)
         assert coin.reliability is not None
         informed = annotations.redundancy > 0
         known = np.zeros(annotations.num_tasks, bool)
         if gold is not None:
             known = np.asarray(gold) >= 0
-        found = shares.posteriors
+        shares = vote_shares(
+            whole_block(annotations, gold), np.ones(annotations.num_annotators), annotations.num_classes
+        )
+        found = shares.copy()
         notes: tuple[str, ...] = ()
         if annotations.num_classes > 1:
             weights = vote_weights(coin.reliability, annotations.num_classes)[annotations.annotator_ids]
@@ -137,19 +140,17 @@ class Robust(Aggregator):
             contradiction = share_against_votes(annotations, matrices.labels, ~known, matrices.labels != coin.labels)
             if contradiction > MOST_DIFFERENT:
                 totals = votes.sum(axis=1, keepdims=True)
-                found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares.posteriors)
+                found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares)
                 worth = effective_number(annotations.redundancy, second.concentration)[:, None]
                 found = worth * found + 1 / annotations.num_classes
                 notes = (CONTRADICTION.format(contradiction),)
             else:
-                found = (
-                    OF_MATRICES / 2 * (matrices.posteriors + free.posteriors) + second.posteriors + shares.posteriors
-                )
+                found = OF_MATRICES / 2 * (matrices.posteriors + free.posteriors) + second.posteriors + shares
                 if len(annotations) < annotations.num_annotators * annotations.num_classes:
                     found += coin.posteriors
         found /= found.sum(axis=1, keepdims=True)
         found[~informed & ~known] = matrices.class_prior
-        found[known] = shares.posteriors[known]
+        found[known] = shares[known]
         result = Aggregation.of(
             "robust",
             annotations,

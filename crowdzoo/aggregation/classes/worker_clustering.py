@@ -94,7 +94,7 @@ def update(counts: Counts, members: NDArray[np.float64], prior: float = 0.01, di
     """
     active = counts.table.any(axis=(1, 2))
     table = np.tensordot(members.T, counts.table, axes=1)
-    log_table = normalised_logs(table, prior, diagonal, least=TINY)
+    log_table = normalised_logs(table, prior + diagonal * np.eye(table.shape[1]), least=TINY)
     log_shares = _log_shares(active @ members + prior)
     num_cells = counts.num_classes**2
     log_members = counts.table.reshape(-1, num_cells) @ log_table.reshape(-1, num_cells).T + log_shares

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.class_frequencies import class_prior_of
 from crowdzoo.aggregation.engine.compiled import compiled
-from crowdzoo.aggregation.engine.dirichlet import _pair
+from crowdzoo.aggregation.engine.dirichlet import _pair, _slope
 from crowdzoo.aggregation.engine.params import TINY
 
 __all__ = ["CorrelatedVotes", "correlated_votes", "effective_number", "weighted_votes"]
@@ -125,7 +125,7 @@ def _evidence(votes, posteriors, concentration, right, wrong):  # type: ignore[n
     """Tables and slope of Minka's fixed point for the concentration, over all tasks; see `expected_tables`."""
     num_tasks, num_classes = votes.shape
     of_right, of_wrong = concentration * right, concentration * wrong
-    at_right, at_wrong, at_all = _pair(of_right)[0], _pair(of_wrong)[0], _pair(concentration)[0]
+    at_right, at_wrong, at_all = _slope(of_right), _slope(of_wrong), _slope(concentration)
     tables, slope = 0.0, 0.0
     for task in range(num_tasks):
         total = 0.0
@@ -134,10 +134,10 @@ def _evidence(votes, posteriors, concentration, right, wrong):  # type: ignore[n
             if vote > 0.0:
                 total += vote
                 q = posteriors[task, k]
-                tables += q * of_right * (_pair(vote + of_right)[0] - at_right)
-                tables += (1.0 - q) * of_wrong * (_pair(vote + of_wrong)[0] - at_wrong)
+                tables += q * of_right * (_slope(vote + of_right) - at_right)
+                tables += (1.0 - q) * of_wrong * (_slope(vote + of_wrong) - at_wrong)
         if total > 0.0:
-            slope += _pair(total + concentration)[0] - at_all
+            slope += _slope(total + concentration) - at_all
     return tables, slope
 
 

@@ -374,17 +374,15 @@ def _vote_shares(starts, annotators, labels, gold, weights, shares):  # type: ig
 
 def normalised_logs(
     counts: NDArray[np.float64],
-    prior: float,
-    diagonal: float,
+    prior: NDArray[np.float64],
     least: float,
     out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Logs of (counts + prior + diagonal [said = true]), normalised over what was said; uniform where all is zero.
+    """Logs of (counts + prior), normalised over what was said; uniform where all is zero.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
-        prior: added to each cell.
-        diagonal: added to each diagonal cell.
+        prior: pseudo-counts of each annotator, `[said, true]`, [K, K].
         least: what a probability is at least, so that no logarithm is infinite.
         out: where to write them, [R, K, K]. Default: a new array.
 
@@ -397,7 +395,7 @@ def normalised_logs(
     def fill(begins: Sequence[int]) -> None:
         for begin in begins:
             part = logs[begin : begin + step]
-            _normalise(counts[begin : begin + step], prior, diagonal, least, part)
+            _normalise(counts[begin : begin + step], prior, least, part)
             np.log(part, out=part)
 
     in_threads(fill, range(0, len(counts), step), num_threads())
@@ -405,16 +403,16 @@ def normalised_logs(
 
 
 @compiled()
-def _normalise(counts, prior, diagonal, least, shares):  # type: ignore[no-untyped-def]  # for Numba
+def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  # for Numba
     num_classes = counts.shape[1]
     totals = np.empty(num_classes)
     for r in range(counts.shape[0]):
-        totals[:] = num_classes * prior + diagonal
+        totals[:] = 0.0
         for said in range(num_classes):
             for true in range(num_classes):
-                totals[true] += counts[r, said, true]
+                totals[true] += counts[r, said, true] + prior[said, true]
         for said in range(num_classes):
             for true in range(num_classes):
                 total = totals[true]
-                cell = counts[r, said, true] + prior + (diagonal if said == true else 0.0)
+                cell = counts[r, said, true] + prior[said, true]
                 shares[r, said, true] = max(cell / total if total > 0 else 1 / num_classes, least)
