@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
-from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote
+from crowdzoo.aggregation import Block, ConvergenceWarning, DawidSkene, MajorityVote, OneCoinDawidSkene
 from crowdzoo.aggregation.classes.dawid_skene import objective, start_weights, update
 from crowdzoo.aggregation.classes.initial import first_counts
 from crowdzoo.aggregation.engine.bayes import posteriors
@@ -471,6 +471,42 @@ def test_confidence_does_not_run_on_beam():
     assert not runs_on_beam(DawidSkene(confidence=True))
     with pytest.raises(ConfigError, match="DawidSkene does not run on Beam with confidence=True"):
         method_of(DawidSkene(confidence=True), 2, 2)
+
+
+def test_a_start_from_one_coin_is_its_posteriors_as_initial():
+    annotations, truth = simulated_crowd(num_tasks=80, redundancy=3, num_classes=4, seed=5)
+    gold = np.where(np.arange(80) < 10, truth, -1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for settings in ({"max_iter": 3, "tol": 0.0}, {"max_iter": 3, "tol": 0.0, "num_starts": 2}):
+            begin = OneCoinDawidSkene().fit(annotations, gold).posteriors
+            expected = DawidSkene(**settings).fit(annotations, gold, begin)
+            found = DawidSkene(**settings, start="one-coin").fit(annotations, gold)
+            np.testing.assert_array_equal(found.posteriors, expected.posteriors)
+            assert found.history == expected.history
+            assert not np.array_equal(found.posteriors, DawidSkene(**settings).fit(annotations, gold).posteriors)
+        given = np.full((80, 4), 0.25)
+        np.testing.assert_array_equal(
+            DawidSkene(max_iter=3, tol=0.0, start="one-coin").fit(annotations, initial=given).posteriors,
+            DawidSkene(max_iter=3, tol=0.0).fit(annotations, initial=given).posteriors,
+        )
+
+
+def test_a_start_from_one_coin_warns_of_the_result_only():
+    annotations, _ = simulated_crowd(num_tasks=400, redundancy=5, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DawidSkene(start="one-coin").fit(annotations).converged
+
+
+def test_a_start_that_there_is_not_is_refused_and_one_coin_does_not_run_on_beam():
+    from crowdzoo.beam.methods.forms import method_of, runs_on_beam
+
+    with pytest.raises(ConfigError, match="DawidSkene: unknown start 'coin': choose one of votes, one-coin"):
+        DawidSkene(start="coin")
+    assert not runs_on_beam(DawidSkene(start="one-coin"))
+    with pytest.raises(ConfigError, match="does not run on Beam with start='one-coin'; set it to 'votes', or give"):
+        method_of(DawidSkene(start="one-coin"), 2, 2)
 
 
 def test_em_on_answers_with_a_confidence_never_lets_the_objective_fall():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.initial import Initial, check_same, checked_initial, first_counts, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.aggregation.convergence import ConvergenceWarning
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
 from crowdzoo.aggregation.engine.class_frequencies import shares_of
@@ -21,13 +25,15 @@ from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run, best_of
 from crowdzoo.aggregation.engine.soft_votes import SoftVotes
 from crowdzoo.aggregation.result import Aggregation
-from crowdzoo.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, setting
+from crowdzoo.constraints import COUNT, FLAG, MAX_ITER, PRIOR, SEED, TOL, Choice, setting
 from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["DawidSkene", "objective", "start_weights", "update"]
+
+STARTS = ("votes", "one-coin")
 
 # === The M-step; the E-step is that of `Counts` ===
 
@@ -90,8 +96,8 @@ class DawidSkene(Iterative):
     - E-step: q[i, k] ~ rho[k] * product over the task's annotations of pi[r, k, said], in log space.
     - M-step: pi[r, k, l] ~ sum of q[i, k] where r said l, plus the prior; rho[k] ~ sum of q[i, k], plus the prior.
 
-    Starts from vote shares. The prior is small because annotators often have few labels: one pseudo-count in every
-    cell drowns them (on Music it takes accuracy from .77 to .55).
+    Starts from vote shares, or from the posteriors of `OneCoinDawidSkene`. The prior is small because annotators often
+    have few labels: one pseudo-count in every cell drowns them (on Music it takes accuracy from .77 to .55).
 
     With `confidence`, an answer is a distribution s over the classes: the annotation's confidence for its label, the
     rest evenly for the others. It takes the place of the label that the annotator has in mind, with the likelihood
@@ -104,8 +110,11 @@ class DawidSkene(Iterative):
             long tail past 1e-5 fits noise as a rule (web: .830 at 1e-5, .822 at 1e-6, .819 at 1e-9).
         prior: pseudo-count of every cell of a confusion matrix, and of every class. 0: maximum likelihood.
         diagonal: further pseudo-count of the diagonal: the belief that annotators are right more often than not.
-        num_starts: number of starts; the one with the highest objective is kept. The first is the plain vote (or
-            `initial`), the others weigh annotators at random.
+        num_starts: number of starts; the one with the highest objective is kept. The first is `start` (or `initial`),
+            the others weigh annotators' votes at random.
+        start: what the first start begins with: "votes", the shares of the plain vote; or "one-coin", the posteriors of
+            `OneCoinDawidSkene` with its own settings (which takes all labels whole, also with `confidence`). It does
+            not run on Beam: fit one coin there, and give its result as `initial`.
         seed: seed of the starts, and of random ties.
         confidence: whether annotations count by their column `confidence`, a probability; where it is missing (NaN),
             the label counts whole. It takes 8 K bytes an annotation and does not run on Beam.
@@ -130,6 +139,7 @@ class DawidSkene(Iterative):
     num_starts: int = setting(1, COUNT)
     seed: int = setting(0, SEED)
     confidence: bool = setting(False, FLAG)
+    start: str = setting("votes", Choice(STARTS))
 
     def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
         """Finds truths and confusion matrices together.
@@ -141,8 +151,8 @@ class DawidSkene(Iterative):
             annotations: N tasks, R annotators, K classes; not changed.
             gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and the
                 likelihood counts it.
-            initial: starting point of the first start: posteriors [N, K], confusions [R, K, K] (with equal class
-                prior), or an earlier `Aggregation` of the same annotators and classes.
+            initial: starting point of the first start instead of `start`: posteriors [N, K], confusions [R, K, K] (with
+                equal class prior), or an earlier `Aggregation` of the same annotators and classes.
 
         Returns:
             Posteriors under the last parameters. `history` is the penalised log-likelihood (see `objective`) at the
@@ -167,7 +177,7 @@ class DawidSkene(Iterative):
             if start == 0 and initial is not None and (isinstance(initial, Aggregation) or np.ndim(initial) != 2):
                 run = self.warm_start(annotations, initial)
             else:
-                given = initial_posteriors(initial, annotations) if start == 0 else None
+                given = self._begin(annotations, gold, initial) if start == 0 else None
                 weights = start_weights(sizes[0], start, self.seed)
                 if soft:
                     first = soft.first_counts(given, weights)
@@ -200,6 +210,15 @@ class DawidSkene(Iterative):
             found = soft.answers(best.params, self.seed)
         posteriors, labels, _ = found or bayes.answers(annotations, blocks, best.params, self.seed)
         return self.result(annotations, best, posteriors, labels)
+
+    def _begin(self, annotations: Annotations, gold: ArrayLike | None, initial: Initial) -> NDArray[np.float64] | None:
+        """Posteriors that the first start begins with, [N, K]; None for those of the votes."""
+        if initial is None and self.start == "one-coin":
+            with warnings.catch_warnings():  # only a start; what is said of the result counts
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                warnings.simplefilter("ignore", VotesWarning)
+                return OneCoinDawidSkene().fit(annotations, gold).posteriors
+        return initial_posteriors(initial, annotations)
 
     def step(self, run: Run[Params], counts: Counts, spare: list[NDArray[np.float64]] | None = None) -> Run[Params]:
         """One iteration, given the counts of all blocks under `run.params`; a run that is done stays as it is.

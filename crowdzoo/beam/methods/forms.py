@@ -30,7 +30,16 @@ FORMS: dict[type, type[Method]] = {
 
 def runs_on_beam(aggregator: Any) -> bool:
     """Whether an aggregator has a form on Beam."""
-    return type(aggregator) in FORMS and not getattr(aggregator, "confidence", False)
+    return type(aggregator) in FORMS and not _in_memory(aggregator)
+
+
+def _in_memory(aggregator: Any) -> str:
+    """A setting that no form has, and what to do about it; empty as a rule."""
+    if getattr(aggregator, "confidence", False):
+        return "confidence=True; set it to False"
+    if getattr(aggregator, "start", "votes") != "votes":
+        return f"start={aggregator.start!r}; set it to 'votes', or give the result of OneCoinDawidSkene as initial"
+    return ""
 
 
 def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Method:
@@ -43,6 +52,6 @@ def method_of(aggregator: Any, num_annotators: int, num_classes: int) -> Method:
     if kind is None:
         known = ", ".join(sorted(known.__name__ for known in FORMS))
         raise ConfigError(f"{type(aggregator).__name__} does not run on Beam: use one of {known}.")
-    if not runs_on_beam(aggregator):
-        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with confidence=True; set it to False.")
+    if setting := _in_memory(aggregator):
+        raise ConfigError(f"{type(aggregator).__name__} does not run on Beam with {setting}.")
     return kind(aggregator, num_annotators, num_classes)
