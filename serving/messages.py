@@ -26,6 +26,18 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
         "example_list_with_context": (2, "SerializedExampleList"),
     },
     "ExamplesRequest": {"model_spec": (1, "bytes"), "input": (2, "SerializedInput")},
+    # Settings of TF Serving: google/protobuf/wrappers.proto, servables/tensorflow/session_bundle_config.proto
+    "Int64Value": {"value": (1, "int64")},
+    "StringValue": {"value": (1, "string")},
+    "BatchingParameters": {
+        "max_batch_size": (1, "Int64Value"),
+        "batch_timeout_micros": (2, "Int64Value"),
+        "max_enqueued_batches": (3, "Int64Value"),
+        "num_batch_threads": (4, "Int64Value"),
+        "thread_pool_name": (5, "StringValue"),
+        "allowed_batch_sizes": (6, "int64*"),
+        "pad_variable_length_inputs": (7, "bool"),
+    },
     # Settings of TF Serving: config/monitoring_config.proto
     "PrometheusConfig": {"enable": (1, "bool"), "path": (2, "string")},
     "MonitoringConfig": {"prometheus_config": (1, "PrometheusConfig")},

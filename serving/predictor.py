@@ -15,6 +15,8 @@ from tensorflow_serving.apis.regression_pb2 import RegressionResponse
 
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.array_frames import pack_arrays, unpack_arrays
+from crowdzoo.serving.batcher import Batcher
+from crowdzoo.serving.batching_settings import BatchingSettings
 from crowdzoo.serving.example_answers import METHODS, example_outputs, results_json, results_proto
 from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.gate import Gate
@@ -54,16 +56,18 @@ class Predictor:
     Args:
         stores: the models.
         limits: a request's memory and time, and how many requests.
+        batching: how rows of several requests are computed together; None for each request by itself.
 
     Attributes:
         budget: the memory of all requests.
     """
 
-    def __init__(self, stores: ModelStores, limits: Limits):
+    def __init__(self, stores: ModelStores, limits: Limits, batching: BatchingSettings | None = None):
         self.stores = stores
         self.limits = limits
         self.budget = MemoryBudget(limits)
         self.readers = ReaderPool(limits)
+        self._batcher = None if batching is None else Batcher(batching)
 
     def gate(self) -> Gate:
         """The turns of one protocol; long requests have as many as there are readers, and one that waits for them."""
@@ -87,7 +91,7 @@ class Predictor:
             request = parse(body)
             signature = model.signature(request.get("signature_name", ""))
             inputs, rows = from_json(request, signature), "instances" in request
-        outputs = _run(signature, inputs, share, record)
+        outputs = self._run(signature, inputs, share, record)
         del inputs
         return self._text(outputs, rows, share)
 
@@ -124,7 +128,7 @@ class Predictor:
             given = "string" if array.dtype == object else array.dtype.name
             if given != signature.inputs[name].dtype:
                 raise RequestError(f"input {name!r}: is {given}, not {signature.inputs[name].dtype}")
-        outputs = _run(signature, inputs, share, record)
+        outputs = self._run(signature, inputs, share, record)
         response = PredictResponse()
         fill_spec(response.model_spec, store, model)
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
@@ -219,6 +223,14 @@ class Predictor:
             share.hold("answers", response.ByteSize(), "the answer")
         return response
 
+    def _run(
+        self, signature: Signature, inputs: Mapping[str, np.ndarray], share: Share, record: RequestRecord
+    ) -> dict[str, np.ndarray]:
+        first = next(iter(inputs.values()), None)
+        record.rows = len(first) if first is not None and first.ndim else None
+        with _timed(record, signature):
+            return signature(inputs, share, batcher=self._batcher)
+
     def _asked(self, spec: ModelSpec, record: RequestRecord) -> tuple[ModelStore, LoadedModel]:
         store = self.stores.get(spec.name)
         record.model = store.name
@@ -229,15 +241,6 @@ class Predictor:
     def close(self) -> None:
         """Ends the readers."""
         self.readers.close()
-
-
-def _run(
-    signature: Signature, inputs: Mapping[str, np.ndarray], share: Share, record: RequestRecord
-) -> dict[str, np.ndarray]:
-    first = next(iter(inputs.values()), None)
-    record.rows = len(first) if first is not None and first.ndim else None
-    with _timed(record, signature):
-        return signature(inputs, share)
 
 
 def _run_examples(

@@ -22,6 +22,7 @@ import grpc
 from starlette.middleware.cors import CORSMiddleware
 
 from crowdzoo.errors import ConfigError, ServingError, short_repr
+from crowdzoo.serving.batching_settings import BatchingSettings
 from crowdzoo.serving.curl import curl_example
 from crowdzoo.serving.grpc_service import GrpcService
 from crowdzoo.serving.limits import Limits, within_descriptors
@@ -42,6 +43,8 @@ log = logging.getLogger("crowdzoo.serving")
 _CLOSE_SECONDS = 1.0
 # Python's threads take turns so often (seconds; 0.005 unless set): the one that moves bytes waits for all others
 _SWITCH_SECONDS = 0.0005
+# Requests of each protocol that may wait for each other, where requests are computed together
+_MOST_JOINED = 64
 _ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
@@ -73,6 +76,8 @@ class Server:
         cors: origins whose pages may ask the REST API, such as `https://example.org`; `*` for all. None unless given.
         allow_reload: let clients of gRPC set which models are served (HandleReloadConfigRequest). Whoever can reach the
             server may then load any SavedModel of this machine.
+        batching: compute rows of several requests together, as TF Serving's batching does; None for each request by
+            itself. `threads` of the limits is then at least `max_batch_size`, up to 64, so that requests can meet.
         limits: limits of requests; None for the defaults. There are fewer connections where `ulimit -n` allows no
             more.
 
@@ -105,6 +110,7 @@ class Server:
         tls_key: str | Path | None = None,
         cors: Sequence[str] = (),
         allow_reload: bool = False,
+        batching: BatchingSettings | None = None,
         limits: Limits | None = None,
     ):
         models = _models(model_dir, config, name, labels)
@@ -112,7 +118,11 @@ class Server:
             raise ServingError(f"poll_seconds: must be more than 0, got {poll_seconds}")
         given = {"request_bytes": max_request_bytes, "threads": threads}
         changed = {key: value for key, value in given.items() if value is not None}
-        self.limits = within_descriptors(dataclasses.replace(limits or Limits(), **changed))
+        chosen = dataclasses.replace(limits or Limits(), **changed)
+        if batching is not None:
+            most = max(chosen.threads, min(batching.max_batch_size, _MOST_JOINED))
+            chosen = dataclasses.replace(chosen, threads=most)
+        self.limits = within_descriptors(chosen)
         if (tls_certificate is None) != (tls_key is None):
             raise ServingError("tls_certificate and tls_key: give both, or none")
         self.tls = None
@@ -122,7 +132,7 @@ class Server:
         self.host = host
         self._wait = wait
         self._stores = ModelStores(models, poll_seconds=poll_seconds, new_signatures=new_signatures)
-        self._predictor = Predictor(self._stores, self.limits)
+        self._predictor = Predictor(self._stores, self.limits, batching)
         self._monitor = RequestMonitor(metrics_path, None if request_log is None else RequestLog(request_log))
         self._rest_service = RestService(self._predictor, self._monitor)
         self._grpc_service = GrpcService(self._predictor, self._monitor, allow_reload=allow_reload)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.files.served_model import stacked
+from crowdzoo.serving.batcher import Batcher
 from crowdzoo.serving.graph_memory import graph_memory
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.memory_budget import Share
@@ -50,13 +51,20 @@ class Signature(SignatureInputs):
         self._by_rows = by_rows
         self._of_tokens = of_tokens
         self._memory = graph_memory(function)
+        # of a tagger the outputs are as long as the longest row of a batch
+        fixed = all(spec.shape.rank and None not in spec.shape[1:] for spec in function.structured_outputs.values())
+        self._joins = by_rows and fixed and all(spec.is_batched for spec in self.inputs.values())
 
-    def __call__(self, inputs: Mapping[str, np.ndarray], share: Share | None = None) -> dict[str, np.ndarray]:
+    def __call__(
+        self, inputs: Mapping[str, np.ndarray], share: Share | None = None, *, batcher: Batcher | None = None
+    ) -> dict[str, np.ndarray]:
         """Runs the signature.
 
         Args:
             inputs: an array for each input, of its dtype (bytes objects for strings).
             share: the memory that the request may take; None for any.
+            batcher: computes the rows of several requests together, where each row's answer depends on that row alone
+                and has the same shape in every batch; None for each request by itself.
 
         Returns:
             An array for each output, sorted by name.
@@ -79,7 +87,12 @@ class Signature(SignatureInputs):
             outputs = self._run(inputs)
         else:
             parts = self._parts(inputs, share)
-            outputs = self._run(inputs) if parts is None else self._run_parts(inputs, parts, share)
+            if parts is not None:
+                outputs = self._run_parts(inputs, parts, share)
+            elif batcher is not None and self._joins:
+                outputs = batcher.run((self, *(array.shape[1:] for array in inputs.values())), self._run, inputs)
+            else:
+                outputs = self._run(inputs)
             share.hold("model", 0)
             share.hold("answer", sum(map(_bytes, outputs.values())), "the answer", wait=_WAIT_SECONDS)
         if self._by_rows:

@@ -23,6 +23,10 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="a MonitoringConfig, as TensorFlow Serving reads it: Prometheus metrics at /monitoring/prometheus/metrics",
     )  # fmt: skip
     command.add_argument(
+        "--batching-parameters", type=path, metavar="FILE",
+        help="a BatchingParameters, as TensorFlow Serving reads it: requests of several clients are computed together",
+    )  # fmt: skip
+    command.add_argument(
         "--request-log", metavar="FILE",
         help="write a line of JSON for each request, without its payload, to this file (-: the standard error)",
     )  # fmt: skip
@@ -60,6 +64,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Serves until it is stopped."""
     use_tensorflow()
+    from crowdzoo.serving.batching_settings import read_batching_settings
     from crowdzoo.serving.limits import Limits
     from crowdzoo.serving.monitoring_config import metrics_path
     from crowdzoo.serving.server import serve
@@ -70,5 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
         wait=arguments.wait, new_signatures=arguments.new_signatures, allow_reload=arguments.allow_reload,
         metrics_path=arguments.monitoring_config and metrics_path(arguments.monitoring_config),
         request_log=arguments.request_log, tls_certificate=arguments.tls_certificate, tls_key=arguments.tls_key,
-        cors=arguments.cors, limits=Limits().changed(arguments.limit),
+        cors=arguments.cors,
+        batching=arguments.batching_parameters and read_batching_settings(arguments.batching_parameters),
+        limits=Limits().changed(arguments.limit),
     )  # fmt: skip

@@ -20,6 +20,7 @@ else:
     from crowdzoo.models.crowd_model import CrowdModel
     from crowdzoo.models.feature_classifier import FeatureClassifier
     from crowdzoo.serving import Client, Server
+    from crowdzoo.serving.model_store import SETTLE_SECONDS
     from crowdzoo.serving.signature import Signature
 
 CLASSES = ["cat", "dog", "ünïcorn"]
@@ -68,6 +69,7 @@ def pets(tmp_path_factory, export_version):
     """The served folder with versions 1 and 2, and their models."""
     folder = tmp_path_factory.mktemp("pets")
     models = {version: export_version(folder / str(version), seed=version) for version in (1, 2)}
+    time.sleep(SETTLE_SECONDS)  # files at rest: every server of this folder begins with version 2
     return SimpleNamespace(folder=folder, models=models, classes=CLASSES, annotators=ANNOTATORS)
 
 
@@ -104,11 +106,11 @@ def held(monkeypatch):
 
     predict = Signature.__call__
 
-    def slow(self, inputs, share=None):
+    def slow(self, inputs, share=None, **more):
         Held.calls += 1
         Held.arrived.set()
         assert Held.release.wait(30)
-        return predict(self, inputs, share)
+        return predict(self, inputs, share, **more)
 
     def hold():
         Held.calls = 0

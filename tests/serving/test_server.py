@@ -157,7 +157,7 @@ def test_a_chunked_body_is_measured_too(server):
 
 
 def test_an_unexpected_failure_is_an_internal_error_and_the_server_stays_up(server, instances, monkeypatch):
-    def fails(self, inputs, share=None):
+    def fails(self, inputs, share=None, **more):
         raise ZeroDivisionError("not foreseen")
 
     request = json.dumps({"instances": instances.tolist()})

@@ -18,7 +18,7 @@ from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, ServingError
 from crowdzoo.serving import Client, Server
 from crowdzoo.serving.model_settings import read_model_settings
-from crowdzoo.serving.model_store import ModelStore
+from crowdzoo.serving.model_store import SETTLE_SECONDS, ModelStore
 from crowdzoo.serving.version_policy import VersionPolicy
 
 
@@ -37,6 +37,7 @@ def folders(tmp_path_factory, pets, export_version, export_other):
     shutil.copytree(pets.folder, folder / "pets")
     export_other(folder / "others" / "5")
     (folder / "empty").mkdir()
+    time.sleep(SETTLE_SECONDS)  # all files are at rest, so that every server begins with the newest versions
     return folder
 
 

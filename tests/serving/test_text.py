@@ -137,6 +137,11 @@ def test_the_metadata_tell_that_texts_are_taken(client):
     assert signatures["spans"]["outputs"]["texts"] == {"dtype": "str", "shape": [-1, -1]}
 
 
+def test_requests_to_a_tagger_are_not_computed_together(loaded):
+    """Its outputs are as long as the longest text of a batch, which would be another client's."""
+    assert not any(signature._joins for signature in loaded.signatures.values())
+
+
 # === Memory ===
 
 
