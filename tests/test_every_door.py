@@ -567,10 +567,11 @@ def test_every_door_gives_the_predictions_of_the_model_that_was_trained(row, doo
     DOORS[door](row_of(row), tmp_path)
 
 
-@pytest.mark.parametrize("title", [pytest.param("images", marks=pytest.mark.slow), "several inputs together"])
+@pytest.mark.slow
+@pytest.mark.parametrize("title", ["images", "several inputs together"])
 @pytest.mark.filterwarnings("ignore::crowdzoo.training.faults.NotLearnedWarning")
 def test_what_is_long_to_train_goes_to_a_served_model_after_one_epoch(title, tmp_path):
-    """In `make test` several inputs together, which have an instance of every sort but a sentence."""
+    """The quickest look at these rows, while one works on them."""
     row = Row(tmp_path, ROWS[title, "classification"], "classification")
     row.instances.epochs = 1
     by_export(row, tmp_path)

@@ -19,7 +19,10 @@ pytestmark = [
 ]
 
 
-LONG = ("annotations-jsonl", "command-line-quality", "configuration-structure", "grpc", "image-files")
+LONG = (
+    "annotations-jsonl", "annotations-parquet-damaged", "command-line-quality", "configuration-structure", "grpc",
+    "image-files", "instances-parquet",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

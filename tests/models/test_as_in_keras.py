@@ -138,7 +138,8 @@ def policy(name):
 METHODS = [CrowdsourcedLayer, *(pytest.param(m, marks=pytest.mark.slow) for m in (CoNAL, DeepEM, LIA, CrossFittedEM))]
 
 
-@pytest.mark.parametrize("precision", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_lazy_adam.py trains so in `make test`
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("layer", METHODS)
 def test_mixed_precision_learns_what_float32_learns(layer, precision):
     """The crowd layer computes in float32, the base in half of it."""

@@ -349,7 +349,7 @@ def test_validation_data_may_be_annotations():
     assert history["val_loss"][-1] == pytest.approx(found, rel=1e-5)
 
 
-@pytest.mark.slow  # test_as_in_keras.py has mixed precision in `make test`
+@pytest.mark.slow  # test_lazy_adam.py trains so in `make test`
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 def test_mixed_precision_trains_with_logits_and_loss_in_float32(policy):
     x, truth, annotations = a_crowd()

@@ -63,6 +63,7 @@ def test_one_seed_can_be_drawn(comparison, tmp_path):
     assert pixels(plot_accuracies(single, tmp_path / "one.png")).std() > 0
 
 
+@pytest.mark.slow
 def test_a_true_class_that_was_never_seen_is_grey(tmp_path):
     matrices = np.stack([np.eye(3)] * 2)
     seen = np.full((2, 3), 5)

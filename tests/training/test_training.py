@@ -20,6 +20,7 @@ def replaced(**changes):
     return TrainingSettings(**{**QUICK.__dict__, **changes})
 
 
+@pytest.mark.slow  # test_methods.py learns it in `make test`
 def test_training_on_annotations_learns_the_truth():
     model, _ = train(QUICK, X, annotations=ANNOTATIONS)
     assert (model.predict(X, verbose=0).argmax(axis=1) == TRUTH).mean() > 0.9
