@@ -127,6 +127,15 @@ LABELS = _with(
 SENTENCES = _with(
     st.one_of(*(_words("aggregate", name) for name in ("s.jsonl", "s.txt"))), ["--out", "new", "--task", "sequence"]
 )
+NEXT = _with(
+    st.one_of(*(_words("next", name) for name in ("a.csv", "bad.csv", "strange.csv"))),
+    ["--out", "new.csv"],
+    ["--out", "new.json"],
+    ["--out", "filled"],
+    [],
+).filter(
+    lambda words: not any("--simulate".startswith(word) and len(word) > 3 for word in words)
+)  # as long as it likes
 QUALITY = _with(
     st.one_of(*(_words("quality", name) for name in ("a.csv", "bad.csv", "strange.csv"))),
     ["--bootstrap", "2"], ["--bootstrap", "2", "--method", "none", "--out", "new", "--on-bad-rows", "reject"],
@@ -250,6 +259,7 @@ TARGETS = {
         _after(_without_debug(SENTENCES), "aggregate s.jsonl --task sequence --out new"), _check, examples=10
     ),
     "command-line-quality": Target(_after(_without_debug(QUALITY), "quality a.csv --plot q.png"), _check, examples=10),
+    "command-line-next": Target(_after(_without_debug(NEXT), "next a.csv --out new.csv"), _check, examples=5),
     "command-line-report": Target(_after(_without_debug(REPORT), "report a.csv --out new.html"), _check, examples=10),
     "command-line-train": Target(
         _after(
