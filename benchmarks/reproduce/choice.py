@@ -55,6 +55,7 @@ REDUNDANCIES, DRAWS, FIRST_DRAW = (2, 3), 3, 10
 LEAST_MEDIAN = 4
 SORTS = ("independent", "misleading tasks", "a ring", "three groups")
 Crowd = tuple[Annotations, np.ndarray]
+Score = Callable[..., dict[str, Any]]  # of annotations and gold, and of texts that say which run it is
 
 
 def accuracies(annotations: Annotations, gold: np.ndarray, **about: str) -> dict[str, Any]:
@@ -72,12 +73,14 @@ def one_of(name: str) -> Crowd:
     return annotations, gold
 
 
-def draws(load: Callable[[], Crowd], redundancy: int | None, number: int = 1, first: int = 0) -> Iterator[dict]:
+def draws(
+    score: Score, load: Callable[[], Crowd], redundancy: int | None, number: int = 1, first: int = 0
+) -> Iterator[dict]:
     """A run for each draw of so many annotations a task; one of all annotations where `redundancy` is None."""
     annotations, gold = load()
     for seed in range(first, first + number):
         some = annotations if redundancy is None else annotations.restrict(redundancy=redundancy, seed=seed)
-        yield accuracies(some, gold, draw=str(seed))
+        yield score(some, gold, draw=str(seed))
 
 
 def ducks() -> Crowd:
@@ -135,16 +138,16 @@ def generated(sort: str, num_classes: int, num_annotators: int, redundancy: int,
     return Annotations.from_arrays(tasks, who, said, **names), truth
 
 
-def generated_runs(sort: str) -> Iterator[dict[str, Any]]:
+def generated_runs(score: Score, sort: str) -> Iterator[dict[str, Any]]:
     cells = itertools.product((2, 4, 8), (15, 60, 300), (3, 6), SORTS)
     for seed, (num_classes, num_annotators, redundancy, other) in enumerate(cells, 1):
         if other == sort:
             about = f"{num_classes} classes, {num_annotators} annotators, {redundancy} annotations"
-            yield accuracies(*generated(sort, num_classes, num_annotators, redundancy, seed), cell=about)
+            yield score(*generated(sort, num_classes, num_annotators, redundancy, seed), cell=about)
 
 
-def parts() -> Parts:
-    """All rows whose data are there."""
+def parts(score: Score = accuracies) -> Parts:
+    """All rows whose data are there; `score` gives the figures of a run."""
     sizes = {name: np.median(one.redundancy[one.redundancy > 0]) for name, one, _ in real_sets((*SETS, *MORE_SETS))}
     many = [name for name, median in sizes.items() if median >= LEAST_MEDIAN]
     three = {
@@ -153,18 +156,18 @@ def parts() -> Parts:
         "treats": partial(medical, "treat", "TREATS"),
     }
     return {
-        "whole": {name: partial(draws, partial(one_of, name), None) for name in sizes},
+        "whole": {name: partial(draws, score, partial(one_of, name), None) for name in sizes},
         "thinned": {
-            f"{name}, {few}": partial(draws, partial(one_of, name), few, DRAWS, FIRST_DRAW)
+            f"{name}, {few}": partial(draws, score, partial(one_of, name), few, DRAWS, FIRST_DRAW)
             for name in many
             for few in REDUNDANCIES
         },
         "development": {
-            name if few is None else f"{name}, {few}": partial(draws, load, few, 1 if few is None else 2)
+            name if few is None else f"{name}, {few}": partial(draws, score, load, few, 1 if few is None else 2)
             for name, load in three.items()
             for few in (None, 2, 3, 5)
         },
-        "generated": {sort: partial(generated_runs, sort) for sort in SORTS},
+        "generated": {sort: partial(generated_runs, score, sort) for sort in SORTS},
     }
 
 

@@ -54,21 +54,28 @@ def crowd(
     return Annotations.from_arrays(tasks, who, said, **names), truth
 
 
-def runs(num_classes: int, num_annotators: int) -> Iterator[dict[str, Any]]:
-    warnings.simplefilter("ignore", VotesWarning)
+def crowds(num_classes: int, num_annotators: int) -> Iterator[tuple[dict[str, str], Annotations, np.ndarray]]:
+    """What a crowd is, its annotations and its true classes."""
     cells = itertools.product((2, 3, 7), SKEWS, (3.0, 30.0))
     for seed, (redundancy, skew, concentration) in enumerate(cells):
-        annotations, truth = crowd(seed, num_classes, num_annotators, redundancy, SKEWS[skew], concentration)
-        found = {"cell": f"{redundancy} annotations, {skew}, concentration {concentration:g}", "seed": str(seed)}
+        about = {"cell": f"{redundancy} annotations, {skew}, concentration {concentration:g}", "seed": str(seed)}
+        yield about, *crowd(seed, num_classes, num_annotators, redundancy, SKEWS[skew], concentration)
+
+
+def runs(num_classes: int, num_annotators: int) -> Iterator[dict[str, Any]]:
+    warnings.simplefilter("ignore", VotesWarning)
+    for found, annotations, truth in crowds(num_classes, num_annotators):
         results = {method: create(method).fit(annotations) for method in METHODS}
         accuracies = {method: round(result.expected_accuracy(truth), 4) for method, result in results.items()}
         margin = round(accuracies["robust"] - accuracies["majority-vote"], 4)
         yield {**found, **accuracies, "margin": margin}
 
 
+ROWS = tuple(itertools.product((2, 4, 15), (15, 300)))
+
+
 def main() -> None:
-    rows = itertools.product((2, 4, 15), (15, 300))
-    parts: Parts = {"grid": {f"{k} classes, {r} annotators": partial(runs, k, r) for k, r in rows}}
+    parts: Parts = {"grid": {f"{k} classes, {r} annotators": partial(runs, k, r) for k, r in ROWS}}
     run(RESULTS, parts, __doc__)
 
 
