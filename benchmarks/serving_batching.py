@@ -3,7 +3,8 @@
     python benchmarks/serving_batching.py [--requests 400] [--out benchmarks/results/serving_batching.json]
 
 Each client sends one instance a request, over gRPC. Both servers of a model run in one process, one after the other
-asked; the ratio of a row is to the same clients without batching in the same run.
+asked, with as many requests under way at the same time; the ratio of a row is to the same clients without batching in
+the same run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             build(Path(folder), hidden)
             with (
-                Server(folder, rest_port=0, grpc_port=0) as alone,
+                Server(folder, rest_port=0, grpc_port=0, threads=settings.max_batch_size) as alone,
                 Server(folder, rest_port=0, grpc_port=0, batching=settings) as joined,
             ):
                 for clients in CLIENTS:
@@ -63,6 +64,8 @@ def main() -> None:
                     results[f"{name}, {clients} clients"] = {"each by itself": without, "batching": row}
                     print(name, clients, results[f"{name}, {clients} clients"], flush=True)
     report = {
+        "seed": 0,
+        "backend": "tensorflow",
         "models": f"{FEATURES} features, {CLASSES} classes; one instance a request, gRPC",
         "batching": {"max_batch_size": settings.max_batch_size, "batch_timeout_micros": 0, "num_batch_threads": 1},
         "machine": {

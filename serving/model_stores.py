@@ -90,11 +90,14 @@ class ModelStores:
             RequestError: FAILED_PRECONDITION, a model without a usable version, or a label of a version that is not
                 there.
         """
+        settings = list(settings)
         with self._reloading, contextlib.ExitStack() as undo:
-            stores: dict[str, ModelStore] = {}
-            for one in settings:
-                store = self._stores.get(one.name)
-                if store is not None and store.folder == one.folder:
+            followed = {store.name: store.folder for store in self}
+            made: dict[str, ModelStore] = {}
+            # new models first: those that are served change only when all others can be served
+            for one in sorted(settings, key=lambda one: followed.get(one.name) == one.folder):
+                if followed.get(one.name) == one.folder:
+                    store = self._stores[one.name]
                     undo.callback(store.configure, store.labels, store.policy)
                     store.configure(one.labels, one.policy)
                 else:
@@ -108,16 +111,15 @@ class ModelStores:
                     label, version = next(iter(missing.items()))
                     reason = f"model {one.name!r}: label {short_repr(label)}: version {version} is not there"
                     raise RequestError(reason, "FAILED_PRECONDITION")
-                stores[one.name] = store
+                made[one.name] = store
             undo.pop_all()
-            before, self._stores = self._stores, stores
-            dropped = [store for name, store in before.items() if stores.get(name) is not store]
+            before, self._stores = self._stores, {one.name: made[one.name] for one in settings}
+            dropped = [store for name, store in before.items() if self._stores.get(name) is not store]
         for store in dropped:
             store.stop()
-        log.info("crowdzoo serve: the models are now %s", ", ".join(stores))
+        log.info("crowdzoo serve: the models are now %s", ", ".join(self.names))
         if dropped:
-            before.clear()
-            dropped.clear()
+            del before, dropped, store
             gc.collect()  # a loaded graph is full of reference cycles
 
     def _make(self, settings: ModelSettings) -> ModelStore:

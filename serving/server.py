@@ -45,6 +45,8 @@ _CLOSE_SECONDS = 1.0
 _SWITCH_SECONDS = 0.0005
 # Requests of each protocol that may wait for each other, where requests are computed together
 _MOST_JOINED = 64
+# The model's name in requests where none is given
+_NAME = "model"
 _ORIGIN = re.compile(r"https?://[^/\s,]+")
 
 
@@ -94,7 +96,7 @@ class Server:
         model_dir: str | Path | None = None,
         *,
         config: str | Path | None = None,
-        name: str = "model",
+        name: str = _NAME,
         host: str = "127.0.0.1",
         rest_port: int = 8501,
         grpc_port: int = 8500,
@@ -248,6 +250,8 @@ def _models(
     if (model_dir is None) == (config is None):
         raise ServingError("give one of model_dir, the folder of a model's versions, and config, a file of models")
     if config is not None:
+        if labels or name != _NAME:
+            raise ServingError("config names the models and their labels; give no name and no labels beside it")
         return read_model_settings(config)
     try:
         return [ModelSettings(name, Path(str(model_dir)), labels or {})]
