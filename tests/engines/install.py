@@ -1,8 +1,9 @@
 """Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, and Beam in Flink's version.
 
-And the schemas by which files for Kubernetes, KServe and Docker Compose are checked.
+And the schemas by which files for Kubernetes, KServe and Docker Compose are checked, and two programs that read
+exported models: TensorFlow for Java and OpenVINO.
 
-    make engines        # some 5 minutes and 1 GB; needs go, java (11 or 17) and mvn, the object store none of them
+    make engines        # some 6 minutes and 2.5 GB; needs go, java (17) and mvn, the object store none of them
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
 server are checked here. What is there already is left alone.
@@ -13,6 +14,7 @@ pipeline, and 162 jars take it 15 seconds.
 
 import hashlib
 import json
+import platform
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,8 @@ JOB_SERVER = ENGINES / "job-server.jar"
 FLINK = ENGINES / "flink"
 PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job server
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
+JAVA_JARS = ENGINES / "tensorflow-java"
+OPENVINO = ENGINES / "openvino" / "bin" / "python"
 SCHEMAS = ENGINES / "schemas"  # KServe's and Compose's, and a Python that knows Kubernetes'
 
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
@@ -39,6 +43,20 @@ FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
 PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
 STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
+OPENVINO_PACKAGES = ("openvino==2026.4.1", "numpy==2.2.6")
+JAVA_TENSORFLOW = "2.16"  # whose models it reads: of what TensorFlow for Java 1.0.0 is made
+JAVA_JARS_SHA256 = "d40aa642639c19f636a374bd9347c4c40c2f32795ed0a1a0d39c6d3533a038c6"
+JAVA_PARTS = (
+    ("org.tensorflow", "tensorflow-core-api", "1.0.0", ""),
+    ("org.tensorflow", "tensorflow-core-native", "1.0.0", "linux-x86_64"),
+    ("org.bytedeco", "javacpp", "1.5.10", "linux-x86_64"),
+)
+JAVA_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>tensorflow-java</artifactId>
+  <version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
 SCHEMA_PACKAGES = ("kubernetes-validate==1.37.0", "jsonschema==4.26.0", "pyyaml==6.0.3")
 # Go's module -> the file of it, and the checksum that Go gives
 SCHEMA_MODULES = {
@@ -85,12 +103,7 @@ def install_job_server() -> None:
     """Beam's job server for Flink, in one jar. Of files of one name the first stays, lists of services are joined."""
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
         folder = Path(name)
-        (folder / "pom.xml").write_text(POM)
-        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
-        subprocess.run(command, cwd=folder, check=True)
-        jars = sorted((folder / "jars").glob("*.jar"))
-        lines = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
-        check(hashlib.sha256(lines.encode()).hexdigest(), JARS_SHA256, "the list of Beam's jars")
+        jars = download_jars(POM, folder, JARS_SHA256, "the list of Beam's jars")
         seen: set[str] = set()
         services: dict[str, list[bytes]] = {}
         with zipfile.ZipFile(folder / "all.jar", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as together:
@@ -107,6 +120,17 @@ def install_job_server() -> None:
                 together.writestr(file, b"\n".join(parts) + b"\n")
             together.writestr("META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nMulti-Release: true\n\n")
         (folder / "all.jar").replace(JOB_SERVER)
+
+
+def download_jars(pom: str, folder: Path, wanted: str, what: str) -> list[Path]:
+    """The jars that a project of Maven needs, in `jars` of a folder; their checksums together are what is wanted."""
+    (folder / "pom.xml").write_text(pom)
+    command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+    subprocess.run(command, cwd=folder, check=True)
+    jars = sorted((folder / "jars").glob("*.jar"))
+    lines = "".join(f"{sha256(jar)}  {jar.name}\n" for jar in jars)
+    check(hashlib.sha256(lines.encode()).hexdigest(), wanted, what)
+    return jars
 
 
 def belongs_to_one_jar(file: str) -> bool:
@@ -141,6 +165,28 @@ def install_store() -> None:
     make_environment(STORE.with_name("python"), STORE_PACKAGES)
 
 
+def install_java() -> None:
+    """TensorFlow for Java, where it is of the version of the TensorFlow that is installed here."""
+    here = (sys.platform, platform.machine(), version("tensorflow").rpartition(".")[0])
+    if here != ("linux", "x86_64", JAVA_TENSORFLOW):
+        print(f"engines: TensorFlow for Java is left out; it is for TensorFlow {JAVA_TENSORFLOW} on Linux, x86_64.")
+        return
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
+        f"{f'<classifier>{platform_name}</classifier>' if platform_name else ''}</dependency>"
+        for group, name, number, platform_name in JAVA_PARTS
+    )
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        pom = JAVA_POM.format(dependencies=dependencies)
+        download_jars(pom, Path(name), JAVA_JARS_SHA256, "the list of jars of TensorFlow for Java")
+        Path(name, "jars").replace(JAVA_JARS)
+
+
+def install_openvino() -> None:
+    """OpenVINO, in an environment of its own."""
+    make_environment(OPENVINO, OPENVINO_PACKAGES)
+
+
 def install_schemas() -> None:
     """Schemas of files for Kubernetes, KServe and Docker Compose."""
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
@@ -170,7 +216,9 @@ def main() -> None:
     if lacking:
         sys.exit(f"engines: {', '.join(lacking)} not found; install Go, Java 17 and Maven.")
     for path, install in (
+        (OPENVINO, install_openvino),
         (SCHEMAS, install_schemas),
+        (JAVA_JARS, install_java),
         (PRISM, install_prism),
         (JOB_SERVER, install_job_server),
         (FLINK, install_flink),
