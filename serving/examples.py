@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError
 from crowdzoo.errors import short_repr
 from crowdzoo.serving.json_tensors import is_base64, kind_of, parse_object
 from crowdzoo.serving.messages import own_message
+from crowdzoo.serving.proto_tensors import STRING_BYTES
 from crowdzoo.serving.request_error import RequestError
 
 __all__ = ["EXAMPLES", "examples_from_input", "examples_from_json"]
@@ -22,11 +24,16 @@ EXAMPLES = "inputs"
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
-def examples_from_json(body: bytes) -> tuple[str, np.ndarray]:
+def examples_from_json(body: bytes, hold: Callable[[int], object]) -> tuple[str, np.ndarray]:
     """The signature's name and the examples of a body `{"examples": [{feature: value or list}], "context": {}}`.
 
     As in TF Serving integers and booleans make an int64 feature, numbers with a point a float feature, texts and
     `{"b64": ...}` a feature of bytes. The context's features are added to each example.
+
+    Args:
+        body: as it came.
+        hold: is told the memory of the examples, in bytes, before they are made: a long context in front of many short
+            examples takes far more than the body. It raises an error where that is too much.
 
     Returns:
         The name, "" where there is none, and serialized examples, objects of bytes `[n]`.
@@ -40,16 +47,16 @@ def examples_from_json(body: bytes) -> tuple[str, np.ndarray]:
         found = f"not {kind_of(examples)}" if "examples" in request else "and the body has none"
         raise RequestError(f"'examples' must be a list of objects, {found}")
     context = _example("context", request["context"]) if "context" in request else b""
-    return request.get("signature_name", ""), _array(
-        [context + _example(f"examples[{i}]", example) for i, example in enumerate(examples)]
-    )
+    made = [_example(f"examples[{i}]", example) for i, example in enumerate(examples)]
+    return request.get("signature_name", ""), _array(context, made, hold)
 
 
-def examples_from_input(request: Any) -> np.ndarray:
+def examples_from_input(request: Any, hold: Callable[[int], object]) -> np.ndarray:
     """The examples of a Classify, Regress or MultiInference request.
 
     Args:
         request: a message with a `SerializedInput`.
+        hold: see `examples_from_json`.
 
     Returns:
         Serialized examples, objects of bytes `[n]`.
@@ -62,15 +69,15 @@ def examples_from_input(request: Any) -> np.ndarray:
         raise RequestError("input must have one of example_list and example_list_with_context")
     listed = getattr(request.input, kinds[0])
     context = listed.context if kinds[0] == "example_list_with_context" else b""
-    return _array([context + example for example in listed.examples])
+    return _array(context, listed.examples, hold)
 
 
-def _array(examples: list[bytes]) -> np.ndarray:
+def _array(context: bytes, examples: Sequence[bytes], hold: Callable[[int], object]) -> np.ndarray:
+    """The examples, each after the context."""
     if not examples:
         raise RequestError("there are no examples; at least one is needed")
-    array = np.empty(len(examples), dtype=object)
-    array[:] = examples
-    return array
+    hold(len(examples) * (len(context) + STRING_BYTES) + sum(map(len, examples)))
+    return np.fromiter((context + example for example in examples), object, len(examples))
 
 
 def _example(place: str, value: Any) -> bytes:

@@ -19,13 +19,13 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
     "FeatureEntry": {"key": (1, "string"), "value": (2, "Feature")},
     "Features": {"feature": (1, "FeatureEntry*")},
     "Example": {"features": (1, "Features")},
-    # What Classify, Regress and MultiInference are asked; examples and model stay bytes
+    # What Classify, Regress and MultiInference are asked: a model, or tasks, which stay bytes as the examples do
     "SerializedExampleList": {"examples": (1, "bytes*"), "context": (2, "bytes")},
     "SerializedInput": {
         "example_list": (1, "SerializedExampleList"),
         "example_list_with_context": (2, "SerializedExampleList"),
     },
-    "ExamplesRequest": {"model_spec": (1, "bytes"), "input": (2, "SerializedInput")},
+    "ExamplesRequest": {"asked": (1, "bytes*"), "input": (2, "SerializedInput")},
     # Settings of TF Serving: google/protobuf/wrappers.proto, servables/tensorflow/session_bundle_config.proto
     "Int64Value": {"value": (1, "int64")},
     "StringValue": {"value": (1, "string")},
@@ -41,7 +41,6 @@ _FIELDS: dict[str, dict[str, tuple[int, str]]] = {
     # Settings of TF Serving: config/monitoring_config.proto
     "PrometheusConfig": {"enable": (1, "bool"), "path": (2, "string")},
     "MonitoringConfig": {"prometheus_config": (1, "PrometheusConfig")},
-    "MultiExamplesRequest": {"tasks": (1, "bytes*"), "input": (2, "SerializedInput")},
 }
 
 

@@ -1,7 +1,9 @@
 """The one place where a request's values are read, for REST and for gRPC, and answered."""
 
+import functools
+import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,7 +29,7 @@ from crowdzoo.serving.memory_budget import MemoryBudget, Share
 from crowdzoo.serving.messages import own_message
 from crowdzoo.serving.model_store import ModelStore
 from crowdzoo.serving.model_stores import ModelStores
-from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
+from crowdzoo.serving.proto_tensors import STRING_BYTES, arrays_from_protos, parsed
 from crowdzoo.serving.reader_pool import ReaderPool
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.request_record import RequestRecord
@@ -156,10 +158,9 @@ class Predictor:
         if is_long(len(body), json=True):
             share.hold("values", 2 * len(body))
             header, parts = self.readers.run({"kind": "examples"}, [body])
-            name, examples = header["signature"], unpack_arrays(header["arrays"], parts)["examples"]
-            share.hold("values", 2 * sum(map(len, parts)))
+            name, examples = header["signature"], _examples(header, parts, share)
         else:
-            name, examples = examples_from_json(body)
+            name, examples = examples_from_json(body, functools.partial(share.hold, "values"))
         return results_json(_run_examples(what, model.signature(name), examples, share, record))
 
     def results_proto(
@@ -176,12 +177,11 @@ class Predictor:
         Raises:
             RequestError: as `results_json`.
         """
-        request = parsed(own_message("ExamplesRequest"), message)
-        spec = parsed(ModelSpec, request.model_spec)
+        asked, examples = self._asked_of_examples(message, share)
+        spec = parsed(ModelSpec, b"".join(asked))  # a field that is there twice is one message in protobuf
         store, model = self._asked(spec, record)
-        share.hold("values", len(message))
         signature = model.signature(spec.signature_name)
-        outputs = _run_examples(what, signature, examples_from_input(request), share, record)
+        outputs = _run_examples(what, signature, examples, share, record)
         response = (ClassificationResponse if what == "classify" else RegressionResponse)(result=results_proto(outputs))
         fill_spec(response.model_spec, store, model)
         response.model_spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
@@ -193,12 +193,10 @@ class Predictor:
         Raises:
             RequestError: as `results_json`, or the tasks are of different models, or one twice.
         """
-        request = parsed(own_message("MultiExamplesRequest"), message)
-        tasks = [parsed(InferenceTask, task) for task in request.tasks[:_MOST_TASKS]]
-        if not tasks or len(tasks) < len(request.tasks):
-            raise RequestError(f"a request has 1 to {_MOST_TASKS} tasks, not {len(request.tasks)}")
-        examples = examples_from_input(request)
-        share.hold("values", len(message))
+        asked, examples = self._asked_of_examples(message, share)
+        if not 1 <= len(asked) <= _MOST_TASKS:
+            raise RequestError(f"a request has 1 to {_MOST_TASKS} tasks, this one has {'more' if asked else 'none'}")
+        tasks = [parsed(InferenceTask, task) for task in asked]
         first = tasks[0].model_spec
         store, model = self._asked(first, record)
         response = MultiInferenceResponse()
@@ -231,6 +229,17 @@ class Predictor:
         with _timed(record, signature):
             return signature(inputs, share, batcher=self._batcher)
 
+    def _asked_of_examples(self, message: bytes, share: Share) -> tuple[list[bytes], np.ndarray]:
+        """Of a message with tf.Examples what is asked, no more than one too many, and the examples."""
+        most = _MOST_TASKS + 1
+        if is_long(len(message), json=False):
+            share.hold("values", len(message))
+            job = {"kind": "examples_proto", "most": most}
+            header, parts = self.readers.run(job, [message])
+            return [bytes.fromhex(asked) for asked in header["asked"]], _examples(header, parts, share)
+        request = parsed(own_message("ExamplesRequest"), message)
+        return list(request.asked[:most]), examples_from_input(request, functools.partial(share.hold, "values"))
+
     def _asked(self, spec: ModelSpec, record: RequestRecord) -> tuple[ModelStore, LoadedModel]:
         store = self.stores.get(spec.name)
         record.model = store.name
@@ -241,6 +250,13 @@ class Predictor:
     def close(self) -> None:
         """Ends the readers."""
         self.readers.close()
+
+
+def _examples(header: Mapping[str, Any], parts: Sequence[bytes], share: Share) -> np.ndarray:
+    """The examples that a reader sent."""
+    count = math.prod(header["arrays"][0]["shape"])
+    share.hold("values", count * STRING_BYTES + sum(map(len, parts)))
+    return unpack_arrays(header["arrays"], parts)["examples"]
 
 
 def _run_examples(

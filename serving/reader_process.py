@@ -5,6 +5,7 @@
 
 import contextlib
 import ctypes
+import functools
 import gc
 import os
 import resource
@@ -17,10 +18,10 @@ from typing import Any
 from google.protobuf import descriptor_pool
 
 from crowdzoo.serving.array_frames import pack_arrays, receive, send, unpack_arrays
-from crowdzoo.serving.examples import examples_from_json
+from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.json_tensors import check_memory, from_json, parse, to_json
-from crowdzoo.serving.messages import message_class
+from crowdzoo.serving.messages import message_class, own_message
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import RequestError
 
@@ -46,8 +47,7 @@ def main() -> None:
         except RequestError as error:
             header, parts = {"error": error.reason, "code": error.code}, []
         except MemoryError:
-            reason = f"its values take more than the {most:,} bytes of memory that one request may take here"
-            header, parts = {"error": reason, "code": "TOO_LARGE"}, []
+            header, parts = {"error": _too_large(most).reason, "code": "TOO_LARGE"}, []
         except Exception:
             header, parts = {"error": traceback.format_exc(), "code": "INTERNAL"}, []
         del payload
@@ -62,9 +62,14 @@ def _done(job: dict[str, Any], payload: list[bytes], request_class: Any, most: i
         return {}, [to_json(unpack_arrays(job["arrays"], payload), rows=job["rows"]).encode()]
     if job["kind"] == "examples":
         check_memory(payload[0], most)
-        name, examples = examples_from_json(payload[0])
+        name, examples = examples_from_json(payload[0], functools.partial(_check_size, most))
         described, parts = pack_arrays({"examples": examples})
         return {"signature": name, "arrays": described}, parts
+    if job["kind"] == "examples_proto":
+        message = parsed(own_message("ExamplesRequest"), payload[0])
+        examples = examples_from_input(message, functools.partial(_check_size, most))
+        described, parts = pack_arrays({"examples": examples})
+        return {"asked": [asked.hex() for asked in message.asked[: job["most"]]], "arrays": described}, parts
     if job["kind"] == "json":
         check_memory(payload[0], most)
         request = parse(payload[0])
@@ -80,6 +85,17 @@ def _done(job: dict[str, Any], payload: list[bytes], request_class: Any, most: i
         arrays = arrays_from_protos(message.inputs, max_bytes=most)
     described, parts = pack_arrays(arrays)
     return header | {"arrays": described}, parts
+
+
+def _check_size(most: int, size: int) -> None:
+    if size > most:
+        raise _too_large(most)
+
+
+def _too_large(most: int) -> RequestError:
+    return RequestError(
+        f"its values take more than the {most:,} bytes of memory that one request may take here", "TOO_LARGE"
+    )
 
 
 def _class_from(files: Iterable[bytes], name: str) -> Any:

@@ -159,6 +159,33 @@ def test_long_bodies_are_read_elsewhere_and_answered_alike(scorer, all_long):
     )
 
 
+def test_a_long_context_before_many_examples_is_refused_before_they_are_made(scorer):
+    """130 KB of JSON, or 80 KB of protobuf, that would be 750 MB of examples."""
+    long, empty = "a" * 30_000, 25_000
+    answer = post(scorer, "classify", {"context": {"word": long}, "examples": [{}] * empty})
+    assert answer.status_code == 413
+    assert "bytes of memory, more than the 536,870,912 that one request may take here" in answer.json()["error"]
+    listed = {"examples": [tf.train.Example()] * empty, "context": example(word=[long.encode()])}
+    with pytest.raises(grpc.RpcError) as caught:
+        classification(scorer, model_spec={"name": "scorer"}, input={"example_list_with_context": listed})
+    assert caught.value.code().name == "RESOURCE_EXHAUSTED"
+
+
+def test_long_messages_are_read_elsewhere_and_answered_alike(scorer, all_long, monkeypatch):
+    """Protobuf's objects take many times the bytes of short examples, beyond the memory of a request."""
+    readers = scorer._predictor.readers
+    run, jobs = readers.run, []
+    monkeypatch.setattr(readers, "run", lambda job, parts: (jobs.append(job["kind"]), run(job, parts))[1])
+    spec = {"name": "scorer", "signature_name": "total"}
+    answer = scorer.stub.Regress(RegressionRequest(model_spec=spec, input={"example_list": {"examples": BOTH}}))
+    assert [one.value for one in answer.result.regressions] == [1.0, 2.5]
+    request = MultiInferenceRequest(tasks=tasks(("", CLASSIFY)), input={"example_list": {"examples": BOTH}})
+    assert pairs(scorer.stub.MultiInference(request).results[0].classification_result) == EXPECTED
+    with pytest.raises(grpc.RpcError, match="there are no examples"):
+        scorer.stub.Regress(RegressionRequest(model_spec=spec, input={"example_list": {}}))
+    assert jobs == ["examples_proto"] * 3
+
+
 def classification(server, **fields):
     return server.stub.Classify(ClassificationRequest(**fields))
 
@@ -256,8 +283,8 @@ def test_a_broken_request_gets_a_reason(scorer, case):
 
 LISTED = {"example_list": {"examples": BOTH}}
 BROKEN_TASKS = {
-    "none": ([], LISTED, "INVALID_ARGUMENT", "a request has 1 to 64 tasks, not 0"),
-    "too many": (tasks(("total", REGRESS)) * 65, LISTED, "INVALID_ARGUMENT", "1 to 64 tasks, not 65"),
+    "none": ([], LISTED, "INVALID_ARGUMENT", "a request has 1 to 64 tasks, this one has none"),
+    "too many": (tasks(("total", REGRESS)) * 65, LISTED, "INVALID_ARGUMENT", "1 to 64 tasks, this one has more"),
     "one twice": (tasks(("", CLASSIFY), ("serving_default", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Duplicate evaluation of signature: 'serving_default'"),
     "another method": (tasks(("total", "tensorflow/serving/predict")), LISTED, "UNIMPLEMENTED", "Unsupported signature method_name: 'tensorflow/serving/predict'"),
     "not its method": (tasks(("total", CLASSIFY)), LISTED, "INVALID_ARGUMENT", "Expected classification signature"),
