@@ -22,7 +22,7 @@ class RequestRecord:
         status: gRPC's name of the status, `OK` or an error.
         request_bytes: length of the body or message as it was sent.
         answer_bytes: length of the answer's body or message.
-        model_seconds: time in TensorFlow.
+        model_seconds: time in TensorFlow, with the wait for the batch where requests are computed together.
         started: on the monotonic clock.
     """
 
