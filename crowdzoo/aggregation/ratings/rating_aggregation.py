@@ -36,7 +36,8 @@ class RatingAggregation(Result):
             method has none.
         reliability: share of the variance of an annotator's ratings that the truth would make up,
             V / (V + e_r) with V the variance of the true ratings and e_r the annotator's mean squared error, [R],
-            from 0 to 1. How e_r is found is the method's (see its class).
+            from 0 to 1. How e_r is found is the method's (see its class); `rating-em` also multiplies by the
+            probability that the ratings have to do with the truth.
         history: the objective (nats, of ratings in units of their standard deviation) after each iteration; never
             falls.
         converged: whether the objective stood still within the tolerance.
