@@ -135,8 +135,8 @@ def _annotator_columns(annotators: dict[str, Any]) -> tuple[Column, ...]:
         ),
         Column(
             "reliability", "reliability", "share",
-            "Share of the variance of the annotator's ratings that the truth would make up; near 0 for ratings that have "
-            "nothing to do with it.",
+            "Share of the variance of the annotator's ratings that the truth would make up; near 0 for ratings that "
+            "have nothing to do with it.",
         ),
         Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
     )  # fmt: skip
