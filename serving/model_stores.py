@@ -115,11 +115,12 @@ class ModelStores:
             undo.pop_all()
             before, self._stores = self._stores, {one.name: made[one.name] for one in settings}
             dropped = [store for name, store in before.items() if self._stores.get(name) is not store]
-        for store in dropped:
-            store.stop()
+        del before, store  # nothing here may keep a dropped model; requests may still look through the dictionary
+        has_dropped = bool(dropped)
+        while dropped:
+            dropped.pop().stop()
         log.info("crowdzoo serve: the models are now %s", ", ".join(self.names))
-        if dropped:
-            del before, dropped, store
+        if has_dropped:
             gc.collect()  # a loaded graph is full of reference cycles
 
     def _make(self, settings: ModelSettings) -> ModelStore:

@@ -1,9 +1,11 @@
 """Several models in one server, by TF Serving's `models.config`, and set by HandleReloadConfigRequest."""
 
+import gc
 import json
 import shutil
 import threading
 import time
+import weakref
 
 import grpc
 import httpx
@@ -254,6 +256,26 @@ def test_models_policies_and_labels_change_while_the_server_runs(folders, instan
             client.predict(instances)
         reload(server, f'name: "pets" base_path: "{folders}/others"')  # another folder under the same name
         assert server.models == {"pets": [5]}
+
+
+def test_a_dropped_model_leaves_memory_at_once(folders):
+    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
+        graph = weakref.ref(next(iter(server._stores.get("others").get().signatures.values()))._function.graph)
+        gc.disable()  # or a collection that comes by chance would do it
+        try:
+            reload(server, f'name: "pets" base_path: "{folders}/pets"')
+            assert graph() is None
+        finally:
+            gc.enable()
+
+
+def test_who_looks_at_all_models_while_one_is_dropped_does_not_notice(folders):
+    """As GET /readyz does in a thread of its own."""
+    with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
+        looking = iter(server._stores)
+        assert next(looking).name == "pets"
+        reload(server, f'name: "pets" base_path: "{folders}/pets"')
+        assert next(looking).name == "others"
 
 
 @pytest.mark.parametrize(
