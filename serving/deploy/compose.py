@@ -7,7 +7,7 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError
 from crowdzoo.files.version_folders import complete_versions
-from crowdzoo.serving.deploy.containers import CONFIG_FOLDER, SERVER, status_path
+from crowdzoo.serving.deploy.containers import CONFIG_FOLDER, SERVER, digest, status_path
 from crowdzoo.serving.deploy.deployment import Deployment
 from crowdzoo.serving.deploy.server_files import server_arguments, server_files
 
@@ -57,8 +57,11 @@ def compose_project(
     reservations: dict[str, Any] = dict(limits)
     if deployment.gpus:
         reservations["devices"] = [{"driver": "nvidia", "count": deployment.gpus, "capabilities": ["gpu"]}]
+    files = server_files(deployment, base_paths)
     service = {
         "image": deployment.image,
+        # a running container goes on with the folder of files that was replaced: `up` makes a new one where this changes
+        "labels": {"crowdzoo.config": digest(files)},
         "entrypoint": [SERVER],
         "command": [f"--port={_GRPC}", f"--rest_api_port={_REST}", *server_arguments(deployment, CONFIG_FOLDER)],
         "user": f"{deployment.user}:{deployment.user}",
@@ -81,8 +84,8 @@ def compose_project(
         "deploy": {"resources": {"limits": limits, "reservations": reservations}},
         "restart": "unless-stopped",
     }
-    files = {f"config/{name}": text for name, text in server_files(deployment, base_paths).items()}
-    return {"compose.yaml": _escaped({"name": deployment.name, "services": {"serving": service}}), **files}
+    project = {"name": deployment.name, "services": {"serving": service}}
+    return {"compose.yaml": _escaped(project), **{f"config/{name}": text for name, text in files.items()}}
 
 
 def health_check(models: list[str], port: int = _REST) -> str:

@@ -14,6 +14,7 @@ __all__ = [
     "SERVER",
     "account",
     "config_map",
+    "digest",
     "labels_of",
     "locked_down",
     "pod_annotations",
@@ -103,13 +104,18 @@ def pod_annotations(files: Mapping[str, str], port: int) -> dict[str, str]:
 
     A change of these makes the platform replace its servers; `models.config` is read again while they run.
     """
-    read_once = "".join(text for name, text in files.items() if name != MODELS)
+    read_once = {name: text for name, text in files.items() if name != MODELS}
     return {
         "prometheus.io/scrape": "true",
         "prometheus.io/port": str(port),
         "prometheus.io/path": METRICS_PATH,
-        "crowdzoo/config": hashlib.sha256(read_once.encode()).hexdigest()[:16],
+        "crowdzoo/config": digest(read_once),
     }
+
+
+def digest(files: Mapping[str, str]) -> str:
+    """A short text that changes with the files."""
+    return hashlib.sha256("".join(files.values()).encode()).hexdigest()[:16]
 
 
 def account(deployment: Deployment) -> dict[str, str]:

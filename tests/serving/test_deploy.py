@@ -198,6 +198,18 @@ def test_a_server_is_replaced_when_a_file_changes_that_it_reads_once():
     assert note("--batch", 32) != note("--batch", 64)
 
 
+def test_compose_makes_a_new_container_when_any_of_its_files_changes(served):
+    """One that runs has the old folder mounted, which --force has replaced by another."""
+
+    def service(*words):
+        assert deploy("compose", "--force", "--model", "a=served", *words) == 0
+        return written("compose.yaml")["services"]["serving"]
+
+    assert service("--label", "s=1") == service("--label", "s=1")
+    assert service("--label", "s=1") != service("--label", "s=3", "--tensorflow", "2.18.0")
+    assert service("--label", "s=1", "--label", "t=3") != service("--label", "s=3", "--label", "t=1")
+
+
 @pytest.mark.parametrize(
     ("target", "words", "says"),
     [
