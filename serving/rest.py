@@ -95,7 +95,7 @@ class RestService:
         body = await _read(request, self._predictor.limits.request_bytes, share)
         record.request_bytes = len(body)
         encoding = request.headers.get("content-encoding", "identity")
-        asked = request.method, request.url.path, encoding, body, share, record, lambda: GONE in request.scope
+        asked = request.method, request.scope["path"], encoding, body, share, record, lambda: GONE in request.scope
         takes = takes_gzip(request.headers.get("accept-encoding", ""))
 
         def answer() -> Response:

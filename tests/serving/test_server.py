@@ -136,6 +136,10 @@ def test_a_client_that_goes_away_does_no_harm(server, instances):
     assert httpx.get(f"{server.url}/v1/models/pets", trust_env=False).status_code == 200
 
 
+def test_a_question_mark_in_a_path_is_part_of_the_name(server):
+    assert httpx.get(f"{server.url}/v1/models/pets%3Fx", trust_env=False).status_code == 404
+
+
 def test_answers_on_a_kept_connection_are_sent_without_delay(server, instances):
     """Else the second part of each answer waits for the client's delayed acknowledgement, 40 ms."""
     body = {"instances": instances[:1].tolist()}
