@@ -60,7 +60,7 @@ def compose_project(
     files = server_files(deployment, base_paths)
     service = {
         "image": deployment.image,
-        # a running container goes on with the folder of files that was replaced: `up` makes a new one where this changes
+        # a running container keeps the folder of files that was replaced; where this changes, `up` makes a new one
         "labels": {"crowdzoo.config": digest(files)},
         "entrypoint": [SERVER],
         "command": [f"--port={_GRPC}", f"--rest_api_port={_REST}", *server_arguments(deployment, CONFIG_FOLDER)],
