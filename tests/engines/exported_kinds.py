@@ -66,8 +66,8 @@ def vectors(path):
 
 
 def pixels(path):
-    layers = [keras.layers.Conv2D(4, 3, activation="relu"), keras.layers.Flatten(), keras.layers.Dense(3, "softmax")]
-    model = classifier(keras.Sequential([keras.Input((8, 8, 3)), *layers]))
+    pooled = [keras.layers.Conv2D(4, 3, activation="relu"), keras.layers.GlobalAveragePooling2D()]
+    model = classifier(keras.Sequential([keras.Input((8, 8, 3)), *pooled, keras.layers.Dense(3, "softmax")]))
     export_model(model, path, classes=CLASSES, annotators=ANNOTATORS, warmup_instances=PIXELS)
     return with_annotators({"instances": PIXELS})
 

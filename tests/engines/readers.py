@@ -1,6 +1,6 @@
 """Other programs than TensorFlow's Python read exported models: TensorFlow for Java, and OpenVINO.
 
-    python tests/engines/readers.py         # the table of docs/serving.md: largest differences by kind of model
+    python tests/engines/readers.py [KIND...]   # the table of docs/serving.md: largest differences by kind of model
 
 `make engines` brings the programs.
 """
@@ -180,7 +180,7 @@ def main() -> None:
     from exported_kinds import KINDS, export_kind
 
     print("| model | signatures | TensorFlow for Java | OpenVINO |\n|---|---|---|---|")
-    for kind in KINDS:
+    for kind in sys.argv[1:] or KINDS:
         with tempfile.TemporaryDirectory() as name:
             model = Path(name, "1")
             requests = export_kind(kind, model)
