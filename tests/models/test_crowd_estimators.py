@@ -20,12 +20,11 @@ from crowdzoo.models import CrowdClassifier, CrowdRegressor, TrainingSettings, t
 
 QUICK = {"hidden": (32,), "dropout": 0.0, "epochs": 20, "batch_size": 32, "learning_rate": 0.03}
 SHORT = {"hidden": (8,), "dropout": 0.0, "epochs": 3, "batch_size": 32, "learning_rate": 0.03}
-# scikit-learn's checks that are not passed -> why. Each is run, and has to fail.
+# scikit-learn's checks that are not passed -> what they say. On another processor the last digit may be the same.
 EXPECTED = {
     "CrowdClassifier": {},
-    "CrowdRegressor": {
-        "check_methods_subset_invariance": "float32: products of batches of other sizes differ in the last digit",
-    },
+    # float32: products of batches of other sizes differ in the last digit
+    "CrowdRegressor": {"check_methods_subset_invariance": "is not invariant when applied to a subset"},
 }
 
 
@@ -53,11 +52,12 @@ def test_there_are_checks_and_expected_failures_are_among_them():
     ("estimator", "check"), CHECKS, ids=[f"{type(one).__name__}-{name_of(check)}" for one, check in CHECKS]
 )
 def test_scikit_learns_checks(estimator, check):
-    if name_of(check) not in EXPECTED[type(estimator).__name__]:
+    says = EXPECTED[type(estimator).__name__].get(name_of(check))
+    try:
         check(estimator)
-        return
-    with pytest.raises(AssertionError):
-        check(estimator)
+    except AssertionError as error:
+        if says is None or says not in str(error):
+            raise
 
 
 def crowd(classes=("ape", "bat", "cat"), num_tasks=90, num_annotators=6, seed=0):
