@@ -136,7 +136,9 @@ def _series(polars: Any, columns: dict[str, Any]) -> dict[str, Any]:
 
 def _with_sides(data: Any) -> Any:
     """Preferences that name the better task, as crowd-kit has them, with "left" and "right" as labels."""
-    if not {"left", "right", "label"} <= {*map(str, data.columns)}:
+    if not {"left", "right", "label"} <= {
+        *map(str, getattr(data, "columns", ()))
+    }:  # else `from_frame` takes or refuses it
         return data
     left, right, label = (list(data[name]) for name in ("left", "right", "label"))
     if {*label} <= {"left", "right", "equal"}:

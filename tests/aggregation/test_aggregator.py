@@ -129,6 +129,14 @@ def test_preferences_name_the_better_task_as_in_crowd_kit():
         BradleyTerry().fit_predict(data.assign(label=["a", "a", "d", "b", "b", "c", "a"]))
 
 
+def test_preferences_may_be_a_dictionary_of_columns_and_nothing_else_without_names():
+    columns = {"left": ["a", "b"], "right": ["b", "a"], "worker": ["u", "v"], "label": ["left", "right"]}
+    found = BradleyTerry().fit_predict(columns)
+    pd.testing.assert_series_equal(found, BradleyTerry().fit_predict(pd.DataFrame(columns)))
+    with pytest.raises(DataError):
+        BradleyTerry().fit_predict(np.zeros((3, 4)))
+
+
 def test_ratings_and_sentences_have_answers_of_their_own():
     ratings = frame(task=[2, 2, 1, 1], worker=["u", "v"] * 2, label=[3.0, 5.0, 1.0, 2.0])
     found = RatingEM(low=0, high=10).fit_predict(ratings)
