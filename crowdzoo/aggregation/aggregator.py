@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from crowdzoo.constraints import Checked, Choice
 from crowdzoo.errors import BadRow, DataError
-from crowdzoo.tables.annotations import Annotations
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Aggregator"]
 
@@ -113,6 +115,8 @@ class Aggregator(Checked):
             import polars
 
             columns = {str(name): column for name, column in zip(result.classes, result.posteriors.T, strict=True)}
+            if "task" in columns:
+                raise DataError("a class has the name of the column 'task'. Give a pandas frame, or rename the class.")
             return result.to_polars().select("task").with_columns(**_series(polars, columns)).sort("task")
         import pandas as pd
 
@@ -121,6 +125,8 @@ class Aggregator(Checked):
 
     def _annotations(self, data: Any) -> Annotations:
         """Annotations out of a frame; those that are some already stay as they are."""
+        from crowdzoo.tables.annotations import Annotations  # with Arrow, which aggregation alone does not need
+
         if isinstance(data, Annotations):
             return data
         return Annotations.from_frame(_with_sides(data) if self.kind == "preference" else data, kind=self.kind)

@@ -128,7 +128,14 @@ def table_columns(table: Table, inputs: Mapping[str, str] | None = None) -> dict
                 f"{table.name}: columns {other!r} and {name!r} would both be served as {served_name(name)!r}. Rename "
                 "one of them."
             )
-    columns = _typed(table, {name: (name, inputs.get(name) or _found_type(table, name)) for name in names})
+    types: dict[str, tuple[str, str]] = {}
+    for name in names:
+        try:
+            types[name] = name, inputs.get(name) or _found_type(table, name)
+        except DataError:
+            _typed(table, types)  # what is wrong with a column before it is said first
+            raise
+    columns = _typed(table, types)
     for name, values in columns.items():
         if _is_empty(values):
             raise DataError(f"{table.name}: column {name!r} is empty in every row. Leave the column out.")

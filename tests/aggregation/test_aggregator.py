@@ -158,6 +158,8 @@ def test_a_polars_frame_comes_back_as_one():
     shares = MajorityVote().fit_predict_proba(data)
     assert shares.columns == ["task", "x", "y"]
     np.testing.assert_allclose(shares["x"], [1 / 3, 2 / 3, 1])
+    with pytest.raises(DataError, match="a class has the name of the column 'task'"):
+        MajorityVote().fit_predict_proba(polars.DataFrame({"task": ["a"], "worker": ["w"], "label": ["task"]}))
     crowd = Annotations.from_frame(data)
     assert Annotations.from_frame(crowd.to_polars()) == crowd
     result = MajorityVote().fit(crowd)
