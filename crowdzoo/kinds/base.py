@@ -442,7 +442,13 @@ class Kind(ABC):
             with warnings.catch_warnings():  # the second reading warns, and writes the rejects
                 warnings.simplefilter("ignore")
                 table = table.named_like(self.read(annotations, **plain).tasks)
-        crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
+        try:
+            crowd = self.read(annotations, tasks=table.tasks, **options)  # so task codes are rows of the instances
+        except DataError as error:
+            if table.kind is IMAGES and "is not one of the tasks" in str(error):
+                missing = "The tasks are its images: copy those that are missing, or leave their annotations out."
+                error.args = (f"{error}\n  {instances}: {missing}",)
+            raise
         gold = self.gold_column(table, crowd, instances)
         training = table.training & (crowd.redundancy > 0)
         if not training.any():

@@ -380,7 +380,11 @@ class _Spans:
         if not 0 <= start < end <= size:
             name, value = ("end", end) if 0 <= start < size else ("start", start)
             what = "is not after the start" if 0 <= start < size and end <= start else "is outside the sentence"
-            raise _LineError(f"{key}.{name}", value, f"{what}: start < end, and there are {size} {unit}, from 0.")
+            raise _LineError(
+                f"{key}.{name}",
+                value,
+                f"{what}: start < end, and there are {size} {unit}, from 0. Correct it, or leave the span out.",
+            )
         if self.widens and (start not in sentence.first or end not in sentence.last):
             assert sentence.offsets is not None  # spans that count tokens have no other edges
             touched = np.flatnonzero((sentence.offsets[:, 0] < end) & (sentence.offsets[:, 1] > start))

@@ -204,7 +204,8 @@ BAD = {
     "an offset that is no integer": (line(span(0.0, 4, "X")), "column 'spans[0].start': 0.0 is not an integer."),
     "outside the text": (
         line(span(18, 30, "X")),
-        "column 'spans[0].end': 30 is outside the sentence: start < end, and there are 22 characters, from 0.",
+        "column 'spans[0].end': 30 is outside the sentence: start < end, and there are 22 characters, from 0. "
+        "Correct it, or leave the span out.",
     ),
     "before the text": (line(span(-1, 4, "X")), "column 'spans[0].start': -1 is outside the sentence"),
     "an empty span": (line(span(4, 4, "X")), "column 'spans[0].end': 4 is not after the start"),
