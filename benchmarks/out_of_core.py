@@ -42,7 +42,7 @@ ANNOTATORS, CLASSES, REDUNDANCY, SEED = 10_000, 10, 5, 0
 PART = 5 * 2**20
 ROWS = {  # part -> number of annotations -> most iterations
     "memory": {1e7: 20, 1e8: 3},
-    "blocks": {1e7: 20, 1e8: 3, 1e9: 3},
+    "blocks": {1e7: 20, 1e8: 20, 1e9: 20},
 }
 
 

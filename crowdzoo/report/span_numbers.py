@@ -509,7 +509,7 @@ def _warnings(
     found = basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
     found += [noted(note) for note in aggregation.notes]
     if mended := overall["tags_mended"]:
-        finding = f"{mended:,} tags or spans of the file broke the scheme and were corrected"
+        finding = f"{mended:,} tags or spans of the file do not fit the tagging scheme; they were corrected"
         found.append(Warned(False, "tags", finding, "read the file with --on-bad-tags error, which names them"))
     found += _unclear(pairs)
     for name, share, number in zip(classes["class"], classes["other_edges"], classes["annotations"], strict=True):

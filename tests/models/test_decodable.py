@@ -5,16 +5,16 @@ import io
 import numpy as np
 import pytest
 
+from crowdzoo import Annotations
+from crowdzoo.errors import DataError
+from crowdzoo.instances import read_instances
+from crowdzoo.instances.upright_image import upright_image
+from crowdzoo.models.bases import BASES
+from crowdzoo.models.decodable import is_decodable, naming_undecodable
+from crowdzoo.models.instance_training import train
+
 tf = pytest.importorskip("tensorflow")
 Image = pytest.importorskip("PIL.Image")
-
-from crowdzoo import Annotations  # noqa: E402
-from crowdzoo.errors import DataError  # noqa: E402
-from crowdzoo.instances import read_instances  # noqa: E402
-from crowdzoo.instances.upright_image import upright_image  # noqa: E402
-from crowdzoo.models.bases import BASES  # noqa: E402
-from crowdzoo.models.decodable import is_decodable, naming_undecodable  # noqa: E402
-from crowdzoo.models.instance_training import train  # noqa: E402
 
 
 def jpeg():
