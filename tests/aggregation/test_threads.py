@@ -114,6 +114,7 @@ READERS = {
     "engine.counts.MOST_CELLS": VOTES_AND_TABLES,
     "engine.counts.MAX_TABLES": VOTES_AND_TABLES,
     "engine.kernels.NORMALISED": ("dawid-skene", "worker-clustering"),
+    "engine.params.MOST_CELLS": ("dawid-skene",),
     "classes.initial.PART": (*VOTES_AND_TABLES, "label-model"),
     "engine.dirichlet.CELLS": ("ibcc", "ebcc", "mace", *CHAINS),
     "classes.label_model.CELLS": ("label-model",),
@@ -199,6 +200,8 @@ THRESHOLD = re.compile(r"^(?!TOLERANCE)[A-Z_]+(?:, [A-Z_]+)* = .*2\*\*", re.M)
 NO_PARTS = {
     "engine.kernels.CACHED": "when to prefetch",
     "against_votes.CELLS": "see test_against_votes.py",
+    "engine.by_annotator.CELLS": "see test_by_annotator.py",
+    "engine.by_annotator.MOST_BYTES": "see test_by_annotator.py",
     "classes.ebcc.MAX_CELLS": "refuses",
     "classes.mmce.MAX_CELLS": "refuses",
     "classes.one_coin.MAX_CELLS": "leaves out confusions",

@@ -24,6 +24,7 @@ __all__ = [
     "checked_initial",
     "first_answers",
     "first_counts",
+    "first_posteriors",
     "first_shares",
     "initial_posteriors",
     "same_crowd",
@@ -61,6 +62,14 @@ def first_counts(
             counts.add(part, first_shares(part, votes, num_classes, given))
 
     return Counts.total(blocks, add, num_annotators, num_classes, spare)
+
+
+def first_posteriors(
+    blocks: Sequence[Block], num_annotators: int, num_classes: int, given: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """`first_shares` of all blocks, with equal weights; a new array [N, K]."""
+    votes = np.ones(num_annotators)
+    return np.concatenate([first_shares(block, votes, num_classes, given) for block in blocks])
 
 
 def first_answers(

@@ -22,7 +22,7 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
-__all__ = ["add_counts", "exp", "normalised_logs", "vote_shares"]
+__all__ = ["add_counts", "exp", "normalised_logs", "posteriors_of_logits", "prefetch", "row_adder", "vote_shares"]
 
 TILE = 64  # tasks; the product of their totals, each at most K, must not overflow
 MOST_FIXED = 128  # classes
@@ -109,7 +109,7 @@ INDEX = ir.IntType(32)
 
 
 @_intrinsic
-def _prefetch(typingctx: Any, source: Any, i: Any) -> Any:
+def prefetch(typingctx: Any, source: Any, i: Any) -> Any:
     """Asks for the cache line of source[i], which need not exist, ahead of its use."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -204,8 +204,8 @@ def exp(x):  # type: ignore[no-untyped-def]  # for Numba
 
 
 @lru_cache
-def _kernel(fixed: int) -> Callable[..., float]:
-    """The loop for `fixed` classes; 0: for any number."""
+def row_adder(fixed: int) -> Callable[..., None]:
+    """target[i : i + K] += source[j : j + K] for `fixed` classes, to be inlined; 0: for any number."""
     run = fixed or 8
 
     @compiled(inline="always")
@@ -215,6 +215,59 @@ def _kernel(fixed: int) -> Callable[..., float]:
             _add_run(target, i + k, source, j + k, run)
         for k in range(whole, k_all):
             target[i + k] += source[j + k]
+
+    return add_row
+
+
+@lru_cache
+def _finisher(fixed: int) -> Callable[..., float]:
+    """Turns the logits of a tile, tasks `first` to `last`, into posteriors and returns their evidence, nats."""
+    run = fixed or 8
+
+    @compiled(inline="always")
+    def finish(tile, gold, first, last, k_all):  # type: ignore[no-untyped-def]  # for Numba
+        evidence = 0.0
+        o = U(0)
+        for i in range(first, last):
+            if len(gold) > 0 and gold[i] >= 0:
+                evidence += tile[o + U(gold[i])]
+                for k in range(k_all):
+                    tile[o + k] = -1000.0
+                tile[o + U(gold[i])] = 0.0
+            else:
+                if fixed:
+                    peak = _peak_run(tile, o, run)
+                    _shift_run(tile, o, -peak, run)
+                else:
+                    peak = tile[o : o + k_all].max()
+                    for k in range(k_all):
+                        tile[o + k] -= peak
+                evidence += peak
+            o += k_all
+        for k in range(o):
+            tile[k] = exp(tile[k])
+        o = U(0)
+        totals = 1.0
+        for _ in range(first, last):
+            if fixed:
+                total = _sum_run(tile, o, run)
+                _scale_run(tile, o, 1.0 / total, run)
+            else:
+                total = tile[o : o + k_all].sum()
+                for k in range(k_all):
+                    tile[o + k] /= total
+            totals *= total
+            o += k_all
+        return evidence + math.log(totals)
+
+    return finish
+
+
+@lru_cache
+def _kernel(fixed: int) -> Callable[..., float]:
+    """The loop for `fixed` classes; 0: for any number."""
+    run = fixed or 8
+    add_row, finish = row_adder(fixed), _finisher(fixed)
 
     @compiled()
     def expect_and_count(  # type: ignore[no-untyped-def]  # for Numba
@@ -237,40 +290,12 @@ def _kernel(fixed: int) -> Callable[..., float]:
                     for j in range(starts[i], starts[i + 1]):
                         if j < far:
                             row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
-                            _prefetch(log_table, row)
-                            _prefetch(log_table, row + U(min(run, 8) - 1))
+                            prefetch(log_table, row)
+                            prefetch(log_table, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
                         add_row(tile, o, log_table, row, k_all)
-                    if has_gold and gold[i] >= 0:
-                        evidence += tile[o + U(gold[i])]
-                        for k in range(k_all):
-                            tile[o + k] = -1000.0
-                        tile[o + U(gold[i])] = 0.0
-                    else:
-                        if fixed:
-                            peak = _peak_run(tile, o, run)
-                            _shift_run(tile, o, -peak, run)
-                        else:
-                            peak = tile[o : o + k_all].max()
-                            for k in range(k_all):
-                                tile[o + k] -= peak
-                        evidence += peak
                     o += k_all
-                for k in range(o):
-                    tile[k] = exp(tile[k])
-                o = U(0)
-                totals = 1.0
-                for _ in range(first, last):
-                    if fixed:
-                        total = _sum_run(tile, o, run)
-                        _scale_run(tile, o, 1.0 / total, run)
-                    else:
-                        total = tile[o : o + k_all].sum()
-                        for k in range(k_all):
-                            tile[o + k] /= total
-                    totals *= total
-                    o += k_all
-                evidence += math.log(totals)
+                evidence += finish(tile, gold, first, last, k_all)
             else:
                 begin = U(first) * k_all
                 for k in range(U(last - first) * k_all):
@@ -287,14 +312,40 @@ def _kernel(fixed: int) -> Callable[..., float]:
                     for j in range(starts[i], starts[i + 1]):
                         if j < far:
                             row = (U(annotators[j + AHEAD]) * k_all + U(labels[j + AHEAD])) * k_all
-                            _prefetch(counts, row)
-                            _prefetch(counts, row + U(min(run, 8) - 1))
+                            prefetch(counts, row)
+                            prefetch(counts, row + U(min(run, 8) - 1))
                         row = (U(annotators[j]) * k_all + U(labels[j])) * k_all
                         add_row(counts, row, tile, o, k_all)
                     o += k_all
         return evidence
 
     return expect_and_count
+
+
+@lru_cache
+def _logits_kernel(fixed: int) -> Callable[..., float]:
+    """The loop of `posteriors_of_logits` for `fixed` classes; 0: for any number."""
+    finish = _finisher(fixed)
+
+    @compiled()
+    def write(logits, log_prior, gold):  # type: ignore[no-untyped-def]  # for Numba
+        num_tasks, num_classes = len(gold), len(log_prior)
+        k_all = U(fixed) if fixed else U(num_classes)
+        tile = np.empty(TILE * num_classes)
+        evidence = 0.0
+        for first in range(0, num_tasks, TILE):
+            last = min(first + TILE, num_tasks)
+            begin, o = U(first) * k_all, U(0)
+            for _ in range(first, last):
+                for k in range(k_all):
+                    tile[o + k] = logits[begin + o + k] + log_prior[k]
+                o += k_all
+            evidence += finish(tile, gold, first, last, k_all)
+            for k in range(o):
+                logits[begin + k] = tile[k]
+        return evidence
+
+    return write
 
 
 NOTHING = np.empty(0)
@@ -332,6 +383,21 @@ def add_counts(
     loop = _kernel(num_classes if num_classes <= MOST_FIXED else 0)
     flat = (log_table.reshape(-1), log_prior, given.reshape(-1), found.reshape(-1), counts.reshape(-1), classes)
     return loop(*block.columns, num_classes, *flat)
+
+
+def posteriors_of_logits(logits: NDArray[np.float64], log_prior: NDArray[np.float64], gold: NDArray[np.int64]) -> float:
+    """Turns sums of logs into posteriors, in place.
+
+    Args:
+        logits: sums of log P(annotator says l | truth k) over each task's annotations, C-contiguous, [T, K].
+        log_prior: log P(truth k), [K].
+        gold: known class codes, [T], -1 where unknown.
+
+    Returns:
+        Log probability of the annotations and known classes, nats.
+    """
+    num_classes = len(log_prior)
+    return _logits_kernel(num_classes if num_classes <= MOST_FIXED else 0)(logits.reshape(-1), log_prior, gold)
 
 
 def vote_shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -404,15 +470,28 @@ def normalised_logs(
 
 @compiled()
 def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  # for Numba
-    num_classes = counts.shape[1]
-    totals = np.empty(num_classes)
-    for r in range(counts.shape[0]):
-        totals[:] = 0.0
+    num_classes = U(counts.shape[1])
+    of_prior, factors = np.zeros(num_classes), np.empty(num_classes)
+    for said in range(num_classes):
+        for true in range(num_classes):
+            of_prior[true] += prior[said, true]
+    for r in range(U(counts.shape[0])):
+        for true in range(num_classes):
+            factors[true] = of_prior[true]
         for said in range(num_classes):
             for true in range(num_classes):
-                totals[true] += counts[r, said, true] + prior[said, true]
+                factors[true] += counts[r, said, true]
+        empty = False
+        for true in range(num_classes):
+            if factors[true] > 0.0:
+                factors[true] = 1.0 / factors[true]
+            else:
+                empty = True
         for said in range(num_classes):
             for true in range(num_classes):
-                total = totals[true]
-                cell = counts[r, said, true] + prior[said, true]
-                shares[r, said, true] = max(cell / total if total > 0 else 1 / num_classes, least)
+                shares[r, said, true] = max((counts[r, said, true] + prior[said, true]) * factors[true], least)
+        if empty:
+            for true in range(num_classes):
+                if factors[true] == 0.0:
+                    for said in range(num_classes):
+                        shares[r, said, true] = 1.0 / num_classes
