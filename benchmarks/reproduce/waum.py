@@ -12,8 +12,8 @@ a tenth of the annotators, rounded down: of three, nobody.
 Music: the songs and annotations of Rodrigues et al. below CROWDZOO_DATA (see `crowdzoo.datasets.data_folder`), CoNAL's
 network. Accuracies of the vote are those expected if ties are broken at random. Nothing is chosen by gold.
 
-The result goes to benchmarks/results/waum.json, as soon as each table is done. Seconds are the CPU time of a row's
-runs together, the first of which compiles the network; peak memory is the whole process', Keras included.
+The result goes to benchmarks/results/waum.json, as soon as each table is done, with its stack. Seconds are the CPU time
+of a row's runs together, the first of which compiles the network; peak memory is that of the process, Keras included.
 """
 
 import argparse
@@ -22,13 +22,12 @@ import csv
 import functools
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")  # the saved results are JAX's, which is several times as fast
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
@@ -38,6 +37,7 @@ from intervals import Runs, mean_interval
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from stack import stack
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import GLAD, DawidSkene, MajorityVote
@@ -90,6 +90,11 @@ def added(row: dict[str, Any], cost: Cost, **figures: Any) -> None:
         row.setdefault(name, []).append(round(float(value), 5))
     row["cpu_seconds"] = round(row.get("cpu_seconds", 0.0) + cost.seconds, 2)
     row["peak_mib"] = round(max(row.get("peak_mib", 0.0), cost.peak_mib))
+
+
+def _made_by() -> dict[str, Any]:
+    """What a table was computed on."""
+    return {"stack": stack(), "scikit-learn": sklearn.__version__}
 
 
 # === Training ===
@@ -197,7 +202,7 @@ def measure_circles(table: dict[str, Any]) -> Iterator[None]:
                 )  # fmt: skip
             print(f"  {circles} circles, {simulate.__name__}, seed {seed}", flush=True)
         name = f"{circles} circles, {simulate.__name__.replace('_', ' ')}"
-        table.setdefault("circles", {})[name] = {"crowd": str(simulate.__doc__), "rows": rows}
+        table.setdefault("circles", {})[name] = {"crowd": str(simulate.__doc__), "rows": rows, **_made_by()}
         yield
 
 
@@ -262,7 +267,7 @@ def measure_ranking(table: dict[str, Any]) -> Iterator[None]:
     with Cost() as cost:
         entropy = np.round(task_table(annotations)["entropy"].to_numpy(), 9)
     ranked("vote entropy", entropy, cost)
-    table["ranking"] = {"all tasks": round(float(right.mean()), 5), "rows": rows}
+    table["ranking"] = {"all tasks": round(float(right.mean()), 5), "rows": rows, **_made_by()}
     yield
 
 
@@ -291,7 +296,7 @@ def measure_training(table: dict[str, Any]) -> Iterator[None]:
                 accuracy=accuracy(truth, said.argmax(axis=1)), ece=expected_calibration_error(truth, said),
             )  # fmt: skip
             print(f"  {name}, seed {seed}: {rows[name]['accuracy'][-1]:.4f}", flush=True)
-    table["training"] = {"rows": rows}
+    table["training"] = {"rows": rows, **_made_by()}
     yield
 
 
@@ -373,13 +378,6 @@ def save(table: dict[str, Any]) -> None:
         "settings": {"circles": CIRCLES, "fresh points a class": FRESH, "music": MUSIC, "batch size": BATCH_SIZE},
         "printed": PRINTED,
         "bars": BARS,
-        "versions": {
-            "python": platform.python_version(),
-            "keras": keras.__version__,
-            "backend": keras.backend.backend(),
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
     }
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 from cells import SAVED, Cell, Claim, Page, Table, paragraph, per_cent, saved
 from intervals import Runs, mean_interval
 from papers import grid, shown
+from stack import recorded
 
 __all__ = ["RESULTS", "render", "tables"]
 
@@ -311,7 +312,7 @@ def render(results: dict[str, Any]) -> str:
     """The whole page."""
     deep = saved("reproduce_deep.json")["labelme"]
     rows = {
-        RESULTS.name: {"all": results["versions"]},
+        RESULTS.name: dict(recorded(results)),
         "reproduce_deep.json": {f"labelme: {row}": deep[row].get("stack") or deep[row]["versions"] for row in LABELME},
         MORE: {f"{part}: {row}": one["stack"] for part, found in saved(MORE).items() for row, one in found.items()},
     }
