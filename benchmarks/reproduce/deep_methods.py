@@ -400,7 +400,7 @@ def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list
 
 
 def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
-    """The recommended recipe against every other row, over all the data that both were trained on."""
+    """Cross-fitted EM against every other row, over all the data that both were trained on."""
     lines = []
     for row in (row for row in ROWS if row != RECIPE):
         pairs = {name: (rows[RECIPE], rows[row]) for name, rows in results.items() if RECIPE in rows and row in rows}
@@ -417,7 +417,7 @@ def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[
              f"{average:+.2f} ± {half:.2f}", f"{ahead} of {len(means)}")
         )  # fmt: skip
     header = ("trained by", "sets", f"mean of {RECIPE}", "its own mean", "difference, paired", f"{RECIPE} ahead")
-    return f"The recommended recipe, {RECIPE}, against each: accuracy after the last epoch, by set", header, lines
+    return "Cross-fitted EM against each: accuracy after the last epoch, by set", header, lines
 
 
 def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:

@@ -125,7 +125,7 @@ def compared(results: dict[str, Any]) -> list[str]:
         return []
     tables = [markdown(*one) for one in recipe.tables(results)]
     return [
-        "## The recommended recipe on sets that had no part in its choice\n",
+        "## Cross-fitted EM on sets that had no part in its choice\n",
         wrapped(outcome) + "\n",
         RECIPE,
         *tables,
