@@ -60,12 +60,13 @@ are not among those, and the paper's accuracies (3 to 46 percent, of questions o
 does not give. So only the order of the rows can be compared. As most answers are no, F1 of yes stands beside accuracy;
 by majority it is near the paper's figures for causes, but not for treats.
 
-Each row of each set runs in a process of its own, which tells its peak memory, on the Keras backend that KERAS_BACKEND
-names; a row has its stack with it. Results go to benchmarks/results/reproduce_lia.json; docs/papers/lia.md is written
-anew after each measurement.
+Each row of each set runs in a process of its own, which tells its peak memory (MAJ* and MMCE* share one), on the Keras
+backend that KERAS_BACKEND names; a row has its stack with it. Results go to benchmarks/results/reproduce_lia.json;
+docs/papers/lia.md is written anew after each measurement.
 """
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import gzip
@@ -498,11 +499,12 @@ def _two_steps(
     keras.utils.set_random_seed(seed)
     x, instances, hidden = _instances(embedding, data.x)
     fresh = _network(instances, hidden, settings)
-    if embedding not in _COMPILED:
+    kind = (embedding, data.x.shape)
+    if kind not in _COMPILED:
         fresh.compile(_optimizer(settings), loss="categorical_crossentropy", steps_per_execution=50)
         fresh.optimizer.build(fresh.trainable_variables)
-        _COMPILED[embedding] = fresh, [np.array(variable) for variable in fresh.optimizer.variables]
-    network, start = _COMPILED[embedding]
+        _COMPILED[kind] = fresh, [np.array(variable) for variable in fresh.optimizer.variables]
+    network, start = _COMPILED[kind]
     network.set_weights(fresh.get_weights())
     for variable, value in zip(network.optimizer.variables, start, strict=True):
         variable.assign(value)
@@ -511,9 +513,9 @@ def _two_steps(
     return {"h": _accuracy(network.predict(x, verbose=0, batch_size=2048), data.gold)}
 
 
-# the network of `_two_steps` and the state of its optimizer at the start, by whether it has embeddings: a process
-# measures one row of one set, and compiling takes longer than training
-_COMPILED: dict[bool, tuple[Any, list[np.ndarray]]] = {}
+# the network of `_two_steps` and the state of its optimizer at the start, by whether it has embeddings and by the
+# set's features: compiling takes longer than training
+_COMPILED: dict[tuple[bool, tuple[int, ...]], tuple[Any, list[np.ndarray]]] = {}
 
 
 class _ShuffledRows:
@@ -695,6 +697,7 @@ def run(
     again: bool,
 ) -> None:
     """Fills the table and saves it after each redundancy of a row."""
+    shared = ProcessPoolExecutor(1, get_context("spawn"))  # of the rows of two steps; it starts with the first
     table["settings"] = SETTINGS
     if "described" not in table:
         table["described"] = {name: described(make()) for name, make in SETS.items()}
@@ -713,12 +716,15 @@ def run(
                 wanted = _missing(cell, name, seeds)
             known = cell.setdefault("draws", {})
             cell["stack"] = here
-            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            own = None if row in TWO_STEPS else ProcessPoolExecutor(1, get_context("spawn"))
+            with own or contextlib.nullcontext():
                 for redundancy in (each for each in redundancies or wanted if wanted.get(each)):
-                    found, memory = pool.submit(measure, name, row, redundancy, wanted[redundancy]).result()
+                    job = (own or shared).submit(measure, name, row, redundancy, wanted[redundancy])
+                    found, memory = job.result()
                     known.setdefault(str(redundancy), {}).update({str(seed): each for seed, each in found.items()})
                     cell["peak_mib"] = max(memory, cell.get("peak_mib", 0))
                     save(table, name, row)
+    shared.shutdown()
 
 
 def described(data: CrowdSet) -> list[float]:

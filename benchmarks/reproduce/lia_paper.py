@@ -349,9 +349,14 @@ def _same_side(published: float, found: float) -> bool:
 
 
 def _fewer(name: str, line: list[list[float]]) -> str:
-    """Says so where a line has fewer draws than the protocol."""
-    most = max(map(len, line))
-    return "" if most == DRAWS[name] else f" ({most} draws)"
+    """Says so where a line, or some of its figures, have fewer draws than the protocol."""
+    numbers = {r: len(values) for r, values in zip(REDUNDANCIES[name], line, strict=True) if values}
+    if {*numbers.values()} <= {DRAWS[name]}:
+        return ""
+    if len({*numbers.values()}) == 1:
+        return f" ({numbers.popitem()[1]} draws)"
+    fewer = {r: number for r, number in numbers.items() if number != DRAWS[name]}
+    return " (" + "; ".join(f"r={r}: {number} draws" for r, number in fewer.items()) + ")"
 
 
 def _mark(name: str, row: str) -> str:
@@ -401,7 +406,7 @@ def _table_3(sets: dict[str, Any]) -> tuple[str, list[str]]:
         theirs, ours = _judged(name, published, _votes(sets[name], redundancies), [values for _, values in found])
         rows.append([f"**{TITLES[name]}**", "paper", *_marked([f"{value:.1f}" for value in published], theirs), *empty])
         for (by, values), marks in zip(found, ours, strict=True):
-            rows.append(["", by, *_marked([shown(each) for each in values], marks), *empty])
+            rows.append(["", by + _fewer(name, values), *_marked([shown(each) for each in values], marks), *empty])
         verdicts += [mark for marks in (theirs, *ours) for mark in marks if mark]
     return grid(header, rows), verdicts
 

@@ -178,3 +178,50 @@ def test_the_ridge_per_label_is_the_ridge_of_mmce_times_the_labels_where_all_hav
     assert 0.6 < np.mean(found.argmax(axis=1) == truth) < 1
     few = reproduce("lia").ridge_per_label(annotations.restrict(redundancy=2, seed=0), 0.25, 5)
     np.testing.assert_allclose(few.sum(axis=1), 1)
+
+
+def test_a_line_says_where_it_has_fewer_draws_than_the_protocol(reproduce):
+    fewer = reproduce("lia_paper")._fewer
+    whole, some = [70.0] * 5, [70.0] * 3
+    assert fewer("wordsim", [whole, [], whole]) == ""
+    assert fewer("wordsim", [some, some, some]) == " (3 draws)"
+    assert fewer("wordsim", [whole, some, []]) == " (r=5: 3 draws)"
+    assert fewer("medical-cause", [some, some, some]) == ""  # whose protocol has three
+
+
+def test_shuffled_rows_are_each_row_once_an_epoch_in_another_order(reproduce):
+    x = np.arange(10)
+    batches = reproduce("lia")._ShuffledRows(x, -x, 3, seed=0)
+    assert len(batches) == 3
+    seen = []
+    for _ in range(2):
+        epoch = [batches[index] for index in range(3)]
+        assert all((rows == -targets).all() for rows, targets in epoch)
+        seen.append(np.concatenate([rows for rows, _ in epoch]).tolist())
+        batches.on_epoch_begin()
+    assert all(len(set(rows)) == 9 for rows in seen)
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.slow
+def test_a_network_that_is_compiled_once_learns_as_one_compiled_anew(reproduce, monkeypatch):
+    """Rows of two steps reuse their network; weights and optimizer begin anew with each draw."""
+    lia = reproduce("lia")
+    rng = np.random.default_rng(0)
+    tasks, annotators = np.divmod(np.arange(120), 3)
+    annotations = Annotations.from_arrays(tasks, annotators, rng.integers(2, size=120), classes=[0, 1])
+    data = lia.CrowdSet(rng.normal(size=(40, 5)).astype("float32"), annotations, rng.integers(2, size=40))
+    monkeypatch.setattr(lia, "AUTHORS", {"steps_per_round": 50})
+    monkeypatch.setattr(lia, "STEPS", 50)
+    monkeypatch.setattr(lia, "_COMPILED", {})
+
+    def said(seed):
+        lia._two_steps("MAJ*", annotations, data, seed, lia.SMALL)
+        network, _ = lia._COMPILED[False, data.x.shape]
+        return network.predict(data.x, verbose=0)
+
+    first, second, again = said(0), said(1), said(0)
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - second).max() > 0.01
+    lia._COMPILED.clear()
+    np.testing.assert_array_equal(said(1), second)
