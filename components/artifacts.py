@@ -5,7 +5,7 @@ Kubeflow wants a `TYPE_NAME` with one dot that can be imported from the top-leve
 
 from crowdzoo.components.tfx_internals import Artifact
 
-__all__ = ["AnnotationsArtifact", "AnnotatorReport"]
+__all__ = ["AnnotationsArtifact", "AnnotatorReport", "CrowdPage"]
 
 
 class AnnotationsArtifact(Artifact):
@@ -26,3 +26,12 @@ class AnnotatorReport(Artifact):
     """
 
     TYPE_NAME = "crowdzoo.AnnotatorReport"
+
+
+class CrowdPage(Artifact):
+    """A folder with `report.html`, a page on the crowd and its model, and `report.json`, the same as numbers.
+
+    The custom property `model` is the fingerprint of the model (see `fingerprint`), where there is one.
+    """
+
+    TYPE_NAME = "crowdzoo.CrowdPage"

@@ -15,7 +15,8 @@ _NAME = re.compile(r"crowdzoo(\.\w+)+")
 def code_version(*modules: str) -> str:
     """Hashes the source of modules and of everything in crowdzoo that they import, directly or not.
 
-    Imports inside functions count, and text that is a module's name, as in tables of names that load when first used. A
+    Imports inside functions count, and text that is a module's name, as in tables of names that load when first used,
+    or the name of a page (.html) beside the module. A
     package that is imported by its own name stands for all the modules in it; the top-level table of contents stands
     for nothing.
 
@@ -34,6 +35,7 @@ def code_version(*modules: str) -> str:
             continue
         sources[name] = path
         waiting.extend(_imports(path.read_bytes()))
+        sources |= {f"{name}/{page}": path.with_name(page) for page in _pages(path)}
         if path.name == "__init__.py":
             waiting.extend(f"{name}.{file.stem}" for file in path.parent.glob("*.py") if file.stem != "__init__")
     digest = hashlib.sha256()
@@ -53,7 +55,13 @@ def _source(name: str) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-@functools.cache  # four components are made of much the same modules
+def _pages(path: Path) -> list[str]:
+    """Templates of pages beside a module, that it names."""
+    found = sorted(page.name for page in path.parent.glob("*.html"))
+    return [name for name in found if f'"{name}"'.encode() in path.read_bytes()]
+
+
+@functools.cache  # several components are made of much the same modules
 def _imports(source: bytes) -> list[str]:
     names = []
     for node in ast.walk(ast.parse(source)):

@@ -38,7 +38,7 @@ from crowdzoo.label_kinds import label_kind
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import is_among
 
-__all__ = ["CrowdAggregator"]
+__all__ = ["CrowdAggregator", "aggregation_method"]
 
 # Kind of label -> what fits a method and asks it about the tasks of both splits
 _ANSWERS = {
@@ -88,7 +88,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     """
     del code_version
     options, info = json.loads(settings), read_dataset_info(examples.uri)
-    method = _method(options, info["kind"])
+    method = aggregation_method(options, info["kind"])
     truth = "gold" if info["num_gold"]["eval"] else "aggregated"
     prepare_examples(aggregated_examples)
     aggregation = {"method": options["method"], **options["arguments"]}
@@ -116,8 +116,16 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 CrowdAggregator = computed(CrowdAggregator, code_version=lambda _: code_version(__name__))
 
 
-def _method(options: dict[str, Any], kind: str) -> Any:
-    """The method of aggregation, with the run's seed where it draws at random."""
+def aggregation_method(options: dict[str, Any], kind: str) -> Any:
+    """The method of aggregation, with the run's seed where it draws at random.
+
+    Args:
+        options: `method`, `arguments` and `seed`.
+        kind: name of the kind of label.
+
+    Raises:
+        ConfigError: no such method, or an argument that it does not take.
+    """
     try:
         return create(options["method"], kind=kind, **{"seed": options["seed"], **options["arguments"]})
     except ConfigError:

@@ -199,13 +199,21 @@ class PushingExecutor(pusher_executor.Executor):
         self._MarkPushed(pushed, pushed_destination=version, pushed_version=Path(version).name)
 
 
-def mark_blessing(blessing: Any, model: Any, blessed: bool, baseline: str | None) -> None:
-    """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties."""
+def mark_blessing(blessing: Any, model: Any | None, blessed: bool, baseline: str | None) -> None:
+    """Writes a verdict as TFX's Evaluator does, for TFX's Pusher: an empty file and custom properties.
+
+    Args:
+        blessing: the artifact that receives it.
+        model: the Model artifact; None where the verdict is on no model.
+        blessed: the verdict.
+        baseline: the model that it was compared with; None where there is none.
+    """
     Path(blessing.uri).mkdir(parents=True, exist_ok=True)
     Path(blessing.uri, "BLESSED" if blessed else "NOT_BLESSED").touch()
     blessing.set_int_custom_property("blessed", int(blessed))
-    blessing.set_string_custom_property("current_model", model.uri)
-    blessing.set_int_custom_property("current_model_id", model.id)
+    if model is not None:
+        blessing.set_string_custom_property("current_model", model.uri)
+        blessing.set_int_custom_property("current_model_id", model.id)
     if baseline:
         blessing.set_string_custom_property("baseline_model", baseline)
 

@@ -12,7 +12,7 @@ _NAMES = {
     "crowdzoo.models.crowd_model": "CrowdModel",
     "crowdzoo.saving": "load_model",
     # TFX finds an artifact type by `TYPE_NAME`, which has to be importable from the top-level package
-    "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport",
+    "crowdzoo.components.artifacts": "AnnotationsArtifact AnnotatorReport CrowdPage",
 }
 _MODULES = (
     "aggregation", "beam", "components", "datasets", "errors", "export", "instances", "layers", "losses",

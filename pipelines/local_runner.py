@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from ml_metadata import metadata_store
 from ml_metadata.proto import metadata_store_pb2
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 
+from crowdzoo.components.artifacts import CrowdPage
+from crowdzoo.components.crowd_report import NUMBERS_FILE, PAGE_FILE
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
@@ -36,8 +38,9 @@ class LocalRunner(LocalDagRunner):
 
     TFX's cache knows a component's inputs and parameters, but the Evaluator's verdict and the Pusher's result also
     depend on what is in the serving folder. So the Evaluator is told which model is the baseline now, and the Pusher
-    is not taken from the cache when the model it once pushed is no longer the one served. Both depend on what the
-    components before them wrote, and TFX's runner tells nobody when a component ends: hence one at a time.
+    is not taken from the cache when the model it once pushed is no longer the one served. CrowdReport is told where
+    the page of the baseline is. All of that depends on what the components before them wrote, and TFX's runner tells
+    nobody when a component ends: hence one at a time.
 
     Args:
         config: the configuration that the pipeline was made from.
@@ -70,13 +73,25 @@ class LocalRunner(LocalDagRunner):
 
     def _mind_the_serving_folder(self, name: str, node: Any) -> None:
         serving = self._config.output.serving
-        if name == "Evaluator":
+        if name in ("Evaluator", "CrowdReport"):
             baseline = baseline_of(self._serving_model(), serving)
-            set_parameter(node, "baseline", fingerprint(baseline) if baseline else "")
+            model = fingerprint(baseline) if baseline else ""
+            parameters = {"Evaluator": ("baseline", model), "CrowdReport": ("before", self._numbers_of(model))}
+            set_parameter(node, *parameters[name])
         elif name == "Pusher" and self._blessed():
             served = complete_versions(serving)
             if not served or fingerprint(served[-1]) != fingerprint(self._serving_model()):
                 forbid_cache(node)
+
+    def _numbers_of(self, model: str) -> str:
+        """Path of the newest page's numbers on a model, by its fingerprint; "" where there is none."""
+        pages = self._store.get_artifacts_by_type(CrowdPage.TYPE_NAME) if model else []
+        places = [
+            Path(page.uri, NUMBERS_FILE)
+            for page in sorted(pages, key=lambda page: page.id)
+            if page.custom_properties["model"].string_value == model and page.state == mlmd.Artifact.LIVE
+        ]
+        return next((str(place) for place in reversed(places) if place.exists()), "")
 
     def _newest_execution(self) -> int:
         """The highest number of an execution; 0 where there is none. No other run is at work in the same folder."""
@@ -100,7 +115,13 @@ class LocalRunner(LocalDagRunner):
         return self._folder("Trainer", "model") / SERVING_MODEL
 
     def _blessed(self) -> bool:
-        return self._outputs["Evaluator"]["blessing"].custom_properties["blessed"].int_value == 1
+        return self._verdict["blessed"].int_value == 1
+
+    @property
+    def _verdict(self) -> Any:
+        """What the Pusher is told: custom properties of the last blessing."""
+        last = "CrowdReport" if "CrowdReport" in self._outputs else "Evaluator"
+        return self._outputs[last]["blessing"].custom_properties
 
     def result(self, total_seconds: float) -> RunResult:
         """Gathers what the run came to; to be called after it."""
@@ -109,7 +130,7 @@ class LocalRunner(LocalDagRunner):
         pushed = Path(properties["pushed_destination"].string_value) if properties["pushed"].int_value else None
         return RunResult(
             pushed=pushed,
-            reason=evaluation["reason"],
+            reason=_reason(evaluation, self._verdict["reason"].string_value),
             blessed=self._blessed(),
             evaluation=evaluation,
             seconds=dict(self._seconds),
@@ -119,6 +140,7 @@ class LocalRunner(LocalDagRunner):
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
+            page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
             serving=self._config.output.serving,
             metadata=self._config.output.metadata,
@@ -135,6 +157,12 @@ def _named(component: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise PipelineError(f"{component} failed: {error_message(error)}") from error
+
+
+def _reason(evaluation: Mapping[str, Any], condition: str) -> str:
+    """Why the model was blessed, or why not: the Evaluator's reason, or the condition of the page that holds."""
+    found = [evaluation["reason"]] if not (condition and evaluation["blessed"]) else []
+    return "; ".join([*found, *([condition.rstrip(".")] if condition else [])])
 
 
 def _anomalies(folder: Path) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.annotation_example_gen import AnnotationExampleGen
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.crowd_aggregator import CrowdAggregator
+from crowdzoo.components.crowd_report import CrowdReport
 from crowdzoo.components.evaluator import Evaluator
 from crowdzoo.components.input_files import content_hashes
 from crowdzoo.components.pusher import Pusher
@@ -59,10 +60,11 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     example_validator = tfx.ExampleValidator(
         statistics=statistics_gen.outputs["statistics"], schema=schema_gen.outputs["schema"]
     )
+    aggregation = {"method": config.aggregation.method, "arguments": config.aggregation.arguments, "seed": config.seed}
     aggregator = CrowdAggregator(
         examples=example_gen.outputs["examples"],
         annotations=example_gen.outputs["annotations"],
-        settings=_json(method=config.aggregation.method, arguments=config.aggregation.arguments, seed=config.seed),
+        settings=_json(**aggregation),
         code_version=code_version("crowdzoo.components.crowd_aggregator"),
     )
     aggregator.add_upstream_node(example_validator)
@@ -90,16 +92,37 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         code_version=code_version("crowdzoo.components.evaluator"),
         **({"baseline": ""} if kubeflow else {}),
     )
+    last, reports = evaluator, []
+    if config.has_page:
+        last = CrowdReport(
+            examples=aggregator.outputs["aggregated_examples"],
+            annotations=example_gen.outputs["annotations"],
+            model=trainer.outputs["model"],
+            evaluated=evaluator.outputs["blessing"],
+            settings=_json(title=config.name, fail_if=config.report.fail_if, **aggregation),
+            code_version=code_version("crowdzoo.components.crowd_report"),
+        )
+        reports = [last]
     pusher = Pusher(
         model=trainer.outputs["model"],
-        model_blessing=evaluator.outputs["blessing"],
+        model_blessing=last.outputs["blessing"],
         push_destination=tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving)),
     )
     return tfx.Pipeline(
         pipeline_name=config.name,
         pipeline_root=root,
         metadata_connection_config=metadata,
-        components=[example_gen, statistics_gen, schema_gen, example_validator, aggregator, trainer, evaluator, pusher],
+        components=[
+            example_gen,
+            statistics_gen,
+            schema_gen,
+            example_validator,
+            aggregator,
+            trainer,
+            evaluator,
+            *reports,
+            pusher,
+        ],
         enable_cache=not kubeflow,
         # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
         beam_pipeline_args=[f"--runner={config.beam.runner}", "--sdk_container_image=local", *config.beam.options],

@@ -24,7 +24,7 @@ class RunResult:
     Attributes:
         pushed: folder of the served version that holds this run's model; None where it was not pushed.
         reason: why it was pushed, or why not; one sentence.
-        blessed: whether the Evaluator found the model good enough.
+        blessed: whether the Evaluator found the model good enough, and no condition of the page's holds.
         evaluation: the Evaluator's summary, as in `evaluation.json`.
         seconds: wall time of each component, in the order of the run; also of those that were cached.
         cached: names of the components whose earlier result was used.
@@ -33,6 +33,7 @@ class RunResult:
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
+        page: the page on the crowd and the model, report.json beside it; None where none was made.
         annotations: folder of the annotations artifact.
         serving: folder of all pushed versions.
         metadata: SQLite file of ML Metadata.
@@ -50,6 +51,7 @@ class RunResult:
     model: Path
     model_run: Path
     report: Path
+    page: Path | None
     annotations: Path
     serving: Path
     metadata: Path
@@ -65,6 +67,7 @@ class RunResult:
             f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
             f"{score} on {candidate['tasks']:,} {counted}, against {truth}",
             f"Annotators:  {self.report}",
+            *([] if self.page is None else [f"Page:        {self.page}"]),
             f"Metadata:    {self.metadata}",
             f"Log:         {self.log}",
             f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",

@@ -14,6 +14,7 @@ from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.platforms import Export
+from crowdzoo.report.report_page import VALUES, Condition
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns
 from crowdzoo.tables.suffixes import column_names
@@ -45,7 +46,7 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_method_problems(config)]
+    return [*_aggregation_problems(config), *_method_problems(config), *_report_problems(config)]
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
@@ -88,6 +89,20 @@ def _method_problems(config: PipelineConfig) -> list[str]:
             "aggregation takes it, with dawid-skene or majority-vote."
         ]
     return []
+
+
+def _report_problems(config: PipelineConfig) -> list[str]:
+    if not config.has_page:
+        return ["report.fail_if: needs the page: remove report.page."] if config.report.fail_if else []
+    if config.kind not in VALUES:
+        return [f"report: there is a page for {', '.join(VALUES)} only. Remove the section."]
+    problems = []
+    for text in config.report.fail_if:
+        try:
+            Condition.parse(text, config.kind)
+        except ConfigError as error:
+            problems.append(_sentence("report.fail_if", error))
+    return problems
 
 
 def _file_problems(config: PipelineConfig) -> list[str]:

@@ -41,6 +41,7 @@ class ResourcesConfig(Section):
     CrowdAggregator: ComponentResources = ComponentResources()
     Trainer: ComponentResources = ComponentResources()
     Evaluator: ComponentResources = ComponentResources()
+    CrowdReport: ComponentResources = ComponentResources()
     Pusher: ComponentResources = ComponentResources()
 
 

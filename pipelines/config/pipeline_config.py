@@ -21,6 +21,7 @@ from crowdzoo.pipelines.config.sections import (
     MethodConfig,
     ModelConfig,
     OutputConfig,
+    ReportConfig,
     Section,
     TrainingConfig,
 )
@@ -53,6 +54,7 @@ class PipelineConfig(Section):
     method: MethodConfig
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+    report: ReportConfig = ReportConfig()
     output: OutputConfig
     beam: BeamConfig = BeamConfig()
     kubeflow: KubeflowConfig = KubeflowConfig()
@@ -106,6 +108,11 @@ class PipelineConfig(Section):
                 f"data needs {' and '.join(repr(key) for key in kind.needed)}, or 'dataset' (the name of a shipped set)"
             )
         return self
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the run makes a page on the crowd and the model: where the file has the section report."""
+        return "report" in self.model_fields_set and self.report.page
 
     @property
     def label_kind(self) -> Kind:

@@ -29,6 +29,7 @@ __all__ = [
     "MethodConfig",
     "ModelConfig",
     "OutputConfig",
+    "ReportConfig",
     "Section",
     "TrainingConfig",
 ]
@@ -270,6 +271,18 @@ class EvaluationConfig(Section):
     minimum_f1: Fraction = 0.0
     minimum_r2: Fraction = 0.0
     minimum_pair_accuracy: Fraction = 0.0
+
+
+class ReportConfig(Section):
+    """The page on the crowd and the model, as `crowdzoo report` writes it; made where the file has this section.
+
+    Attributes:
+        page: whether it is made.
+        fail_if: conditions on which the model is not pushed, such as `alpha<0.6`; see `crowdzoo report --fail-if`.
+    """
+
+    page: Bool = True
+    fail_if: tuple[str, ...] = ()
 
 
 class OutputConfig(Section):

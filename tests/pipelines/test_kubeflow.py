@@ -20,6 +20,7 @@ name: labelme
 data: {annotations: s3://crowd/answers.csv, instances: /mnt/crowd/instances.parquet}
 model: {base: feature-classifier}
 training: {epochs: 3}
+report: {fail_if: ["alpha<0.2"]}
 output: {root: here}
 kubeflow:
   image: registry.example.com/crowdzoo:1.0
@@ -40,7 +41,8 @@ TASKS = {
     "CrowdAggregator": {"AnnotationExampleGen", "ExampleValidator"},
     "Trainer": {"CrowdAggregator", "SchemaGen"},
     "Evaluator": {"CrowdAggregator", "Trainer"},
-    "Pusher": {"Evaluator", "Trainer"},
+    "CrowdReport": {"AnnotationExampleGen", "CrowdAggregator", "Evaluator", "Trainer"},
+    "Pusher": {"CrowdReport", "Trainer"},
 }
 
 

@@ -1,0 +1,141 @@
+"""CrowdReport: a page on the crowd and its model, and conditions on which the model is not pushed."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
+from crowdzoo.components.artifacts import AnnotationsArtifact, CrowdPage
+from crowdzoo.components.code_version import code_version
+from crowdzoo.components.crowd_aggregator import aggregation_method
+from crowdzoo.components.example_dataset import read_batches
+from crowdzoo.components.example_files import SPLITS, read_dataset_info, split_files
+from crowdzoo.components.instance_features import parsed_instances
+from crowdzoo.components.sentence_examples import read_tokens
+from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.signature import InputArtifact, OutputArtifact, Parameter, component
+from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
+from crowdzoo.errors import ConditionError, DataError
+from crowdzoo.export.predict import load_predictor
+from crowdzoo.files.arrow import read_parquet
+from crowdzoo.instances import Predictions
+from crowdzoo.report.page_changes import read_numbers
+from crowdzoo.report.report_page import report_page
+from crowdzoo.sequences import CrowdSequences
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["NUMBERS_FILE", "PAGE_FILE", "CrowdReport"]
+
+PAGE_FILE, NUMBERS_FILE = "report.html", "report.json"
+BATCH = 256  # most instances that are held in memory at a time
+
+
+# No `from __future__ import annotations` in files of components: TFX reads the annotations as they stand.
+@component
+def CrowdReport(  # noqa: N802, the function's name is the component's
+    examples: InputArtifact[standard_artifacts.Examples],
+    annotations: InputArtifact[AnnotationsArtifact],
+    page: OutputArtifact[CrowdPage],
+    blessing: OutputArtifact[standard_artifacts.ModelBlessing],
+    settings: Parameter[str],
+    code_version: Parameter[str],
+    model: InputArtifact[standard_artifacts.Model] = None,  # pyright: ignore, TFX's way to say that it is optional
+    evaluated: InputArtifact[standard_artifacts.ModelBlessing] = None,  # pyright: ignore, likewise
+    before: Parameter[str] = "",
+) -> None:
+    """Writes the page of `crowdzoo report` on the annotations of both splits, and says whether the model may be pushed.
+
+    The method of aggregation is fitted to the annotations of both splits, so that every task has a label; the labels
+    that the model learnt from are CrowdAggregator's. Of classes the page also has the predictions of the model for the
+    tasks of eval, beside the aggregated labels, and gold where it is known. Preferences have no page.
+
+    Args:
+        examples: of CrowdAggregator or AnnotationExampleGen.
+        annotations: of AnnotationExampleGen.
+        page: receives `report.html` and `report.json`.
+        blessing: receives the verdict of `evaluated`, except that it is negative where a condition of `fail_if` holds
+            (the custom property `reason` says which). It is meant for the Pusher in place of the Evaluator's.
+        settings: JSON of `title`, `method`, `arguments`, `seed`, and `fail_if`, a list such as ["alpha<0.6"] (see
+            `Condition`).
+        code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
+        model: the trained model; without it the page has the annotations alone.
+        evaluated: of the Evaluator; without it only the conditions decide.
+        before: path of the `report.json` of an earlier page: the page says what changed since. One that cannot be
+            compared is left out, with a line in the log.
+
+    Raises:
+        ConfigError: a kind of label without a page, or a condition that is none.
+    """
+    del code_version
+    options, info = json.loads(settings), read_dataset_info(examples.uri)
+    crowd = Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
+    given: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
+    labelled: Annotations | CrowdSequences = crowd
+    if info["kind"] == "sequence":
+        labelled = _sentences(crowd, examples.uri, info)
+    elif info["kind"] == "classification":
+        given["gold"] = _gold(crowd, annotations.uri)
+        if model is not None:
+            given["predictions"] = _predictions(os.path.join(model.uri, SERVING_MODEL), examples.uri, info, crowd)
+    fitted = aggregation_method(options, info["kind"]).fit(labelled)
+    found = None
+    if before:
+        try:
+            found = report_page(labelled, fitted, before=read_numbers(before), **given)
+        except DataError as error:
+            logging.warning("The page says nothing of changes since %s: %s", before, error)
+    found = found or report_page(labelled, fitted, **given)
+    found.write(os.path.join(page.uri, PAGE_FILE))
+    if model is not None:
+        page.set_string_custom_property("model", fingerprint(os.path.join(model.uri, SERVING_MODEL)))
+    blessed = evaluated is None or evaluated.get_int_custom_property("blessed") == 1
+    try:
+        found.check(options["fail_if"])
+    except ConditionError as error:
+        blessed = False
+        blessing.set_string_custom_property("reason", str(error))
+    baseline = None if evaluated is None else evaluated.get_string_custom_property("baseline_model")
+    mark_blessing(blessing, model, blessed, baseline)
+
+
+CrowdReport = computed(CrowdReport, code_version=lambda _: code_version(__name__))
+
+
+def _sentences(crowd: Annotations, examples: str, info: Mapping[str, Any]) -> CrowdSequences:
+    """The sentences of both splits with their tags."""
+    tokens = {name: each for split in SPLITS for name, each in read_tokens(split_files(examples, split)).items()}
+    held = crowd.select_tasks(np.array([str(name) in tokens for name in crowd.tasks], bool))
+    return CrowdSequences([tokens[str(name)] for name in held.tasks], held, scheme=info["scheme"])
+
+
+def _gold(crowd: Annotations, folder: str) -> np.ndarray | None:
+    """Known classes of the tasks, codes [N], -1 where unknown; None where none is known."""
+    table = read_parquet(os.path.join(folder, TASKS_FILE))
+    code = {str(name): number for number, name in enumerate(np.asarray(crowd.classes).tolist())}
+    known = {
+        task: code[gold]
+        for task, gold in zip(table["task"].to_pylist(), table["gold"].to_pylist(), strict=True) if gold is not None
+    }  # fmt: skip
+    return np.array([known.get(str(task), -1) for task in crowd.tasks.tolist()], np.int64) if known else None
+
+
+def _predictions(model: str, examples: str, info: dict[str, Any], crowd: Annotations) -> Predictions:
+    """What an exported model says of the tasks of eval."""
+    predict = load_predictor(model)
+    row = {str(task): place for place, task in enumerate(crowd.tasks.tolist())}
+    labels, probabilities = np.full(crowd.num_tasks, -1, np.int64), np.full(crowd.num_tasks, np.nan)
+    others = 0  # tasks of eval that nobody labelled
+    names = {"task": tf.io.FixedLenFeature([], tf.string)}
+    for batch in read_batches([split_files(examples, "eval")], info, "eval", BATCH, others=names):
+        found = predict(parsed_instances(batch), BATCH)["probabilities"]
+        rows = np.array([row.get(task.decode(), -1) for task in batch["task"]], np.int64)
+        ours = rows >= 0
+        labels[rows[ours]] = found[ours].argmax(axis=1)
+        probabilities[rows[ours]] = found[ours].max(axis=1)
+        others += int(np.sum(~ours))
+    return Predictions(labels, probabilities, others)

@@ -1,0 +1,175 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import tensorflow as tf
+
+from crowdzoo.components.artifacts import CrowdPage
+from crowdzoo.components.crowd_report import CrowdReport
+from crowdzoo.components.serving_folder import fingerprint
+from crowdzoo.components.tfx_internals import standard_artifacts
+from crowdzoo.errors import ConfigError
+
+WEIGHTS = np.eye(3)
+
+
+def linear_model(folder, weights=WEIGHTS):
+    """A served model of three features: softmax of `instances @ weights`."""
+
+    class Linear(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
+        def __call__(self, instances):
+            return {"probabilities": tf.nn.softmax(instances @ tf.constant(weights, tf.float32))}
+
+    module = Linear()
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+
+
+@pytest.fixture
+def report(shared_crowd, tmp_path):
+    """A function that runs CrowdReport; it returns the numbers, the blessing, and the page's artifact."""
+    count = iter(range(100))
+
+    def report(model=True, evaluated=None, fail_if=(), method="majority-vote", crowd=shared_crowd, **others):
+        base = tmp_path / f"report{next(count)}"
+        page = crowd.artifact(CrowdPage, base / "page")
+        blessing = crowd.artifact(standard_artifacts.ModelBlessing, base / "blessing")
+        inputs = {"model": None, "evaluated": None}
+        if model:
+            inputs["model"] = crowd.artifact(standard_artifacts.Model, base / "model")
+            linear_model(base / "model" / "Format-Serving")
+        if evaluated is not None:
+            inputs["evaluated"] = crowd.artifact(standard_artifacts.ModelBlessing, base / "evaluated")
+            inputs["evaluated"].set_int_custom_property("blessed", int(evaluated))
+            inputs["evaluated"].set_string_custom_property("baseline_model", "served/7")
+        settings = {"title": "mine", "method": method, "arguments": {}, "seed": 0, "fail_if": list(fail_if)}
+        CrowdReport.test_call(
+            examples=crowd.aggregated, annotations=crowd.annotations, page=page, blessing=blessing,
+            **{name: each for name, each in inputs.items() if each is not None},
+            settings=json.dumps(settings), code_version="", **others,
+        )  # fmt: skip
+        return json.loads((base / "page" / "report.json").read_text()), blessing, page
+
+    return report
+
+
+def test_the_page_compares_the_labels_of_both_splits_with_the_model_on_eval_and_with_gold(report, shared_crowd):
+    numbers, blessing, page = report(evaluated=True)
+    assert numbers["title"] == "mine"
+    assert numbers["values"]["tasks"] == 40, "of both splits"
+    records = {one["task"][0].decode(): one for one in shared_crowd.records(shared_crowd.aggregated, "eval")}
+    said = {task: "xyz"[int(np.argmax(one["instances"]))] for task, one in records.items()}
+    labels = dict(zip(*(numbers["tables"]["tasks"]["values"][name] for name in ("task", "label")), strict=True))
+    same = np.mean([labels[task] == name for task, name in said.items()])
+    assert numbers["model"]["tasks"] == 10
+    assert numbers["model"]["without"] == 30, "tasks of train are not asked about"
+    assert numbers["values"]["model_agreement"] == pytest.approx(same, abs=1e-4)
+    right = np.mean(["xyz"[one["gold"][0]] == said[task] for task, one in records.items()])
+    assert numbers["values"]["model_accuracy"] == pytest.approx(right, abs=1e-4)
+    assert Path(page.uri, "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert blessing.get_int_custom_property("blessed") == 1
+    assert blessing.get_string_custom_property("baseline_model") == "served/7"
+    assert (Path(blessing.uri) / "BLESSED").exists()
+
+
+def test_a_condition_that_holds_takes_the_blessing_away_and_the_page_stays(report):
+    numbers, blessing, _ = report(evaluated=True, fail_if=["alpha<0.99", "tasks<1"])
+    assert blessing.get_int_custom_property("blessed") == 0
+    reason = blessing.get_string_custom_property("reason")
+    assert reason == f"alpha<0.99 holds: alpha is {numbers['values']['alpha']:.4g}."
+    assert (Path(blessing.uri) / "NOT_BLESSED").exists()
+
+
+def test_a_model_that_the_evaluator_did_not_bless_stays_so(report):
+    _, blessing, _ = report(evaluated=False, fail_if=["tasks<1"])
+    assert blessing.get_int_custom_property("blessed") == 0
+    assert not blessing.get_string_custom_property("reason")
+
+
+def test_without_a_model_the_page_has_the_annotations_alone(report):
+    numbers, blessing, page = report(model=False)
+    assert numbers["model"] is None
+    assert numbers["calibration"]["model"] is None
+    assert not page.get_string_custom_property("model")
+    assert blessing.get_int_custom_property("blessed") == 1
+
+
+def test_a_value_of_the_model_cannot_be_checked_without_one(report):
+    _, blessing, _ = report(model=False, fail_if=["model_agreement<0.1"])
+    assert "model_agreement is not defined" in blessing.get_string_custom_property("reason")
+
+
+def test_the_page_says_what_changed_since_an_earlier_one(report):
+    _, _, page = report()
+    assert page.get_string_custom_property("model") == fingerprint(Path(page.uri).parent / "model" / "Format-Serving")
+    earlier = Path(page.uri, "report.json")
+    assert report()[0]["changes"] is None
+    changed = report(method="dawid-skene", before=str(earlier))[0]["changes"]
+    assert changed["method"] == "majority-vote"
+    assert changed["annotators"]["both"] == 5
+
+
+def test_an_earlier_page_of_another_crowd_is_left_out_with_a_line_in_the_log(report, tmp_path, caplog):
+    _, _, page = report(model=False)
+    earlier = tmp_path / "earlier.json"
+    text = Path(page.uri, "report.json").read_text()
+    earlier.write_text(text.replace('"classification"', '"regression"', 1))
+    with caplog.at_level("WARNING"):
+        assert report(model=False, before=str(earlier))[0]["changes"] is None
+    assert "The earlier report is of kind 'regression'" in caplog.text
+
+
+def test_gold_that_nobody_knows_gives_no_calibration(report, shared_crowd, tmp_path, new_folder):
+    crowd = new_folder(tmp_path / "blind")
+    shutil.copytree(shared_crowd.annotations.uri, tmp_path / "blind" / "annotations")
+    path = tmp_path / "blind" / "annotations" / "tasks.parquet"
+    table = pyarrow.parquet.read_table(path).to_pydict()
+    schema = pyarrow.parquet.read_schema(path)
+    pyarrow.parquet.write_table(pyarrow.table({**table, "gold": [None] * 40}, schema), path)
+    crowd.aggregated = shared_crowd.aggregated
+    crowd.annotations = type(shared_crowd.annotations)()
+    crowd.annotations.uri = str(path.parent)
+    numbers, _, _ = report(model=False, crowd=crowd)
+    assert numbers["calibration"] is None
+
+
+def test_a_condition_of_an_unknown_value_is_refused(report):
+    with pytest.raises(ConfigError, match="alpah"):
+        report(model=False, fail_if=["alpah<0.6"])
+
+
+def test_the_page_on_ratings_has_those_of_both_splits(report, tmp_path, new_folder):
+    crowd = new_folder(tmp_path / "ratings")
+    crowd.path.mkdir()
+    rows = [(f"t{task}", f"a{who}", float(task + who)) for task in range(12) for who in range(3)]
+    features = {"task": [f"t{task}" for task in range(12)], "features": [[float(task)] for task in range(12)]}
+    crowd.write(rows, {**features, "split": ["train"] * 8 + ["eval"] * 4})
+    crowd.examples, crowd.annotations = crowd.generate(kind="regression", low=None, high=None)
+    crowd.aggregated = crowd.examples
+    numbers, blessing, _ = report(model=False, crowd=crowd, method="mean", fail_if=["tasks<12"])
+    assert numbers["kind"] == "regression"
+    assert numbers["values"]["tasks"] == 12
+    assert blessing.get_int_custom_property("blessed") == 1
+
+
+def test_the_page_on_sentences_has_those_of_both_splits_with_their_words(report, tmp_path, new_folder):
+    crowd = new_folder(tmp_path / "sentences")
+    crowd.path.mkdir()
+    path = crowd.path / "spans.jsonl"
+    with open(path, "w") as file:
+        for number in range(20):
+            text = f"Anna saw Hugo {number}"
+            for who in ("ann", "bob"):
+                spans = [{"start": 0, "end": 4, "label": "PER"}]
+                file.write(json.dumps({"task": f"s{number}", "text": text, "annotator": who, "spans": spans}) + "\n")
+    crowd.aggregated, crowd.annotations = crowd.generate(
+        kind="sequence", annotations=str(path), instances=None, scheme="BIO", on_bad_tags="error"
+    )
+    numbers, _, _ = report(model=False, crowd=crowd, method="majority-vote")
+    assert numbers["kind"] == "sequence"
+    assert numbers["values"]["tasks"] == 20
+    assert numbers["values"]["span_agreement"] == 1
+    assert "Anna" in json.dumps(numbers["tables"]["tasks"]["details"])
