@@ -26,12 +26,13 @@ from crowdzoo.files.arrow import read_parquet
 from crowdzoo.instances import Predictions
 from crowdzoo.report.page_changes import read_numbers
 from crowdzoo.report.report_page import report_page
+from crowdzoo.report.training_history import read_history
 from crowdzoo.sequences import CrowdSequences
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["NUMBERS_FILE", "PAGE_FILE", "CrowdReport"]
 
-PAGE_FILE, NUMBERS_FILE = "report.html", "report.json"
+PAGE_FILE, NUMBERS_FILE, HISTORY_FILE = "report.html", "report.json", "history.json"
 BATCH = 256  # most instances that are held in memory at a time
 
 
@@ -45,6 +46,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     settings: Parameter[str],
     code_version: Parameter[str],
     model: InputArtifact[standard_artifacts.Model] = None,  # pyright: ignore, TFX's way to say that it is optional
+    model_run: InputArtifact[standard_artifacts.ModelRun] = None,  # pyright: ignore, likewise
     evaluated: InputArtifact[standard_artifacts.ModelBlessing] = None,  # pyright: ignore, likewise
     before: Parameter[str] = "",
 ) -> None:
@@ -64,6 +66,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
             `Condition`).
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         model: the trained model; without it the page has the annotations alone.
+        model_run: of the Trainer; its `history.json` is drawn, where there is one.
         evaluated: of the Evaluator; without it only the conditions decide.
         before: path of the `report.json` of an earlier page: the page says what changed since. One that cannot be
             compared is left out, with a line in the log.
@@ -76,6 +79,8 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
     crowd = Annotations.from_parquet(os.path.join(annotations.uri, ANNOTATIONS_FILE))
     given: dict[str, Any] = {"title": options["title"], "seed": options["seed"]}
     labelled: Annotations | CrowdSequences = crowd
+    if model_run is not None and os.path.exists(place := os.path.join(model_run.uri, HISTORY_FILE)):
+        given["history"] = read_history(place)
     if info["kind"] == "sequence":
         labelled = _sentences(crowd, examples.uri, info)
     elif info["kind"] == "classification":

@@ -98,6 +98,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             examples=aggregator.outputs["aggregated_examples"],
             annotations=example_gen.outputs["annotations"],
             model=trainer.outputs["model"],
+            model_run=trainer.outputs["model_run"],
             evaluated=evaluator.outputs["blessing"],
             settings=_json(title=config.name, fail_if=config.report.fail_if, **aggregation),
             code_version=code_version("crowdzoo.components.crowd_report"),

@@ -39,6 +39,14 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="classes: true classes of some tasks, columns task, gold in .parquet or .csv: the page says how far the "
         "probabilities of the labels, and of the model, can be trusted",
     )  # fmt: skip
+    command.add_argument("--history", type=path, metavar="FILE.json",
+        help="history of the model's training, to be drawn, such as the history.json that crowdzoo run writes: values "
+        "of each epoch by the name of a metric",
+    )  # fmt: skip
+    command.add_argument("--curve", type=integer(0, 1000), default=5, metavar="N",
+        help="classes: draws a step of the learning curve, which shows whether more annotations pay (default 5; 0: no "
+        "curve)",
+    )  # fmt: skip
     command.add_argument("--fail-if", action="append", default=[], metavar="CONDITION",
         help="exit with 7 where this holds, such as --fail-if 'alpha<0.6'; may be given several times; an unknown name "
         "prints the list. Page and numbers are written all the same",
@@ -61,7 +69,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     page = Output("out", "--out", is_page)
     numbers = Output("out", "numbers of --out", is_page_data, place=page_data_path)
     options.add_outputs(
-        command, ("annotations", "instances", "before", "predictions", "gold"), page, numbers, options.REJECTS
+        command,
+        ("annotations", "instances", "before", "predictions", "gold", "history"),
+        page,
+        numbers,
+        options.REJECTS,
     )
 
 
@@ -70,6 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.instances import read_instances, read_predictions, recognised
     from crowdzoo.report.page_changes import read_numbers
     from crowdzoo.report.report_page import NEEDED, VALUES, Condition, report_page
+    from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
     if arguments.task not in VALUES:
@@ -92,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--out {arguments.out}: the file of a page ends in .html.")
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     before = None if arguments.before is None else read_numbers(arguments.before)
+    history = None if arguments.history is None else read_history(arguments.history)
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
     instances = None
     if arguments.instances is not None:
@@ -108,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
         page = report_page(
             annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
             metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
-            before=before, predictions=predictions, gold=gold, on_sample=step,
+            before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, on_sample=step,
         )  # fmt: skip
     page.write(arguments.out)
     print("\n".join(page.numbers.verdict))

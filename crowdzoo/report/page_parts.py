@@ -166,6 +166,7 @@ class Numbers:
         coincidences: how often two classes meet in a task, [K, K]; None where there are too many classes.
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
+        curve: labels by number of annotations a task, see `learning_curve`; None where there is none.
     """
 
     kind: str
@@ -179,6 +180,7 @@ class Numbers:
     coincidences: list[list[int]] | None = None
     model: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
+    curve: dict[str, Any] | None = None
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:

@@ -29,11 +29,13 @@ from crowdzoo.instances import Instances, Predictions
 from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
 from crowdzoo.quality import quality_report
 from crowdzoo.report.class_numbers import class_numbers
+from crowdzoo.report.learning_curve import learning_curve
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
 from crowdzoo.report.page_parts import DIGITS, FLAGS, Numbers, PageTable
 from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.report.span_numbers import span_numbers
+from crowdzoo.report.training_history import shown_history
 from crowdzoo.sequences import CrowdSequences
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import name_texts
@@ -122,6 +124,7 @@ class ReportPage:
         rows: row of each task in the instances, int64 [N].
         hashed: whether names of annotators and tasks are hashes.
         changes: what is different from an earlier report; None without one.
+        history: of the model's training, see `shown_history`; None without one.
     """
 
     title: str
@@ -131,6 +134,7 @@ class ReportPage:
     rows: np.ndarray | None = None
     hashed: bool = False
     changes: dict[str, Any] | None = None
+    history: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<ReportPage: {self.title}, {self.method}>"
@@ -218,6 +222,8 @@ class ReportPage:
             "changes": self.changes,
             "model": _rounded(numbers.model),
             "calibration": _rounded(numbers.calibration),
+            "curve": _rounded(numbers.curve),
+            "history": self.history,
             "classes": numbers.classes,
             "coincidences": numbers.coincidences,
             "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
@@ -254,7 +260,7 @@ class ReportPage:
         return instance_views(self.instances, self.rows[shown].tolist(), INSTANCE_BYTES)
 
 
-@checked(bootstrap=Number(0, whole=True), seed=SEED)
+@checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
 def report_page(
     annotations: Annotations | CrowdSequences,
     aggregation: Aggregation | RatingAggregation | SequenceAggregation,
@@ -268,6 +274,8 @@ def report_page(
     before: Mapping[str, Any] | None = None,
     predictions: Predictions | None = None,
     gold: np.ndarray | None = None,
+    curve: int = 5,
+    history: Mapping[str, Sequence[float]] | None = None,
     on_sample: Callable[[], None] | None = None,
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
@@ -292,6 +300,9 @@ def report_page(
             aggregated labels with them. Classes only.
         gold: true classes, codes [N], -1 where unknown, see `crowdzoo.instances.read_gold`: the page says how far the
             probabilities of the aggregated labels, and of the model, can be trusted. Classes only.
+        curve: draws a step of the learning curve, see `learning_curve`; 0 for none. It is for classes only.
+        history: of the model's training: name of a metric -> its value after each epoch, see
+            `crowdzoo.report.training_history.read_history`.
         on_sample: is called after each sample, for a progress bar.
 
     Returns:
@@ -330,9 +341,11 @@ def report_page(
         require_kind(table.label_kind, "A result of classes", CLASSIFICATION)
         report = quality_report(table, aggregation, metric=metric or "nominal", **how)
         numbers = class_numbers(report, table, aggregation, MOST_SHOWN, predictions, gold)
+        numbers = replace(numbers, curve=learning_curve(table, gold, draws=curve, seed=seed))
     hashed = hash_ids is not False
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed)
-    return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes)
+    trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
+    return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
 
 
 def _check_given(predictions: Predictions | None, gold: np.ndarray | None, annotations: Annotations) -> None:

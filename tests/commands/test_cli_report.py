@@ -107,6 +107,23 @@ def test_predictions_and_gold_are_compared(folder, capsys):
     assert "p.csv, row 3, column 'class'" in capsys.readouterr().err
 
 
+def test_the_history_of_a_training_and_the_curve_are_in_the_page(folder, capsys):
+    (folder / "h.json").write_text('{"loss": [1, 0.5]}')
+    how = ("a.csv", "--bootstrap", 0, "--method", "majority-vote")
+    assert run(*how, "--out", "r.html", "--history", "h.json", "--curve", 2) == 0
+    numbers = json.loads((folder / "r.json").read_text("utf-8"))
+    assert numbers["history"] == {"epochs": 2, "shown": [1, 2], "metrics": {"loss": [1, 0.5]}}
+    assert numbers["curve"]["draws"] == 2
+    assert run(*how, "--out", "s.html", "--curve", 0) == 0
+    numbers = json.loads((folder / "s.json").read_text("utf-8"))
+    assert numbers["curve"] is None
+    assert numbers["history"] is None
+    (folder / "h.json").write_text('{"loss": 1}')
+    assert run(*how, "--out", "t.html", "--history", "h.json") == 3
+    assert "h.json: is no history" in capsys.readouterr().err
+    assert not (folder / "t.html").exists()
+
+
 def test_predictions_of_other_kinds_and_conditions_without_their_file_are_refused(folder, capsys):
     for words, message in (
         (["--task", "regression", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),

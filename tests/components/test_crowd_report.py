@@ -33,11 +33,16 @@ def report(shared_crowd, tmp_path):
     """A function that runs CrowdReport; it returns the numbers, the blessing, and the page's artifact."""
     count = iter(range(100))
 
-    def report(model=True, evaluated=None, fail_if=(), method="majority-vote", crowd=shared_crowd, **others):
+    def report(
+        model=True, evaluated=None, fail_if=(), method="majority-vote", crowd=shared_crowd, history=None, **others
+    ):
         base = tmp_path / f"report{next(count)}"
         page = crowd.artifact(CrowdPage, base / "page")
         blessing = crowd.artifact(standard_artifacts.ModelBlessing, base / "blessing")
-        inputs = {"model": None, "evaluated": None}
+        inputs = {"model": None, "evaluated": None, "model_run": None}
+        if history is not None:
+            inputs["model_run"] = crowd.artifact(standard_artifacts.ModelRun, base / "model_run")
+            (base / "model_run" / "history.json").write_text(json.dumps(history))
         if model:
             inputs["model"] = crowd.artifact(standard_artifacts.Model, base / "model")
             linear_model(base / "model" / "Format-Serving")
@@ -57,8 +62,9 @@ def report(shared_crowd, tmp_path):
 
 
 def test_the_page_compares_the_labels_of_both_splits_with_the_model_on_eval_and_with_gold(report, shared_crowd):
-    numbers, blessing, page = report(evaluated=True)
+    numbers, blessing, page = report(evaluated=True, history={"loss": [1.0, 0.5]})
     assert numbers["title"] == "mine"
+    assert numbers["history"]["metrics"] == {"loss": [1.0, 0.5]}
     assert numbers["values"]["tasks"] == 40, "of both splits"
     records = {one["task"][0].decode(): one for one in shared_crowd.records(shared_crowd.aggregated, "eval")}
     said = {task: "xyz"[int(np.argmax(one["instances"]))] for task, one in records.items()}

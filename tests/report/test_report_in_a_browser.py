@@ -179,7 +179,7 @@ def test_a_model_and_gold_are_drawn_and_tasks_are_linked(tmp_path):
     result = DawidSkene().fit(annotations)
     labels = np.where(np.arange(150) < 5, 1 - result.labels, result.labels)
     predictions = Predictions(labels, np.linspace(0.99, 0.5, 150))
-    page = report_page(annotations, result, bootstrap=0, predictions=predictions)
+    page = report_page(annotations, result, bootstrap=0, predictions=predictions, curve=0)
     listed = page.numbers.tables["model_tasks"].values["task"]
     assert listed
     dom, log = browse(page.write(tmp_path / "a.html"), "--dump-dom", link=f"#task-{listed[0]}")
@@ -190,7 +190,7 @@ def test_a_model_and_gold_are_drawn_and_tasks_are_linked(tmp_path):
     assert dom.count('<tr class="detail">') == 1  # the link opens its task
     assert "<svg" not in dom
     assert "with --gold FILE" in dom
-    page = report_page(annotations, result, bootstrap=0, predictions=predictions, gold=result.labels)
+    page = report_page(annotations, result, bootstrap=0, predictions=predictions, gold=result.labels, curve=0)
     dom, log = browse(page.write(tmp_path / "b.html"), "--dump-dom")
     assert console(log) == []
     drawn = re.findall(r'<svg class="diagram".*?</svg>', dom, flags=re.S)
@@ -212,3 +212,32 @@ def test_it_follows_the_colour_scheme(tmp_path, dark):
     browse(path, *words, f"--screenshot={tmp_path / 'a.png'}", "--window-size=1000,800")
     with image.open(tmp_path / "a.png") as picture:
         assert picture.convert("RGB").getpixel((5, 5)) == ((18, 22, 27) if dark else (244, 246, 248))
+
+
+def test_it_draws_the_learning_curve_and_the_training(tmp_path):
+    annotations = crowd()
+    result = DawidSkene().fit(annotations)
+    history = {
+        "loss": [1.5, 0.75, 0.5],
+        "val_loss": [1.25, float("nan"), 1.0],
+        "same": [0.0, 0.0, 0.0],
+        EVIL[0]: [1, 2, 3],
+    }
+    page = report_page(annotations, result, bootstrap=0, gold=result.labels, history=history)
+    dom, log = browse(page.write(tmp_path / "a.html"), "--dump-dom")
+    assert console(log) == []
+    curve, training = (
+        re.search(rf'<section id="{name}".*?</section>', dom, flags=re.S)[0] for name in ("curve", "training")
+    )
+    points = page.numbers.curve["points"]
+    assert curve.count("<circle") == 2 * len(points)
+    assert curve.count("<tr>") == 1 + len(points)
+    assert "5 draws; means" in curve
+    assert training.count("<svg") == 3
+    assert "line: loss, at the end 0.5; dashed: val_loss, at the end 1" in training
+    assert "&lt;img src=x onerror=alert(1)&gt;" in training
+    for section in (curve, training):
+        assert "NaN" not in section
+        assert "Infinity" not in section
+    assert "#curve" in dom
+    assert "#training" in dom

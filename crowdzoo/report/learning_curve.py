@@ -1,0 +1,97 @@
+"""learning_curve: how the aggregated labels depend on the number of annotations a task."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
+from crowdzoo.report.page_parts import DIGITS, NORMAL_975, plain, wilson
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["MOST_OF_CURVE", "learning_curve"]
+
+MOST_OF_CURVE = 200_000  # annotations; above, the page says that there is no curve
+STEPS = 6  # numbers of annotations a task, without all of them
+
+
+def learning_curve(
+    annotations: Annotations, gold: NDArray[np.int64] | None, *, draws: int, seed: int
+) -> dict[str, Any] | None:
+    """Labels from some of the annotations of each task, against those from all of them and against gold.
+
+    At each step every task keeps at most so many annotations, drawn at random, and one-coin is fitted to what is left:
+    of the methods that weigh annotators it is the quickest, and it needs few annotations of each. The last step has
+    all annotations.
+
+    Args:
+        annotations: kind classification.
+        gold: true classes, -1 where unknown, [N]; None where there are none.
+        draws: of the annotations, a step.
+        seed: of the draws.
+
+    Returns:
+        None without draws, or where no task has two annotations. Else `method`, `draws`, the number of labelled
+        `tasks` and of those with `gold`, `skipped` (True above `MOST_OF_CURVE` annotations, and then no more), and
+        `points`: [annotations a task on average, share of the labels that equal those from all annotations, its
+        interval's ends, share that is right, its interval's ends]; means over draws, intervals of 95 % for the number
+        of tasks. `last` is the number of annotations a task that the last step adds, the share of the labels that it
+        changes, with its interval, and by how much accuracy rises, with its interval; what needs gold is None without.
+    """
+    most = int(annotations.redundancy.max(initial=0))
+    if not draws or most < 2:
+        return None
+    found: dict[str, Any] = {"method": "one-coin", "draws": draws, "skipped": len(annotations) > MOST_OF_CURVE}
+    if found["skipped"]:
+        return found
+    labelled = np.flatnonzero(annotations.redundancy)
+    known = labelled[:0] if gold is None else labelled[gold[labelled] >= 0]
+    full = _labels(annotations)
+    truth = full if gold is None else gold
+    points, seeds = [], np.random.SeedSequence(seed).generate_state(draws).tolist()
+    same, right = np.ones(len(labelled)), (full[known] == truth[known]).astype(float)
+    means, parts = [same, right], [annotations]  # of the step before the last: means over draws, of each task
+    for kept in _steps(most):
+        parts = [annotations.restrict(redundancy=kept, seed=each) for each in seeds]
+        labels = np.stack([_labels(part) for part in parts])
+        means = [(labels[:, labelled] == full[labelled]).mean(axis=0), (labels[:, known] == truth[known]).mean(axis=0)]
+        points.append([len(parts[0]) / len(labelled), *_share(means[0]), *_share(means[1])])
+    added = (len(annotations) - len(parts[0])) / len(labelled)
+    points.append([len(annotations) / len(labelled), *_share(same), *_share(right)])
+    return {
+        **found,
+        "tasks": len(labelled),
+        "gold": len(known),
+        "points": points,
+        "last": [added, *_share(1 - means[0]), *_mean(right - means[1])],
+    }
+
+
+def _labels(annotations: Annotations) -> NDArray[np.int64]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+        return OneCoinDawidSkene().fit(annotations).labels
+
+
+def _steps(most: int) -> list[int]:
+    """Numbers of annotations a task, below the most that one has."""
+    return np.unique(np.rint(np.geomspace(1, most - 1, STEPS)).astype(int)).tolist()
+
+
+def _share(values: NDArray[np.float64]) -> list[float | None]:
+    """The mean of shares of tasks, and Wilson's interval for the number of tasks."""
+    if not len(values):
+        return [None, None, None]
+    share = np.array([values.mean()])
+    return [plain(each)[0] for each in (share, *wilson(share, [len(values)]))]
+
+
+def _mean(values: NDArray[np.float64]) -> list[float | None]:
+    """The mean of differences, and its interval."""
+    if len(values) < 2:
+        return [None, None, None]
+    mean, half = values.mean(), NORMAL_975 * values.std(ddof=1) / np.sqrt(len(values))
+    return [round(float(each), DIGITS) for each in (mean, mean - half, mean + half)]

@@ -1,0 +1,70 @@
+"""Histories of trainings, for the page of a report."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from crowdzoo.errors import DataError, short_repr
+from crowdzoo.files.json import read_json
+
+__all__ = ["read_history", "shown_history"]
+
+MOST_EPOCHS = 200  # that the page has of a training; of longer ones it has as many, evenly spaced
+MOST_METRICS = 40
+
+
+def read_history(path: str | Path) -> dict[str, list[float]]:
+    """Reads the history of a training, such as the `history.json` that a run of the pipeline writes.
+
+    Args:
+        path: of a JSON object: name of a metric -> its value after each epoch. That is `History.history` of Keras.
+
+    Returns:
+        The object; values that are no finite numbers are NaN.
+
+    Raises:
+        DataError: no such file, or not of this form; names what is wrong.
+    """
+    found = read_json(path, constants=True)
+    if not isinstance(found, dict) or not found or not all(isinstance(each, list) for each in found.values()):
+        raise DataError(f'{path}: is no history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
+    if len(found) > MOST_METRICS:
+        raise DataError(f"{path}: holds {len(found):,} metrics; a history has at most {MOST_METRICS}.")
+    epochs = {len(values) for values in found.values()}
+    if len(epochs) > 1:
+        raise DataError(f"{path}: its metrics have different numbers of epochs ({min(epochs)} to {max(epochs)}).")
+    return {name: [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
+        for name, values in found.items()}  # fmt: skip
+
+
+def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DataError(f"{path}, {name!r}, epoch {epoch + 1}: {short_repr(value)} is no number.")
+    return float(value) if math.isfinite(value) else math.nan
+
+
+def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
+    """What the page shows of a history.
+
+    Args:
+        history: as `read_history` gives it.
+
+    Returns:
+        `epochs`, their number; `shown`, those that are in the lists, from 1; and `metrics`, name to list, None where
+        a value is no number.
+    """
+    epochs = max((len(values) for values in history.values()), default=0)
+    most = min(epochs, MOST_EPOCHS)
+    places = [round(place * (epochs - 1) / max(most - 1, 1)) for place in range(most)]
+    return {
+        "epochs": epochs,
+        "shown": [place + 1 for place in places],
+        "metrics": {
+            name: [None if not math.isfinite(values[place]) else float(f"{values[place]:.6g}") for place in places]
+            for name, values in history.items()
+        },
+    }

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene
+from crowdzoo.report import learning_curve as module
+from crowdzoo.report.learning_curve import learning_curve
+from crowdzoo.report.report_page import report_page
+
+
+def crowd(num_tasks, each, right, seed=0):
+    """Tasks of two classes with their truth; each of the annotators labels all of them, and is right independently."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, num_tasks)
+    said = np.where(rng.random((each, num_tasks)) < right, truth, 1 - truth)
+    names = np.repeat(np.arange(each), num_tasks)
+    return Annotations.from_arrays(np.tile(np.arange(num_tasks), each), names, said.ravel()), truth
+
+
+def test_accuracy_goes_from_that_of_one_annotation_to_that_of_a_vote_of_nine():
+    annotations, truth = crowd(2000, 9, 0.7)
+    found = learning_curve(annotations, truth, draws=3, seed=0)
+    assert [point[0] for point in found["points"]] == [1, 2, 3, 5, 8, 9]
+    _, same, _, _, accuracy, low, high = found["points"][0]
+    assert low < 0.7 < high, "one annotation is right in seven of ten cases"
+    assert abs(same - accuracy) > 0.01
+    *_, accuracy, low, high = found["points"][-1]
+    assert low < 0.9012 < high, "a vote of nine: 1 - binomial(9, .7).cdf(4)"
+    assert found["points"][-1][1] == 1
+    added, changed, *_, gain, least, most = found["last"]
+    assert added == 1
+    assert changed == pytest.approx(1 - found["points"][-2][1], abs=1e-4)
+    assert gain == pytest.approx(accuracy - found["points"][-2][4], abs=2e-4)
+    assert least < gain < most
+    assert (found["tasks"], found["gold"], found["draws"], found["method"]) == (2000, 2000, 3, "one-coin")
+
+
+def test_annotators_who_are_always_right_leave_nothing_to_gain():
+    annotations, truth = crowd(40, 3, 1.0)
+    gold = np.where(np.arange(40) < 10, 1 - truth, truth)
+    gold[30:] = -1
+    found = learning_curve(annotations, gold, draws=2, seed=0)
+    assert [point[1] for point in found["points"]] == [1, 1, 1]
+    assert [point[4] for point in found["points"]] == [pytest.approx(2 / 3, abs=1e-4)] * 3, "ten of thirty are wrong"
+    assert found["gold"] == 30
+    assert found["last"] == [1, 0, 0, pytest.approx(0.0876, abs=1e-4), 0, 0, 0], "Wilson's interval of none of forty"
+
+
+def test_without_gold_nothing_is_said_of_what_is_right():
+    annotations, _ = crowd(40, 3, 0.8)
+    found = learning_curve(annotations, None, draws=2, seed=0)
+    assert {value for point in found["points"] for value in point[4:]} == {None}
+    assert found["last"][4:] == [None, None, None]
+
+
+def test_tasks_without_annotations_count_nowhere():
+    annotations, truth = crowd(40, 3, 0.8)
+    fewer = annotations.select_rows(annotations.task_ids < 30)
+    assert fewer.num_tasks == 40
+    found = learning_curve(fewer, truth, draws=2, seed=0)
+    assert (found["tasks"], found["gold"]) == (30, 30)
+    assert found["points"][-1][0] == 3
+
+
+def test_a_seed_decides_the_draws():
+    annotations, truth = crowd(60, 5, 0.7)
+    one, again, other = (learning_curve(annotations, truth, draws=2, seed=seed) for seed in (0, 0, 1))
+    assert one == again
+    assert one != other
+
+
+def test_there_is_none_where_nothing_can_be_left_out_and_of_too_many_annotations(monkeypatch):
+    annotations, truth = crowd(60, 5, 0.7)
+    assert learning_curve(annotations, truth, draws=0, seed=0) is None
+    assert learning_curve(annotations.restrict(redundancy=1), truth, draws=2, seed=0) is None
+    monkeypatch.setattr(module, "MOST_OF_CURVE", 299)
+    assert learning_curve(annotations, truth, draws=2, seed=0) == {"method": "one-coin", "draws": 2, "skipped": True}
+
+
+def test_the_page_has_it_with_and_without_hashed_names():
+    annotations, truth = crowd(60, 5, 0.7)
+    result = DawidSkene().fit(annotations)
+    page = report_page(annotations, result, bootstrap=0, gold=truth)
+    hashed = report_page(annotations, result, bootstrap=0, gold=truth, hash_ids=True)
+    assert page.numbers.curve == hashed.numbers.curve
+    assert page.numbers.curve["draws"] == 5
+    assert report_page(annotations, result, bootstrap=0, curve=0).numbers.curve is None
