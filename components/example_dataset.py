@@ -142,7 +142,9 @@ class ExampleDataset:
             x = {name: x[name] for name in ("instances", *inputs)} if inputs else x["instances"]
             return x, labels if targets is None else _rows(targets, tasks)
 
-        return self._batched(batch_size, seed, shuffle).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        if not shuffle:
+            return self._batched(self._rows(), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._shuffled(batch_size, seed, parse)
 
     def aggregated(self, batch_size: int, seed: int) -> tf.data.Dataset:
         """Shuffled batches for a model without a crowd layer.
@@ -156,7 +158,7 @@ class ExampleDataset:
             parsed, instances = self._parsed(records, {name: target}, encoded)
             return instances, parsed[name]
 
-        return self._batched(batch_size, seed).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        return self._shuffled(batch_size, seed, parse)
 
     def aggregated_ratings(self) -> np.ndarray:
         """The aggregation's estimate of each task, float32 [N], in the files' order; for ratings only."""
@@ -179,21 +181,33 @@ class ExampleDataset:
         instances = parsed_instances(parsed)
         return parsed, instances if self._encode is None else self._encode(instances)
 
-    def _records(self) -> tf.data.Dataset:
+    def _rows(self) -> tf.data.Dataset:
+        """The tasks' numbers and their records."""
         records = tf.data.TFRecordDataset(self.files, "GZIP")
         if self._bytes <= _HELD_BYTES:
             records = records.cache()  # unpacking once, not every epoch
-        return records
+        return records.enumerate()
+
+    def _shuffled(self, batch_size: int, seed: int, parse: Callable[..., Any]) -> tf.data.Dataset:
+        """Parsed batches in an order that depends on the seed and the epoch only."""
+        rows, epochs = self._rows(), _Epochs(seed)
+        # a small buffer is enough: `write_examples` has mixed the records
+        buffer = self._held(_SHUFFLED)
+
+        def shuffled(of_epoch: tf.Tensor) -> tf.data.Dataset:
+            # of this function alone: TensorFlow joins both seeds, and cannot look at a tensor beside a global seed of 0
+            tf.compat.v1.set_random_seed(1)
+            return rows.shuffle(buffer, seed=of_epoch, reshuffle_each_iteration=False)
+
+        batches = self._batched(epochs.seeds().flat_map(shuffled), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        batches.on_epoch_begin = epochs.on_epoch_begin  # for `crowdzoo.training.training_state.replay`
+        return batches
 
     def _held(self, most: int) -> int:
         return held_examples(self.files, self.num_tasks, most)
 
-    def _batched(self, batch_size: int, seed: int, shuffle: bool = True) -> tf.data.Dataset:
+    def _batched(self, rows: tf.data.Dataset, batch_size: int) -> tf.data.Dataset:
         """Batches of the tasks' numbers and their records, and of encoded instances where each is encoded alone."""
-        rows = self._records().enumerate()
-        if shuffle:
-            # a small buffer is enough: `write_examples` has mixed the records
-            rows = rows.shuffle(self._held(_SHUFFLED), seed=seed, reshuffle_each_iteration=True)
         if (each := self._each) is not None:
 
             def encode_each(task: tf.Tensor, record: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -202,6 +216,32 @@ class ExampleDataset:
             rows = rows.map(encode_each, tf.data.AUTOTUNE)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
         return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
+
+
+class _Epochs:
+    """Counts the epochs of a data set in Python.
+
+    `tf.data.Dataset.shuffle` counts by itself, in a copy that Keras makes, where no checkpoint reaches it.
+
+    Args:
+        seed: of all epochs.
+    """
+
+    def __init__(self, seed: int):
+        self._seed = seed
+        self._epoch = -1
+
+    def on_epoch_begin(self) -> None:
+        """Counts an epoch."""
+        self._epoch += 1
+
+    def seeds(self) -> tf.data.Dataset:
+        """The seed of the next epoch alone, int64, another one in each iteration."""
+        return tf.data.Dataset.range(1).map(lambda _: tf.ensure_shape(tf.numpy_function(self._next, [], tf.int64), ()))
+
+    def _next(self) -> np.int64:
+        self.on_epoch_begin()
+        return np.int64(np.random.default_rng([self._seed, self._epoch]).integers(2**62))
 
 
 def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:

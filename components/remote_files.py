@@ -5,7 +5,7 @@ Google's (`gs://`) are there with TFX; Amazon's and those that speak its languag
 
 import contextlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from apache_beam.io.filesystem import CompressionTypes
@@ -15,7 +15,7 @@ from apache_beam.options.value_provider import RuntimeValueProvider
 from crowdzoo.errors import DataError, PipelineError
 from crowdzoo.files.paths import scheme_of
 
-__all__ = ["fetch", "is_remote", "last_part", "remote_files", "upload"]
+__all__ = ["fetch", "is_remote", "last_part", "remote_files", "remove", "upload", "upload_file"]
 
 # Beam would unpack and pack by the ending of the name
 _AS_IT_IS = CompressionTypes.UNCOMPRESSED
@@ -81,17 +81,40 @@ def upload(folder: str | Path, uri: str, last: str) -> None:
     """
     files = sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
     for name in sorted(files, key=lambda name: name == last):
-        target = f"{uri.rstrip('/')}/{name}"
+        upload_file(Path(folder, name), f"{uri.rstrip('/')}/{name}")
+
+
+def upload_file(path: str | Path, uri: str) -> None:
+    """Copies a file into a store, where it appears when it is complete.
+
+    Args:
+        path: of the file on this machine.
+        uri: of the file in the store; it may exist, and is replaced.
+
+    Raises:
+        PipelineError: the store cannot be written to.
+    """
+    try:
+        with (
+            open(path, "rb") as source,
+            _file_systems().create(uri, mime_type="application/octet-stream", compression_type=_AS_IT_IS) as sink,
+        ):
+            shutil.copyfileobj(source, sink)
+    except Exception as error:  # each store's client has classes of its own
+        raise PipelineError(f"{uri}: cannot be written: {_reason(error)}") from error
+
+
+def remove(uris: Sequence[str]) -> None:
+    """Removes files of a store, one after the other.
+
+    Raises:
+        PipelineError: a file cannot be removed.
+    """
+    for uri in uris:
         try:
-            with (
-                open(Path(folder, name), "rb") as source,
-                _file_systems().create(
-                    target, mime_type="application/octet-stream", compression_type=_AS_IT_IS
-                ) as sink,
-            ):
-                shutil.copyfileobj(source, sink)
+            _file_systems().delete([uri])
         except Exception as error:  # each store's client has classes of its own
-            raise PipelineError(f"{target}: cannot be written: {_reason(error)}") from error
+            raise PipelineError(f"{uri}: cannot be removed: {_reason(error)}") from error
 
 
 def _fetch_file(uri: str, place: Path) -> None:

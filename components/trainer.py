@@ -7,7 +7,9 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from crowdzoo.components.example_dataset import files_of
 from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_of
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.components.training import CHOICE_FILE, choose, train_on_instances, train_on_pairs, train_on_sentences
 from crowdzoo.export.saved_model import export_model
@@ -36,7 +38,9 @@ def run_fn(fn_args: FnArgs) -> None:
 
     Args:
         fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and
-            `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact.
+            `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. It may
+            hold `checkpoint`, a folder or a URI below which the state of the training is kept after each epoch, so that
+            the same call goes on after a kill; it is removed once the model has been written.
     """
     config = fn_args.custom_config
     info = read_dataset_info(config["examples"])
@@ -57,7 +61,13 @@ def run_fn(fn_args: FnArgs) -> None:
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
     tf.config.experimental.enable_op_determinism()
-    trained = _TRAIN[kind.name](settings, fn_args.train_files, info)
+    checkpoint = None
+    if "checkpoint" in config:
+        content = content_of(files_of(fn_args.train_files))
+        checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code": config.get("code_version")})
+    trained = _TRAIN[kind.name](settings, fn_args.train_files, info, checkpoint)
+    if checkpoint is not None:
+        checkpoint.say()
 
     folder = Path(fn_args.model_run_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,3 +96,5 @@ def run_fn(fn_args: FnArgs) -> None:
             **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
         },
     )
+    if checkpoint is not None:
+        checkpoint.remove()

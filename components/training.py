@@ -18,6 +18,7 @@ from crowdzoo.models.method_choice import choose_method
 from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.models.training_loop import check_answers, fit_and_check
 from crowdzoo.training.candidates import Candidates, title_of
+from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.methods import AGGREGATED
@@ -81,7 +82,9 @@ def choose(
     return choice.settings, table
 
 
-def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]) -> Trained:
+def train_on_instances(
+    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
+) -> Trained:
     """Trains a classifier or a regressor, in batches that are read from the files, and encoded, when they are needed.
 
     A regressor learns in units of the mean and deviation of the ratings (method "aggregated": of the estimates) that it
@@ -91,6 +94,7 @@ def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]
         settings: of the training, with epochs and batch size.
         files: patterns of the files of train.
         info: result of `read_dataset_info`.
+        checkpoint: where the state is kept after each epoch; None keeps nothing.
     """
     base, classes = BASES[settings.base], info["classes"]
     data = ExampleDataset(files, info["num_tasks"]["train"], info)
@@ -107,13 +111,16 @@ def train_on_instances(settings: Any, files: Sequence[str], info: dict[str, Any]
     model = build_model(settings, sizes, encoder)
     base.adapt(model.base, encoder, data.instances().as_numpy_iterator)
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
-    history = fit_and_check(model, settings, batches, verbose=2)
+    keep = checkpoint_of(checkpoint, None if checkpoint is None else checkpoint.data, settings)
+    history = fit_and_check(model, settings, batches, checkpoint=keep, verbose=2)
     first = next(data.instances(LOOKED_AT).as_numpy_iterator())
     check_answers(model, settings.kind, first if encoder is None else encoder.to_numpy(first), labels, classes)
     return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
 
 
-def train_on_sentences(settings: Any, files: Sequence[str], info: dict[str, Any]) -> Trained:
+def train_on_sentences(
+    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
+) -> Trained:
     """Trains a tagger on sentences, which are read whole.
 
     Args: see `train_on_instances`.
@@ -122,11 +129,14 @@ def train_on_sentences(settings: Any, files: Sequence[str], info: dict[str, Any]
     model, encoder = train_tagger(
         settings, sentences.tokens, sentences.annotations, tasks=sentences.annotations.tasks, scheme=info["scheme"],
         tag_distribution=sentences.posteriors if settings.method == AGGREGATED else None, verbose=2,
+        checkpoint=checkpoint,
     )  # fmt: skip
     return Trained(model, model.history, encoder, sentences.texts[:WARMUP])
 
 
-def train_on_pairs(settings: Any, files: Sequence[str], info: dict[str, Any]) -> Trained:
+def train_on_pairs(
+    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
+) -> Trained:
     """Trains a reward model on pairs, which are read whole; each instance is held once.
 
     Args: see `train_on_instances`.
@@ -135,5 +145,6 @@ def train_on_pairs(settings: Any, files: Sequence[str], info: dict[str, Any]) ->
     model, encoder = train(
         settings, pairs.instances, annotations=pairs.annotations,
         label_distribution=pairs.posteriors if settings.method == AGGREGATED else None, verbose=2,
+        checkpoint=checkpoint,
     )  # fmt: skip
     return Trained(model, model.history, encoder, take_rows(pairs.instances.values, slice(WARMUP)))

@@ -41,6 +41,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     hashes = "" if kubeflow else _json(**content_hashes(files, config.data.instance_layout, config.model.inputs))
     serving = str(config.kubeflow.serving if kubeflow else config.output.serving)
     root = str(config.kubeflow.pipeline_root if kubeflow else config.output.root / "artifacts")
+    checkpoint = f"{root}/checkpoint/{config.name}" if kubeflow else str(config.output.root / "checkpoint")
     metadata = None if kubeflow else tfx.sqlite_metadata_connection_config(str(config.output.metadata))
     data = config.data.model_dump(mode="json", include={*config.label_kind.reading, *_READING})
     example_gen = AnnotationExampleGen(
@@ -79,10 +80,11 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             "seed": config.seed,
             "model": config.base_arguments,
             "method": config.method.model_dump(mode="json"),
-            "training": config.training.model_dump(mode="json"),
+            "training": config.training_arguments,
             "code_version": code_version("crowdzoo.components.trainer"),
             "files": content_hashes(config.model_files),
             **({"source": source_hash(config.base)} if is_own(config.base) else {}),
+            **({"checkpoint": checkpoint} if config.training.checkpoint else {}),
         },
     )
     evaluator = Evaluator(

@@ -307,7 +307,9 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     dataset = tf.data.Dataset.range(len(batches)).map(load)
     if encode is not None:
         dataset = dataset.map(lambda x, *rest: (encode(x), *rest), tf.data.AUTOTUNE)
-    return dataset.prefetch(2)
+    dataset = dataset.prefetch(2)
+    dataset.on_epoch_begin = batches.on_epoch_begin  # for `replay`
+    return dataset
 
 
 def _tuples(structure: Any) -> Any:

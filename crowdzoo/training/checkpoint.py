@@ -82,6 +82,7 @@ class Checkpoint:
             raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
         identity = identity_of(model, arguments, self.data, self.settings)
+        self.found(identity)
         place = self.folder / IDENTITY
         if place.exists():
             stored = read_json(place)
@@ -98,6 +99,17 @@ class Checkpoint:
             raise ConfigError(f"{self.folder}: holds files that are no checkpoint. Name a folder of its own.")
         with atomic_file(place) as file:
             file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
+        self.written(place)
+
+    def found(self, identity: Mapping[str, Any]) -> None:
+        """Called when it is known which training begins, before `folder` is looked at; for subclasses.
+
+        Args:
+            identity: what makes two trainings the same, see `identity_of`.
+        """
+
+    def written(self, path: Path) -> None:
+        """Called when a file has been written; for subclasses that keep copies elsewhere."""
 
     def fit(
         self,
@@ -128,7 +140,7 @@ class Checkpoint:
         path = self.folder / f"phase-{self._phase}.npz"
         callbacks = keras.tree.flatten(callbacks or [])
         stored = _read(path) if path.exists() else None
-        keeper = _Keeper(path, callbacks, stored)
+        keeper = _Keeper(path, callbacks, stored, self.written)
         start = initial_epoch
         if stored is not None:
             done = len(keeper.epochs)
@@ -182,9 +194,12 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
 class _Keeper(keras.callbacks.Callback):
     """The last of a phase's callbacks: restores what was stored, and writes each epoch's end."""
 
-    def __init__(self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None):
+    def __init__(
+        self, path: Path, callbacks: list[Any], stored: dict[str, Any] | None, written: Callable[[Path], None]
+    ):
         super().__init__()
         self.path = path
+        self.written = written
         self.callbacks = callbacks
         self.stored = stored
         self.epochs: list[int] = [] if stored is None else list(stored["epochs"])
@@ -235,6 +250,7 @@ class _Keeper(keras.callbacks.Callback):
         text = json.dumps({"state": _packed(state, arrays), "format_version": FORMAT_VERSION})
         with atomic_file(self.path) as file:
             np.savez(file, json=np.frombuffer(text.encode(), "uint8"), **arrays)
+        self.written(self.path)
 
 
 # === Files ===

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -19,15 +18,12 @@ def replay(batches: Any, epochs: int) -> None:
     """Brings the order of batches to where it stands after some epochs.
 
     Args:
-        batches: `keras.utils.PyDataset`, or a `tf.data.Dataset` made of one, whose order depends on how often it was
-            begun. Of `tf.data.Dataset.shuffle` Keras makes a copy with a count of its own, which is not reached.
+        batches: of `TrainingData`: their order depends on how often `on_epoch_begin` was called. Of
+            `tf.data.Dataset.shuffle` Keras makes a copy with a count of its own, which is not reached.
         epochs: how often.
     """
     for _ in range(epochs):
-        if isinstance(batches, keras.utils.PyDataset):
-            batches.on_epoch_begin()
-        else:
-            next(iter(batches))
+        batches.on_epoch_begin()
 
 
 def variables_of(model: Any) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ def kubeflow_problems(config: PipelineConfig) -> list[str]:
 
 def run_parameters(config: PipelineConfig) -> dict[str, Any]:
     """Settings that can be parameters of a run, by dotted key -> the file's value, None where it says nothing."""
-    found = {f"training.{key}": value for key, value in config.training.model_dump().items()}
+    found = {f"training.{key}": value for key, value in config.training_arguments.items()}
     found["evaluation.tolerance"] = config.evaluation.tolerance
     found[f"evaluation.minimum_{config.label_kind.metric}"] = config.minimum
     return found | {f"data.{key}": place for key, place in _inputs(config).items()}
@@ -56,6 +56,11 @@ def _own_problems(config: PipelineConfig) -> list[str]:
         wanted = ", ".join(f"{scheme}://" for scheme in _ROOTS)
         problems.append(
             f"kubeflow.pipeline_root: must begin with one of {wanted}, got {short_repr(kubeflow.pipeline_root)}."
+        )
+    elif config.training.checkpoint and scheme_of(kubeflow.pipeline_root) not in STORES:
+        problems.append(
+            "training.checkpoint: is kept below kubeflow.pipeline_root, which must begin with gs:// or s3:// then, got "
+            f"{short_repr(kubeflow.pipeline_root)}. Set checkpoint to false, or name another root."
         )
     return problems
 

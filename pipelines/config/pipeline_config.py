@@ -166,9 +166,14 @@ class PipelineConfig(Section):
             arguments={} if chosen_later else self.method.arguments,
             seed=self.seed,
             **model,
-            **self.training.model_dump(),
+            **self.training_arguments,
             **{key: getattr(self.data, key) for key in self.label_kind.scale},
         )
+
+    @property
+    def training_arguments(self) -> dict[str, Any]:
+        """The section training without what does not decide about the model."""
+        return self.training.model_dump(mode="json", exclude={"checkpoint"})
 
     @property
     def base_arguments(self) -> dict[str, Any]:

@@ -245,11 +245,14 @@ class TrainingConfig(Section):
             `crowdzoo.training.length`) and written into the log.
         batch_size: tasks in a batch; likewise.
         learning_rate: Adam's step size.
+        checkpoint: whether the state of the training is kept after each epoch, so that a run that was killed goes on
+            there when it is started again.
     """
 
     epochs: Size | None = None
     batch_size: Size | None = None
     learning_rate: LearningRate = 1e-3
+    checkpoint: Bool = False
 
 
 class EvaluationConfig(Section):

@@ -12,6 +12,7 @@ from crowdzoo.models import ArrayData, CrowdModel
 from crowdzoo.models.image_pixels import ImagePixels
 from crowdzoo.training.methods import methods_of
 from crowdzoo.training.settings import ImageSettings
+from crowdzoo.training.training_state import replay
 
 INFO = {"num_features": 3, "classes": ["a", "b", "c"]}
 
@@ -81,6 +82,25 @@ def test_order_changes_from_epoch_to_epoch_but_not_from_run_to_run(data):
     assert first == epochs(0)
     assert first[0] != first[1]
     assert first != epochs(1)
+
+
+@pytest.mark.parametrize("seed", [0, 3])  # TensorFlow treats a global seed of 0 in a way of its own
+def test_the_order_depends_on_the_number_of_the_epoch_whichever_copy_is_gone_through(data, seed):
+    dataset, _ = data
+
+    def order(batches):
+        return [x["tasks"].numpy().tolist() for x, _ in batches]
+
+    keras.utils.set_random_seed(seed)
+    batches = dataset.batches(batch_size=8, seed=seed, inputs=("tasks",))
+    epochs = [order(batches) for _ in range(4)]
+    assert len({str(epoch) for epoch in epochs}) == 4
+    keras.utils.set_random_seed(seed + 1)
+    later = dataset.batches(batch_size=8, seed=seed, inputs=("tasks",))
+    replay(later, 2)
+    copy = tf.distribute.get_strategy().experimental_distribute_dataset(later)  # as Keras does
+    assert order(copy) == epochs[2]
+    assert order(later) == epochs[3]
 
 
 def test_of_large_examples_fewer_are_held_at_a_time(shared_crowd, monkeypatch):

@@ -6,11 +6,13 @@ import pyarrow.parquet
 import pytest
 import tensorflow as tf
 
+from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.components.trainer import run_fn
 from crowdzoo.models import METHODS
+from crowdzoo.training.checkpoint import _Keeper
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def train(shared_crowd, tmp_path_factory):
     """Runs the trainer in a new folder; returns the folder, with `serving` and `run` in it."""
     aggregated = shared_crowd.aggregated
 
-    def run(name, method, seed=0, epochs=5):
+    def run(name, method, seed=0, epochs=5, **more):
         tmp_path = tmp_path_factory.mktemp("train")
         folder = tmp_path / name
         run_fn(
@@ -33,6 +35,7 @@ def train(shared_crowd, tmp_path_factory):
                     "model": {"base": "feature-classifier", "hidden": [8], "dropout": 0.2},
                     "method": method,
                     "training": {"epochs": epochs, "batch_size": 8, "learning_rate": 0.01},
+                    **more,
                 },
             )
         )
@@ -96,6 +99,70 @@ def test_every_method_trains_and_says_what_annotators_say(train, method):
     history = json.loads((folder / "run" / "history.json").read_text())
     assert np.isfinite(history["loss"]).all()
     assert not np.allclose(estimate, 1 / 3, atol=0.01)
+
+
+class Killed(Exception):  # noqa: N818 - it stands for a signal
+    """The process ends here."""
+
+
+@pytest.fixture
+def killed_after(monkeypatch):
+    """Ends what is called right after so many epochs were written."""
+
+    def call(train, epochs, *args, **kwargs):
+        written = iter(range(epochs - 1))
+        write = _Keeper.on_epoch_end
+
+        def count(keeper, *args):
+            write(keeper, *args)
+            if next(written, None) is None:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_Keeper, "on_epoch_end", count)
+            with pytest.raises(Killed):
+                train(*args, **kwargs)
+
+    return call
+
+
+def history_of(folder):
+    return json.loads((folder / "run" / "history.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "method",
+    [CROWD, *(pytest.param({"name": name}, marks=pytest.mark.slow) for name in ("deep-em", "aggregated", "lia"))],
+    ids=lambda method: method["name"],
+)
+def test_a_training_that_was_killed_goes_on_from_its_checkpoint(train, killed_after, tmp_path, method):
+    checkpoint = tmp_path / "checkpoint"
+    killed_after(train, 3, "a", method, checkpoint=str(checkpoint))
+    (kept,) = checkpoint.iterdir()
+    assert (kept / "checkpoint.json").exists()
+    folder, whole = train("a", method, checkpoint=str(checkpoint)), train("a", method)
+    assert history_of(folder) == history_of(whole)
+    np.testing.assert_array_equal(served(folder), served(whole))
+    assert not checkpoint.exists()
+
+
+def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_goes_on(train, killed_after, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    killed_after(train, 3, "a", CROWD, checkpoint=str(checkpoint))
+    killed_after(train, 1, "a", CROWD, checkpoint=str(checkpoint), seed=1)
+    assert len([*checkpoint.iterdir()]) == 2
+    # two epochs are left of the first
+    killed_after(train, 2, "a", CROWD, checkpoint=str(checkpoint))
+
+
+def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path, monkeypatch):
+    # Beam's file systems take a path of this machine like any other URI
+    monkeypatch.setattr(pipeline_checkpoint, "is_remote", lambda path: True)
+    store = tmp_path / "store"
+    killed_after(train, 3, "a", CROWD, checkpoint=str(store))
+    assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]
+    assert history_of(train("a", CROWD, checkpoint=str(store))) == history_of(train("a", CROWD))
+    assert not [path for path in store.rglob("*") if path.is_file()]
 
 
 @pytest.mark.slow

@@ -2,13 +2,18 @@ import gzip
 import time
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
 from crowdzoo.components.input_files import content_hashes, own_copies
+from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint
 from crowdzoo.components.remote_files import fetch, is_remote, remote_files, upload
 from crowdzoo.components.remote_serving import push_remote_version, remote_baseline, remote_versions
 from crowdzoo.components.serving_folder import fingerprint
 from crowdzoo.errors import DataError, PipelineError
+from crowdzoo.layers import CrowdsourcedLayer
+from crowdzoo.models import CrowdModel
 
 pytestmark = pytest.mark.xdist_group("engines")
 
@@ -134,3 +139,33 @@ def test_a_table_of_paths_of_images_is_refused_at_a_uri(client, tmp_path):
     files = {"instances": "s3://crowd/inputs/images.csv"}
     with pytest.raises(DataError, match=r"names images by their paths"), own_copies(files, None, tmp_path):
         pass
+
+
+def test_a_checkpoint_of_a_training_is_kept_in_the_store_and_a_later_one_goes_on_from_it(client):
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(20, 4)).astype("float32"), rng.integers(0, 3, size=(20, 2))
+
+    def fit(checkpoint, *callbacks):
+        keras.utils.set_random_seed(0)
+        base = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "softmax")])
+        model = CrowdModel(base, CrowdsourcedLayer(2))
+        model.compile(keras.optimizers.Adam(0.1))
+        model.fit(x, labels, epochs=4, batch_size=8, checkpoint=checkpoint, verbose=0, callbacks=[*callbacks])
+        return model
+
+    def stop(epoch, logs):
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    folder = "s3://crowd/runs/checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        fit(PipelineCheckpoint(folder, x, {}), keras.callbacks.LambdaCallback(on_epoch_begin=stop))
+    names = [file.rsplit("/", 1)[1] for file in remote_files(f"{folder}/**")]
+    assert names == ["checkpoint.json", "phase-0.npz"]
+    later = PipelineCheckpoint(folder, x, {})
+    resumed = fit(later)
+    assert later.resumed == 3
+    for one, two in zip(resumed.get_weights(), fit(None).get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    later.remove()
+    assert not remote_files(f"{folder}/**")

@@ -247,6 +247,41 @@ def test_a_run_killed_in_a_component_and_started_again_ends_in_the_same_model(in
     np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
 
 
+# a run whose training kills the process right after its third epoch was written
+KILLED_IN_TRAINING = """
+import os, signal, sys
+from crowdzoo.pipelines.config import load_config
+from crowdzoo.pipelines.local import run
+from crowdzoo.training.checkpoint import _Keeper
+
+write = _Keeper.on_epoch_end
+
+def write_and_die(keeper, epoch, logs=None):
+    write(keeper, epoch, logs)
+    if epoch == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+_Keeper.on_epoch_end = write_and_die
+run(load_config(sys.argv[1], {"training.checkpoint": True}), quiet=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_mid_training_goes_on_after_the_last_epoch_and_ends_in_the_same_model(inputs, story):
+    driver = subprocess.run([sys.executable, "-c", KILLED_IN_TRAINING, inputs / "tiny.yaml"], capture_output=True)
+    assert driver.returncode == -signal.SIGKILL, driver.stderr[-2000:]
+    assert [*(inputs / "out" / "checkpoint").rglob("phase-0.npz")]
+    result = run(load_config(inputs / "tiny.yaml", {"training.checkpoint": True}), quiet=True)
+    log = result.log.read_text()
+    assert "training went on after epoch 3" in log
+    assert "Epoch 4/8" in log
+    assert "Epoch 3/8" not in log
+    assert result.cached == COMPONENTS[:5]
+    np.testing.assert_array_equal(predictions(result.pushed), story.predictions)
+    assert not (inputs / "out" / "checkpoint").exists()
+    assert run(load_config(inputs / "tiny.yaml", {"training.checkpoint": True}), quiet=True).cached == COMPONENTS
+
+
 @pytest.mark.slow
 def test_several_beam_threads_give_the_same_model(inputs, story):
     options = ["--direct_running_mode=multi_threading", "--direct_num_workers=2"]
