@@ -21,8 +21,8 @@ _BYTES = 1 << 20  # read at a time
 class PipelineCheckpoint(Checkpoint):
     """A `Checkpoint` in a subfolder that is named by the training: one of other data or settings has another.
 
-    A run with other settings thus starts from the beginning, and one that returns to the settings before goes on. In a store the
-    files are copies of those in a folder of this machine; each appears complete or not at all.
+    A run with other settings thus starts from the beginning, and one that returns to the settings before goes on. In a
+    store the files are copies of those in a folder of this machine; each appears complete or not at all.
 
     Args:
         root: folder of all checkpoints of the pipeline, a path or a URI.
