@@ -22,7 +22,7 @@ from crowdzoo.serving.batching_settings import BatchingSettings
 from crowdzoo.serving.example_answers import METHODS, example_outputs, results_json, results_proto
 from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.gate import Gate
-from crowdzoo.serving.json_tensors import from_json, parse, to_json
+from crowdzoo.serving.json_tensors import check_memory, from_json, parse, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.memory_budget import MemoryBudget, Share
@@ -38,7 +38,7 @@ from crowdzoo.serving.signature import Signature
 __all__ = ["Predictor", "is_long"]
 
 # A longer request is read in a process of its own, because Python reads only one at a time: bytes of JSON, of protobuf
-_LONG_JSON, _LONG_PROTO = 1 << 17, 1 << 20
+_LONG_JSON, _LONG_PROTO = 1 << 19, 1 << 20
 # An answer of more values is written there
 _LONG_ANSWER = 1 << 14
 # Signatures of one MultiInference request
@@ -90,6 +90,7 @@ class Predictor:
             inputs, rows = unpack_arrays(header["arrays"], parts), header["rows"]
             share.hold("values", sum(map(len, parts)))
         else:
+            check_memory(body, share.per_request)
             request = parse(body)
             signature = model.signature(request.get("signature_name", ""))
             inputs, rows = from_json(request, signature), "instances" in request
