@@ -1,0 +1,71 @@
+"""annot-mix of benchmarks/reproduce: labels are mixed with their instance and annotator, and what is said follows."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
+
+
+@pytest.fixture(scope="module")
+def annot_mix():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield importlib.import_module("annot_mix")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_rows_are_mixed_by_one_share_for_instance_annotator_and_label(annot_mix):
+    rng, codes = np.random.default_rng(0), np.arange(200)
+    x, label = np.eye(200, dtype="float32"), np.eye(200, dtype="float32")[(codes + 7) % 200]
+    mixed_x, mixed_label = annot_mix.mixed(x, label, alpha=1.0, rng=rng)
+    np.testing.assert_allclose(mixed_x.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(np.roll(mixed_x, 7, axis=1), mixed_label)  # the label goes with its instance
+    shares = mixed_x[codes, codes]
+    assert 0.4 < shares.mean() < 0.6  # Beta(1, 1) is uniform
+    assert ((mixed_x > 0).sum(axis=1) <= 2).all()
+    same_x, same_label = annot_mix.mixed(x, label, alpha=0.0, rng=rng)
+    np.testing.assert_array_equal(same_x, x)
+    np.testing.assert_array_equal(same_label, label)
+
+
+def test_what_is_said_is_a_distribution_by_base_and_matrices_that_start_at_nine_tenths(annot_mix):
+    import keras
+
+    from crowdzoo.models import TrainingSettings
+
+    keras.utils.set_random_seed(0)
+    x = np.random.default_rng(0).normal(size=(50, 4)).astype("float32")
+    model, base = annot_mix.networks(x, 3, 5, TrainingSettings())
+    who = np.eye(3, dtype="float32")[np.arange(50) % 3]
+    logs = model.predict([x, who], verbose=0).astype("float64")
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, atol=1e-5)
+    bias = next(each for each in model.weights if each.shape == (25,)).numpy().reshape(5, 5)
+    rows = np.exp(bias) / np.exp(bias).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.diagonal(rows), 0.9, rtol=1e-5)
+    for weight in model.weights:  # without embeddings the matrices are their start
+        if weight.shape == (32, 25):
+            weight.assign(np.zeros((32, 25)))
+    p = np.exp(base.predict(x, verbose=0).astype("float64"))
+    p /= p.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.exp(model.predict([x, who], verbose=0)), p @ rows, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_base_learns_the_classes_from_mixed_labels(annot_mix):
+    from crowdzoo import Annotations
+
+    deep_methods = importlib.import_module("deep_methods")
+    rng = np.random.default_rng(1)
+    gold = rng.integers(3, size=300)
+    x = (np.eye(3)[gold] * 4 + rng.normal(size=(300, 3))).astype("float32")
+    tasks, annotators = np.divmod(np.arange(900), 3)
+    labels = np.where(rng.random(900) < 0.9, gold[tasks], rng.integers(3, size=900))
+    annotations = Annotations.from_arrays(tasks, annotators, labels, classes=[0, 1, 2])
+    data = deep_methods.Data(x, annotations, gold, x, gold, {})
+    said = annot_mix.trained(data, 1.0, 0).predict(x, verbose=0).argmax(axis=1)
+    assert (said == gold).mean() > 0.95
