@@ -48,7 +48,7 @@ OVERVIEW = (
         "one network a worker",
         "WAUM by a network for each worker, and by one for all (stacked)",
         "no",
-        "by the protocol in `waum_variants.py`",
+        "[here](#variants)",
     ),
     ("consensus, trust", "labels by consensus of p; trust s = 1 and s = c", "no", "[here](#variants)"),
     ("redundancy", "fewer labels a task", "no", "[other sets](#fewer-labels-a-task)"),
