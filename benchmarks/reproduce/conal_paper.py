@@ -7,6 +7,7 @@ from typing import Any
 from cells import Cell, Claim, Page, Table, paragraph, per_cent, saved
 from deep_methods import CONAL_PAPER, RESULTS, SIMULATED
 from papers import grid, shown
+from stack import AGAIN
 
 __all__ = ["RESULTS", "render", "start_error", "tables"]
 
@@ -127,8 +128,8 @@ NOT_YET = {
     "symmetric, own 0.3, common 0.6, share 0.7": "Share .7 with strength .6 by symmetric common noise.",
     "mixing, music-conal": "Probabilities mixed, on Music.",
 }
-OLD = """Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed before
-a correction of Adam's step on TensorFlow and will be recomputed."""
+OLD = f"""Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed before
+a correction of Adam's step on TensorFlow. {AGAIN}"""
 
 
 def tables(results: dict[str, Any]) -> list[Table]:

@@ -8,6 +8,7 @@ import numpy as np
 from cells import SAVED, Cell, Claim, Page, Table, paragraph, per_cent, saved
 from intervals import Runs, mean_interval
 from papers import grid, shown
+from stack import AGAIN
 
 __all__ = ["RESULTS", "plot", "render", "tables"]
 
@@ -164,9 +165,9 @@ NOT_YET = {
 STACK = """`reproduce_deep.json` and `reproduce_ner.json` have a stack for each row, `labelme_accuracy.json` one for
 the file."""
 STACK_RATINGS = """`movie_reviews.json` has rows without one, those of the convolutional form: it has one record for the
-file ({about}). They will be recomputed."""
-STACK_ADAM = """Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed
-before a correction of Adam's step on TensorFlow and will be recomputed."""
+file ({about})."""
+STACK_ADAM = f"""Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed
+before a correction of Adam's step on TensorFlow. {AGAIN}"""
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
