@@ -112,7 +112,8 @@ LabelMe's {labelme} annotators and the others of Music's {music}. (26 of LabelMe
 which of the two the figure has is not sure.) *Rank* is that among all confusions of the set."""
 MIXING_TEXT = """The layer can mix the two label distributions, as the text of the paper has it
 (`mixing="probabilities"`), or the linear maps before one softmax, as its code has (`mixing="logits"`, our default).
-Accuracy in per cent, after the last epoch and at the best epoch on the test set; start 2 I, as by the authors."""
+Accuracy in per cent, after the last epoch and at the best epoch on the test set; start 2 I, as by the authors. On Music
+*logits* is the row CoNAL of table 1 once more, computed after the correction of Adam's step."""
 LEARNT_TEXT = """Own strength .3, common strength .6, share .7: a crowd that the table above lacks. Accuracy in per cent
 after the last epoch, 3 draws. *L1* is the mean over rows of the sum of absolute differences from the true confusion (0
 to 2); *class* the share of rows, in per cent, whose most frequent wrong label is the true one (chance: 20). *Whole* is
