@@ -55,6 +55,21 @@ def test_what_is_said_is_a_distribution_by_base_and_matrices_that_start_at_nine_
     np.testing.assert_allclose(np.exp(model.predict([x, who], verbose=0)), p @ rows, atol=1e-5)
 
 
+def test_a_row_with_the_figures_of_ccem_is_level_with_it_and_one_with_a_run_missing_is_not_shown(annot_mix):
+    recipe = importlib.import_module("recipe")
+    others = recipe.complete(recipe.read())
+    row, rest = annot_mix.ALPHAS
+    results = {name: {row: rows["CCEM"], rest: rows["CCEM"][1:]} for name, rows in others.items()}
+    (_, header, lines), (_, _, by_set) = annot_mix.tables(results)
+    assert {line[0] for line in lines} == {row}
+    against = dict(zip(header, next(line for line in lines if line[1] == "CCEM"), strict=True))
+    assert against["difference, paired"] == "+0.0 ± 0.0"
+    assert against["its mean"] == against["the other's mean"] == f"{recipe.average(others, 'CCEM', 'test'):.1f}"
+    assert against["sets won"] == f"0 of {len(others)}"
+    assert by_set[0][1:] == by_set[1][1:]
+    assert not list(annot_mix.tables({}))
+
+
 @pytest.mark.slow
 def test_the_base_learns_the_classes_from_mixed_labels(annot_mix):
     from crowdzoo import Annotations
