@@ -100,7 +100,7 @@ def _write_examples(tasks: LabelledTasks, examples: Any, info: dict[str, Any]) -
     prepare_examples(examples)
     annotators = [str(name) for name in tasks.annotations.annotators]
     num_gold = {name: int(np.sum(tasks.known & (tasks.split == name))) for name in SPLITS}
-    write_dataset_info(examples.uri, {**info, "annotators": annotators, "num_gold": num_gold})
+    write_dataset_info(examples.uri, {"num_gold": num_gold, **info, "annotators": annotators})
     for name in SPLITS:
         rows = np.flatnonzero(tasks.used & (tasks.split == name)).tolist()
         write_examples(

@@ -22,7 +22,7 @@ from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
-__all__ = ["read_annotations", "read_instances_of", "read_labelled_instances"]
+__all__ = ["read_annotations", "read_instances_of", "read_labelled_instances", "split_of"]
 
 # Options of the reader, those that a kind has
 _READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", "image", *LAYOUT_OPTIONS)
@@ -43,9 +43,7 @@ def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) 
     instances = read_instances_of(options, crowd, folder)
     names = name_texts(instances.tasks)
     gold, known = _gold(instances, crowd, options["instances"])
-    split, change = instances.split, "Check its column 'split'."
-    if split is None:
-        split, change = split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
+    split, change = split_of(instances, options)
     classes = None if crowd.classes is None else [str(name) for name in crowd.classes]
     shown = gold.tolist() if classes is None else [classes[code] for code in gold.tolist()]
     code_of = {str(name): code for code, name in enumerate(crowd.tasks)}
@@ -95,6 +93,22 @@ def read_instances_of(options: dict[str, Any], crowd: Annotations, folder: str) 
     instances = read_instances(options["instances"], of_kind, layout, folder).named_like(crowd.tasks)
     check_annotated(instances, crowd, options["instances"], options["annotations"])
     return instances
+
+
+def split_of(instances: Instances, options: dict[str, Any]) -> tuple[np.ndarray, str]:
+    """The split of instances, and what a user can do where one of the two is empty.
+
+    Args:
+        instances: N instances.
+        options: settings of AnnotationExampleGen.
+
+    Returns:
+        "train" or "eval", [N], from their column split, else by a hash of their names; and a sentence.
+    """
+    if instances.split is not None:
+        return instances.split, "Check its column 'split'."
+    names = name_texts(instances.tasks)
+    return split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
 
 
 def read_annotations(options: dict[str, Any], rejects: str) -> Annotations:

@@ -10,11 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.components.example_dataset import read_batches
-from crowdzoo.components.example_files import split_by_hash
-from crowdzoo.components.instance_examples import read_annotations, read_instances_of
+from crowdzoo.components.example_files import SPLITS
+from crowdzoo.components.instance_examples import read_annotations, read_instances_of, split_of
 from crowdzoo.components.instance_features import add_instance, instance_info, parsed_instances
 from crowdzoo.components.labelled_tasks import LabelledTasks
 from crowdzoo.instances import Instances, instance_kind, read_gold_pairs, take_rows
+from crowdzoo.instances.gold import EQUAL, TURNED
 from crowdzoo.models.reward_model import SIDES
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.vocabulary import name_texts
@@ -26,8 +27,6 @@ _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 _CODES = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 SAID = {"annotator_ids": _CODES, "annotator_labels": _CODES}
 _READ = 1024
-_EQUAL = 2
-_TURNED = (1, 0, _EQUAL)  # the same answer where left and right change places
 
 
 def pair_names(annotations: Annotations) -> list[str]:
@@ -63,16 +62,14 @@ def read_labelled_pairs(options: dict[str, Any], rejects: str, folder: str) -> L
     names, (judged, table) = name_texts(instances.tasks), crowd.pairs()
     row_of = {str(name): row for row, name in enumerate(names)}
     rows = np.array([row_of[str(name)] for name in name_texts(crowd.tasks)], np.int64)[judged]
-    split, change = instances.split, "Check its column 'split'."
-    if split is None:
-        split, change = split_by_hash(names, options["eval_fraction"], options["seed"]), "Change data.eval_fraction."
+    split, change = split_of(instances, options)
     held = split == "eval"
 
     known = _known_pairs(options, instances, crowd)
     there = {frozenset(pair) for pair in rows.tolist()}
     unjudged = [pair for pair in known if held[[*pair]].any() and frozenset(pair) not in there]
     rows = np.concatenate([rows, np.array(unjudged, np.int64).reshape(-1, 2)])
-    scores = instances.gold_ratings(options["instances"])
+    scores = instances.gold_ratings(options["instances"], "true scores")
     better = [_better(pair, known, scores) for pair in map(tuple, rows.tolist())]
     texts = [_pair_name(names[left], names[right]) for left, right in rows.tolist()]
 
@@ -90,13 +87,18 @@ def read_labelled_pairs(options: dict[str, Any], rejects: str, folder: str) -> L
         return made
 
     classes = [str(name) for name in np.asarray(crowd.classes)]
+    pair_split = np.where(held[rows].any(axis=1), "eval", "train")
+    # the two orders of a pair are two Examples with the same gold
+    known_pairs = np.unique(np.sort(rows, axis=1)[np.array(better) >= 0], axis=0)
+    of_eval = int(held[known_pairs].any(axis=1).sum())
+    num_gold = dict(zip(SPLITS, (len(known_pairs) - of_eval, of_eval), strict=True))
     return LabelledTasks(
         annotations=crowd,
         names=texts,
-        split=np.where(held[rows].any(axis=1), "eval", "train"),
+        split=pair_split,
         labelled=np.arange(len(rows)) < len(judged),
         gold=[None if code < 0 else classes[code] for code in better],
-        info={"classes": classes, **instance_info(instances)},
+        info={"classes": classes, **instance_info(instances), "num_gold": num_gold},
         change_split=f"A pair of two tasks of train is trained on, one with a task of eval is evaluated with. {change}",
         example=example,
         unit="pair",
@@ -124,10 +126,10 @@ def _better(pair: tuple[int, int], known: dict[tuple[int, int], int], scores: np
     if pair in known:
         return known[pair]
     if (right, left) in known:
-        return _TURNED[known[right, left]]
+        return TURNED[known[right, left]]
     if np.isnan(scores[left]) or np.isnan(scores[right]):
         return -1
-    return _EQUAL if scores[left] == scores[right] else int(scores[left] < scores[right])
+    return EQUAL if scores[left] == scores[right] else int(scores[left] < scores[right])
 
 
 @dataclass(frozen=True)

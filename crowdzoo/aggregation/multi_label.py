@@ -76,6 +76,11 @@ class MultiLabel(Checked):
         """
         from crowdzoo.tables.annotations import Annotations
 
+        if not isinstance(annotations, Annotations):
+            raise DataError(
+                f"MultiLabel: needs Annotations, got {short_repr(annotations)}. Read a file by "
+                "Annotations.read(FILE, on_duplicate='all')."
+            )
         require_kind(annotations.label_kind, "MultiLabel", CLASSIFICATION)
         named = np.asarray(annotations.classes)
         is_label = np.array([str(name) != self.none for name in named.tolist()], bool)

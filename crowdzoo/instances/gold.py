@@ -15,7 +15,14 @@ from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import numbers_of
 from crowdzoo.tables.vocabulary import as_named
 
-__all__ = ["check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_pairs", "read_gold_ratings"]
+__all__ = [
+    "EQUAL", "TURNED", "check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_pairs",
+    "read_gold_ratings",
+]  # fmt: skip
+
+# Codes of a preference's answer: that of "equal", and the same answer where left and right change places
+EQUAL = 2
+TURNED = (1, 0, EQUAL)
 
 
 def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: Layout | None = None) -> np.ndarray:
@@ -89,7 +96,7 @@ def read_gold_pairs(
     better = parse_classes(table, table.names("gold"), classes)
     known = better >= 0
     # the same answer where left and right change places
-    answer = np.where(left < right, better, np.array([1, 0, 2])[better])
+    answer = np.where(left < right, better, np.array(TURNED)[better])
     first: dict[tuple[int, int], int] = {}
     places = zip(np.minimum(left, right).tolist(), np.maximum(left, right).tolist(), strict=True)
     firsts = [first.setdefault(pair, row) if known[row] else row for row, pair in enumerate(places)]
@@ -158,14 +165,15 @@ def parse_classes(
     return np.fromiter((code[name] for name in gold.tolist()), np.int64, len(gold))
 
 
-def _no_rating(reason: str | Callable[[Any], str], value: Any) -> str:
+def _no_rating(reason: str | Callable[[Any], str], what: str, value: Any) -> str:
     text = reason if isinstance(reason, str) else reason(value)
-    return text if "Leave it empty" in text else f"{text} Gold of ratings is a number; leave it empty if unknown."
+    hint = f"The column gold has {what} here, which are numbers; leave it empty if unknown."
+    return text if "Leave it empty" in text else f"{text} {hint}"
 
 
-def parse_ratings(table: Table, gold: np.ndarray) -> np.ndarray:
-    """Gold of ratings as numbers, float64 [N], NaN where it is empty."""
+def parse_ratings(table: Table, gold: np.ndarray, what: str = "true ratings") -> np.ndarray:
+    """Gold of ratings (or of preferences true scores: `what`) as numbers, float64 [N], NaN where it is empty."""
     numbers, problems = numbers_of("gold", pa.array(gold.tolist(), pa.large_string()), table.decimal)
     for positions, reason in problems:
-        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason))
+        table.complain(positions, "gold", gold, functools.partial(_no_rating, reason, what))
     return numbers

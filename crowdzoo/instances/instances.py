@@ -106,11 +106,12 @@ class Instances:
             return np.full(len(self), -1, dtype=np.int64)
         return parse_classes(self._table(file), self.gold, np.asarray(classes))
 
-    def gold_ratings(self, file: str | Path = "gold") -> np.ndarray:
+    def gold_ratings(self, file: str | Path = "gold", what: str = "true ratings") -> np.ndarray:
         """Gold as numbers.
 
         Args:
             file: the name used in an error.
+            what: what the column gold has, likewise.
 
         Returns:
             float64 [N], NaN where gold is unknown (empty, or nan).
@@ -120,7 +121,7 @@ class Instances:
         """
         if self.gold is None:
             return np.full(len(self), np.nan)
-        return parse_ratings(self._table(file), self.gold)
+        return parse_ratings(self._table(file), self.gold, what)
 
     def in_order(self, names: Sequence[str] | None, file: str | Path) -> Any:
         """The values as a model takes them that was trained on named columns.

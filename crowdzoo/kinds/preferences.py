@@ -126,7 +126,7 @@ class Preferences(Kind):
 
     def gold_column(self, table: Instances, crowd: Annotations, path: Path) -> _Gold:
         """True scores."""
-        return _Gold(table.gold_ratings(path))
+        return _Gold(table.gold_ratings(path, "true scores"))
 
     def train(
         self, settings: Any, x: Any, annotations: Annotations, *, targets: Any = None, crowd: Any = None, **how: Any

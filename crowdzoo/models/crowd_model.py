@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from crowdzoo.training.fit_arguments import (
 )
 from crowdzoo.training.pair_rows import instances_of
 from crowdzoo.training.recipes import recipe_of
-from crowdzoo.training.same_training import callback_names
 from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse_batch
 
 __all__ = ["CrowdModel"]
@@ -374,6 +373,9 @@ class CrowdModel(keras.Model):
         if self.crowd is not None:
             refuse_weights(sample_weight, class_weight)
         data = x
+        # of batches it is not known what they hold
+        validation = validation_data if isinstance(validation_data, (tuple, list)) else None
+        kept: dict[str, Any] = {"callbacks": callbacks, "validation": validation, "epochs": epochs}
         if self.crowd is not None and (y is not None or isinstance(x, TrainingData)):
             data = x if isinstance(x, TrainingData) else crowd_arrays(self, x, y, tasks)
         elif y is not None:
@@ -388,7 +390,7 @@ class CrowdModel(keras.Model):
         if self.crowd is not None and isinstance(data, TrainingData):
             if not self.built:  # a method looks at sizes before the first step
                 self(next(iter(data.batches(1, seed, shuffle=False)))[0])
-            with self.crowd.being_fitted(), self._kept_in(checkpoint, data, callbacks, epochs=epochs, **order):
+            with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
                 return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
             self.crowd.check_training()
@@ -398,11 +400,11 @@ class CrowdModel(keras.Model):
                 if shape is not None and shape.rank is not None:
                     check_columns(self.crowd, tuple(shape))
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
-        with self._kept_in(checkpoint, data, callbacks, epochs=epochs, **order):
+        with self._kept_in(checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
 
     @contextmanager
-    def _kept_in(self, checkpoint: Any, data: Any, callbacks: Any, **arguments: Any) -> Iterator[None]:
+    def _kept_in(self, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
         """The state of what is trained meanwhile is kept after each epoch."""
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             if not isinstance(data, (ArrayData, tuple)):
@@ -411,13 +413,13 @@ class CrowdModel(keras.Model):
                     "callbacks=[keras.callbacks.BackupAndRestore(FOLDER)]."
                 )
             checkpoint = checkpoint_of(checkpoint, (data.x, data.annotations) if isinstance(data, ArrayData) else data)
-        if checkpoint is not None:
-            checkpoint.begin(self, callbacks=callback_names(callbacks), **arguments)
-        self._checkpoint = checkpoint
-        try:
-            yield
-        finally:
-            self._checkpoint = None
+        begun = nullcontext() if checkpoint is None else checkpoint.begun(self, **arguments)
+        with begun:
+            self._checkpoint = checkpoint
+            try:
+                yield
+            finally:
+                self._checkpoint = None
 
     def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.

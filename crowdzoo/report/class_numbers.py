@@ -45,6 +45,8 @@ MOST_WARNED = 5  # pairs of classes
 MOST_PAIRS = 5_000_000  # of annotations by two annotators, to say who agrees with whom
 UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
 MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
+VAGUE = 0.1  # spammer score below which labels say little about the class
+LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
 
 
@@ -184,7 +186,18 @@ def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any])
     usual = np.array([shares.get(name) or 0.0 for name in table["top_label"].to_pylist()])
     # who says the class of nine in ten annotations nine times in ten repeats nothing
     same = (number >= FEW) & (top >= 0.9) & (wilson(top, number)[0] > usual)
-    marks = {"against": against, "random": random, "same": same, "alone": (shared == 0) & (number > 0), "few": ~enough}
+    vague = np.zeros(len(number), bool)
+    if "spammer_score" in table.column_names:
+        score = table["spammer_score"].to_numpy()
+        vague = (number >= LEAST_PER_CLASS * len(shares)) & (score < VAGUE) & ~against & ~random & ~same
+    marks = {
+        "against": against,
+        "random": random,
+        "same": same,
+        "vague": vague,
+        "alone": (shared == 0) & (number > 0),
+        "few": ~enough,
+    }
     marks["few"] &= ~marks["alone"]
     found: list[list[str]] = [[] for _ in range(table.num_rows)]
     for name, marked in marks.items():

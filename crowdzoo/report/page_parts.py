@@ -87,6 +87,10 @@ FLAGS = {
         "tells them apart",
     ),
     "constant": Flag("one rating", "give the same rating to every task", "leave these annotators out"),
+    "vague": Flag(
+        "little about the class", "give labels that say little about the class (spammer score below 0.1)", "look at "
+        "some of their tasks, and leave these annotators out where they guess",
+    ),
     "alone": Flag("alone", "share no task with anybody", serious=False),
     "few": Flag("few shared", "have fewer than ten annotations on tasks that others labelled", serious=False),
 }  # fmt: skip
@@ -225,8 +229,7 @@ def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str,
     """
     found = []
     if alpha is None:
-        finding = "cannot be measured, because no task has two annotations or all labels are equal"
-        found.append(Warned(True, "agreement", finding, "have a part of the tasks labelled by a second annotator"))
+        found.append(_no_agreement(overall))
     elif (alpha.value if alpha.low is None else alpha.low) <= 0:
         fix = "check that tasks and labels belong together (--columns), then the instructions"
         found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
@@ -240,6 +243,16 @@ def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str,
     if not converged:
         found.append(Warned(True, method, "did not converge", "take another --method"))
     return found
+
+
+def _no_agreement(overall: Mapping[str, Any]) -> Warned:
+    """Why agreement cannot be measured."""
+    if overall["tasks_with_one"] + overall["tasks_without_annotations"] == overall["tasks"]:
+        finding, fix = "no task has two annotations", "have a part of the tasks labelled by a second annotator"
+    else:
+        finding = "all labels of tasks with two annotations are equal"
+        fix = "check that the right column of labels was read (--columns), and that annotators know what to look for"
+    return Warned(True, "agreement", f"cannot be measured, because {finding}", fix)
 
 
 def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:

@@ -507,6 +507,10 @@ def _warnings(
     classes: dict[str, Any],
 ) -> list[Warned]:
     found = basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
+    if not overall["spans"]:
+        fix = "check that the file has them where they are looked for, and what annotators were asked to mark"
+        nobody = Warned(True, "spans", "nobody marked one, so there is nothing to compare or to learn from", fix)
+        found = [nobody, *(warned for warned in found if warned.about != "agreement")]
     found += [noted(note) for note in aggregation.notes]
     if mended := overall["tags_mended"]:
         finding = f"{mended:,} tags or spans of the file do not fit the tagging scheme; they were corrected"

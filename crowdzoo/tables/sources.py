@@ -184,6 +184,8 @@ class Source:
         free = [name for name in header if name not in taken]
         if "task" in missing and {"left", "right"} <= {*free}:
             return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
+        if "label" in missing and {"text", "spans"} <= {*free}:
+            return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
         for platform in PLATFORMS.values():
             if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
@@ -199,7 +201,9 @@ class Source:
         nothing = self.layout.header and not (found or self.layout.columns)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
-        if {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+        # where cells are sets, an empty one of a wide table could be an empty set, or no answer
+        may_be_wide = self.layout.no_label is None
+        if may_be_wide and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
                 f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."

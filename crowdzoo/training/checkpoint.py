@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from crowdzoo.training.training_state import (
 __all__ = ["Checkpoint", "checkpoint_of", "remove_checkpoint"]
 
 IDENTITY = "checkpoint.json"
+LOCK = ".lock"  # holds the number of the process that trains
 
 _log = logging.getLogger(__name__)
 
@@ -52,9 +54,9 @@ class Checkpoint:
 
     Args:
         folder: is made where it is missing; otherwise it is empty, or holds the checkpoint of the same training.
-        data: what is trained on, for `begin` to compare: arrays, `Annotations`, paths of files, and lists and
+        data: what is trained on, for `begun` to compare: arrays, `Annotations`, paths of files, and lists and
             dictionaries of them. None: `checkpoint_of` names them.
-        settings: what the model is made by, such as its method and its seed, for `begin` to compare and to name.
+        settings: what the model is made by, such as its method and its seed, for `begun` to compare and to name.
 
     Attributes:
         resumed: number of epochs, over all phases, that were not trained again.
@@ -67,22 +69,32 @@ class Checkpoint:
         self.resumed = 0
         self._phase = -1
 
-    def begin(self, model: Any, **arguments: Any) -> None:
-        """Compares the folder's checkpoint with this training, or starts one.
+    @contextlib.contextmanager
+    def begun(self, model: Any, *, callbacks: Any = None, validation: Any = None, **arguments: Any) -> Iterator[None]:
+        """Compares the folder's checkpoint with this training, or starts one; meanwhile no other process may use it.
 
         Args:
             model: a compiled and built model, as it stands before the first epoch.
+            callbacks: Keras callbacks.
+            validation: what the model is validated with: arrays and `Annotations`; None where that is nothing, or
+                batches of the user's own.
             **arguments: of the training, such as `epochs`.
 
         Raises:
-            ConfigError: the folder holds the checkpoint of another training, or something else; or `data` is missing.
+            ConfigError: the folder holds the checkpoint of another training, or something else; another process trains
+                with it; or `data` is missing.
             DataError: the folder's files are damaged, or a later crowdzoo wrote them.
         """
         if self.data is None:
             raise ConfigError("Checkpoint: name what is trained on, Checkpoint(folder, data).")
         self._phase, self.resumed = -1, 0
-        identity = identity_of(model, arguments, self.data, self.settings)
+        identity = identity_of(model, arguments, self.data, self.settings, callbacks=callbacks, validation=validation)
         self.found(identity)
+        with _locked(self.folder):
+            self._compare(identity)
+            yield
+
+    def _compare(self, identity: dict[str, Any]) -> None:
         place = self.folder / IDENTITY
         if place.exists():
             stored = read_json(place)
@@ -95,8 +107,6 @@ class Checkpoint:
                     "training to go on with it, name another folder, or remove this one to train from the beginning."
                 )
             return
-        if self.folder.exists() and any(not name.startswith(".") for name in os.listdir(self.folder)):
-            raise ConfigError(f"{self.folder}: holds files that are no checkpoint. Name a folder of its own.")
         with atomic_file(place) as file:
             file.write(json.dumps({**identity, "format_version": FORMAT_VERSION}, indent=2).encode())
         self.written(place)
@@ -185,10 +195,37 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
         folder: of a `Checkpoint` whose result has been saved elsewhere.
     """
     place = local_path(folder)
-    for path in [*place.glob("phase-*.npz"), place / IDENTITY]:
+    for path in [*place.glob("phase-*.npz"), place / IDENTITY, place / LOCK]:
         path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # something else is in it
         place.rmdir()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of a folder. The system lets go of the lock when a process dies, however it dies."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file. Name a folder of its own, which need not exist.")
+    names = os.listdir(folder) if folder.exists() else []
+    if IDENTITY not in names and any(not name.startswith(".") for name in names):
+        raise ConfigError(f"{folder}: holds files that are no checkpoint. Name a folder of its own.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            who = file.read(20).strip()
+            raise ConfigError(
+                f"{folder}: another training{f' (process {who})' if who else ''} is at work with this checkpoint. Wait "
+                "for it, end it, or name another folder."
+            ) from None
+        except OSError:  # a network file system without locks
+            _log.info("%s: cannot be locked.", folder)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
 
 
 class _Keeper(keras.callbacks.Callback):

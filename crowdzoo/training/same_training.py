@@ -1,6 +1,7 @@
 """What makes two trainings the same: their data, the model as it begins, settings, and the code."""
 
 import hashlib
+import inspect
 import json
 import warnings
 from collections import Counter
@@ -19,7 +20,7 @@ from crowdzoo.files.regular import open_regular
 from crowdzoo.instances import opened
 from crowdzoo.training.training_state import exact_array
 
-__all__ = ["callback_names", "differences", "identity_of"]
+__all__ = ["callback_names", "callback_settings", "differences", "digest_of", "identity_of"]
 
 # Rooms whose code decides about what comes out of a training
 ROOMS = ("layers", "models", "optimizers", "training", "backend.py", "losses.py")
@@ -47,8 +48,51 @@ def callback_names(callbacks: Any) -> list[str]:
     return sorted(type(each).__name__ for each in given if type(each) not in LOOKING_ON)
 
 
+def callback_settings(callbacks: Any) -> dict[str, Any]:
+    """Settings of callbacks that change something in a training.
+
+    Args:
+        callbacks: as for `callback_names`.
+
+    Returns:
+        "patience of EarlyStopping" -> 3, and so on: arguments of the class that the callback keeps under their names
+        and that are numbers or texts.
+    """
+    changing = [each for each in keras.tree.flatten(callbacks or []) if type(each) not in LOOKING_ON]
+    number: Counter[str] = Counter()
+    found = {}
+    for each in sorted(changing, key=lambda callback: type(callback).__name__):  # of one class as they come
+        name = type(each).__name__
+        number[name] += 1
+        which = f"{name} {number[name]}" if number[name] > 1 else name
+        for argument in inspect.signature(type(each)).parameters:
+            value = vars(each).get(argument)
+            if argument == "min_delta" and isinstance(value, (int, float)):
+                value = abs(value)  # Keras turns its sign in each training
+            if argument != "verbose" and isinstance(value, (bool, int, float, str)):
+                found[f"{argument} of {which}"] = value
+    return found
+
+
+def digest_of(data: Any) -> str:
+    """A hash of data.
+
+    Args:
+        data: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
+    """
+    digest = hashlib.sha256()
+    _add(digest, data)
+    return digest.hexdigest()
+
+
 def identity_of(
-    model: Any, arguments: Mapping[str, Any], data: Any, settings: Mapping[str, Any] | None = None
+    model: Any,
+    arguments: Mapping[str, Any],
+    data: Any,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    callbacks: Any = None,
+    validation: Any = None,
 ) -> dict[str, Any]:
     """What a checkpoint must have in common with a training that goes on from it.
 
@@ -57,6 +101,9 @@ def identity_of(
         arguments: of the training, such as `epochs`.
         data: what is trained on: arrays, `Annotations`, paths of files, and lists and dictionaries of them.
         settings: what the model was made by, such as its method and its seed; None where nobody knows.
+        callbacks: of `keras.Model.fit`; None is none.
+        validation: what the model is validated with, as `data`; None where that is nothing, or batches of the user's
+            own, which are not looked at.
 
     Returns:
         Name of what has to be equal -> its value, or a hash of it.
@@ -74,11 +121,13 @@ def identity_of(
         "backend": keras.backend.backend(),
         "code": _code(),
         "settings": settings if settings is None else dict(settings),
-        "arguments": dict(arguments),
+        "arguments": {**arguments, "callbacks": callback_names(callbacks)},
+        "callback_settings": callback_settings(callbacks),
+        "validation": None if validation is None else digest_of(validation),
         "layers": layers,
         "optimizer": {"class": type(model.optimizer).__name__, **_plain_config(model.optimizer.get_config())},
         "loss": _hash(compiled),
-        "data": _data_digest(data),
+        "data": digest_of(data),
         "weights": digest.hexdigest(),
     }
     as_stored: dict[str, Any] = json.loads(json.dumps(identity, default=str))  # a tuple is a list there
@@ -100,14 +149,22 @@ def differences(stored: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
             else _values(name, stored.get(name), here[name])
             for name in versions
         ]
-    there, now = ({**each["arguments"], **(each["settings"] or {})} for each in (stored, here))
+    there, now = (
+        {**each["arguments"], **(each["settings"] or {}), **each.get("callback_settings", {})}
+        for each in (stored, here)
+    )
     other = [name for name in {**there, **now} if there.get(name) != now.get(name)]
-    clauses = [_values(name, there.get(name), now.get(name)) for name in other if name != "callbacks"]
+    apart = {"callbacks"}  # said below
+    if "callbacks" in other:
+        apart |= {*stored.get("callback_settings", {}), *here["callback_settings"]}
+    clauses = [_values(name, there.get(name), now.get(name)) for name in other if name not in apart]
     if "callbacks" in other:
         one, two = (", ".join(each.get("callbacks") or ["none"]) for each in (there, now))
         clauses.append(f"its callbacks are {one} there and {two} here")
     if "data" in names and ("settings" not in names or APART_FROM_DATA.issuperset(other)):
         clauses.append("its data are other ones")
+    elif "validation" in names:
+        clauses.append("its validation data are other ones")
     if "settings" not in names:
         if "layers" in names:
             clauses.append(_other_layers(stored["layers"], here["layers"]))
@@ -172,12 +229,6 @@ def _code() -> str:
         place = root / room
         for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _data_digest(data: Any) -> str:
-    digest = hashlib.sha256()
-    _add(digest, data)
     return digest.hexdigest()
 
 

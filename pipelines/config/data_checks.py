@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from crowdzoo.errors import DataError
 from crowdzoo.instances import (
     IMAGES,
     TABLES,
+    Instances,
     check_annotated,
     named_by_image,
     read_gold_pairs,
@@ -38,7 +40,8 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         What was read, as the end of a sentence.
 
     Raises:
-        DataError: the first file that cannot be used, with its bad rows; annotated tasks without an instance.
+        DataError: the first file that cannot be used, with its bad rows; annotated tasks without an instance; a column
+            split that leaves train or eval empty.
     """
     data, kind = config.data, config.label_kind
     if data.dataset is not None:
@@ -57,8 +60,9 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         of_kind = sampled_images(SAMPLE_IMAGES)
     instances = read_instances(data.instances, of_kind, data.instance_layout).named_like(crowd.tasks)
     check_annotated(instances, crowd, data.instances, data.annotations)
+    _check_split(instances, data.instances)
     if crowd.classes is None or kind.labels.has_pairs:  # of preferences the column has true scores
-        instances.gold_ratings(data.instances)
+        instances.gold_ratings(data.instances, "true scores" if kind.labels.has_pairs else "true ratings")
         if data.gold is not None and crowd.classes is not None:
             read_gold_pairs(data.gold, instances.tasks, crowd.classes)
     elif complete or data.classes is not None:
@@ -66,6 +70,14 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
     some = images and not whole and len(instances) > SAMPLE_IMAGES
     opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
     return f"{read}, {len(instances):,} instances{opened}"
+
+
+def _check_split(instances: Instances, path: Path | str) -> None:
+    if instances.split is None:
+        return
+    for name, what in (("train", "trained on"), ("eval", "evaluated with")):
+        if not (instances.split == name).any():
+            raise DataError(f"{path}: column 'split' has no {name}, so no task can be {what}. Write it for some rows.")
 
 
 def _is_small(path: Path | str | None) -> bool:

@@ -1,5 +1,6 @@
 """What pydantic finds wrong with a configuration, as sentences."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
 __all__ = ["config_error", "sentences"]
 
+_PYTHON = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\b(?:True|False|None)\b")  # in quotes they are the user's
 _WANTED = {
     "model_type": "a section (lines of 'key: value', indented)",
     "tuple_type": "a list in square brackets, with commas between",
@@ -21,12 +23,19 @@ _WANTED = {
 
 def config_error(path: Path, problems: Sequence[str]) -> ConfigError:
     """One error of all problems; ten are shown, the rest counted."""
+    problems = [_as_yaml(problem) for problem in problems]
     if len(problems) == 1:
         return ConfigError(f"{path}, {problems[0]}")
     lines = [f"{path}: {len(problems)} settings cannot be used.", *(f"  {problem}" for problem in problems[:SHOWN])]
     if len(problems) > SHOWN:
         lines.append(f"  ... and {len(problems) - SHOWN:,} more")
     return ConfigError("\n".join(lines))
+
+
+def _as_yaml(problem: str) -> str:
+    """A message with `true`, `false` and `null` as YAML writes them, in the place of Python's words."""
+    words = {"True": "true", "False": "false", "None": "null"}
+    return _PYTHON.sub(lambda found: words.get(found[0], found[0]), problem)
 
 
 def sentences(error: ValidationError) -> list[str]:

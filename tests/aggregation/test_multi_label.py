@@ -174,3 +174,19 @@ def test_options_that_do_not_go_along_are_refused(tmp_path, monkeypatch, capsys,
     assert main(["aggregate", "a.csv", "--multi-label", "--out", "out", *words]) == 4
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_name_of_a_file_is_refused_with_how_to_read_it():
+    with pytest.raises(DataError, match=r"MultiLabel: needs Annotations, got 'a\.csv'. Read a file by Ann"):
+        MultiLabel().fit("a.csv")
+
+
+def test_a_wide_table_is_not_called_one_where_it_would_be_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.csv").write_text("task,ann,bob\n1,x,x\n")
+    assert main(["aggregate", "w.csv", "--out", "out"]) == 3
+    assert "--wide" in capsys.readouterr().err
+    assert main(["aggregate", "w.csv", "--multi-label", "--out", "out"]) == 3
+    said = capsys.readouterr().err
+    assert "column 'annotator' (or 'worker') is missing" in said
+    assert "--wide" not in said

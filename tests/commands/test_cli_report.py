@@ -80,6 +80,12 @@ def test_sentences_have_a_page(folder, capsys):
     assert json.loads((folder / "t.json").read_text("utf-8"))["changes"]["tasks"]["changed"] == 0
 
 
+def test_sentences_without_their_kind_get_a_hint(folder, capsys):
+    write_spans(generated_ner(5, 4), folder / "spans.jsonl")
+    assert run("spans.jsonl", "--out", "s.html") == 3
+    assert "It looks like sentences with marked spans, which are read with --task sequence." in capsys.readouterr().err
+
+
 def test_ratings_have_a_page(folder):
     assert run("r.csv", "--task", "regression", "--low", 0, "--out", "r.html", "--bootstrap", 0) == 0
     numbers = json.loads((folder / "r.json").read_text("utf-8"))

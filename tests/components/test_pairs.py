@@ -72,7 +72,13 @@ def test_gold_holds_in_either_order_and_true_scores_stand_in_for_it(folder):
     assert held["vu"]["gold"] == [0], "a known pair with a task of eval is there without annotations"
     assert held["vu"]["annotator_ids"] == []
     assert "qv" not in train
-    assert read_dataset_info(examples.uri)["num_gold"] == {"train": 3, "eval": 3}
+    assert read_dataset_info(examples.uri)["num_gold"] == {"train": 2, "eval": 3}, "p and q are known once"
+
+
+def test_a_score_that_is_no_number_is_called_a_score(folder):
+    options = write_pairs(folder, columns={**COLUMNS, "gold": ["best", "1", "2", "2", "", ""]})
+    with pytest.raises(DataError, match=r"column 'gold': 'best' .* The column gold has true scores here, "):
+        folder.generate(**options)
 
 
 def test_gold_that_contradicts_itself_is_refused(folder):

@@ -84,7 +84,7 @@ BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
         ", unknown key 'trainning': choose one of name, task, seed, data, aggregation, model, method, training, "
-        "evaluation, output, beam, kubeflow. Did you mean 'training'?",
+        "evaluation, report, output, beam, kubeflow. Did you mean 'training'?",
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
@@ -136,7 +136,7 @@ BROKEN = {
     ),
     "boolean for a number": (
         "name: x\n" + DATA + "training: {epochs: true}\n",
-        ", training.epochs: must be an integer from 1 to 1,000,000, got True.",
+        ", training.epochs: must be an integer from 1 to 1,000,000, got true.",
     ),
     "not a number": (
         "name: x\n" + DATA + "training: {learning_rate: .nan}\n",
@@ -398,7 +398,7 @@ def test_confidence_is_for_the_aggregation_and_not_for_the_method_of_a_pipeline(
 
 def test_true_and_false_as_classes_need_quotes_and_yes_and_no_do_not(inputs):
     message = refused(inputs, "name: x\n" + DATA.replace("}", ", classes: [true, no]}"))
-    assert message == ", data.classes.0: must be text (put quotes round true and false), got True."
+    assert message == ", data.classes.0: must be text (put quotes round true and false), got true."
     (inputs / "c.yaml").write_text("name: c\n" + DATA.replace("}", ", classes: [yes, no]}"))
     assert load_config(inputs / "c.yaml").data.classes == ("yes", "no")
 
@@ -533,3 +533,18 @@ def test_an_export_is_checked_by_its_platform(inputs, tmp_path):
     assert "choose one of label-studio, mturk" in refused(inputs, text.replace("label-studio", "labelstudio"))
     assert "exports of Toloka end in .tsv or .csv" in refused(inputs, text.replace("label-studio", "toloka"))
     assert "give its 'platform' as well" in refused(inputs, text.replace("platform: label-studio, ", ""))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "end"),
+    [
+        ({"data.header": 1}, "data.header: must be true or false, without quotes, got 1."),
+        ({"aggregation.tol": True}, "tol must be a number from 0 to 1e+12, got true."),
+        ({"aggregation.True": 1}, "'True'"),
+        ({"data.classes": [None, "b"]}, "data.classes.0: must be text (put quotes round it), got null."),
+    ],
+)
+def test_messages_have_the_words_of_yaml_and_leave_names_as_they_are(inputs, overrides, end):
+    with pytest.raises(ConfigError) as error:
+        load_config(inputs / "tiny.yaml", overrides)
+    assert end in str(error.value)

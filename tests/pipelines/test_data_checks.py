@@ -115,3 +115,12 @@ def test_sentences_are_read_too(tmp_path, capsys):
     (tmp_path / "s.yaml").write_text("name: x\ntask: sequence\ndata: {annotations: s.jsonl}\noutput: {root: out}\n")
     assert cli.main(["run", str(tmp_path / "s.yaml"), "--check"]) == 0
     assert capsys.readouterr().out.endswith("s.yaml: fine, read 1 sentences\n")
+
+
+@pytest.mark.parametrize(("there", "missing"), [("train", "eval"), ("eval", "train")])
+def test_a_column_split_that_leaves_a_split_empty_is_refused(inputs, there, missing):
+    table = pq.read_table(inputs / "instances.parquet")
+    place = table.schema.get_field_index("split")
+    pq.write_table(table.set_column(place, "split", pa.array([there] * 60)), inputs / "instances.parquet")
+    with pytest.raises(DataError, match=rf"instances\.parquet: column 'split' has no {missing}, so no task can be"):
+        check_data(load_config(inputs / "tiny.yaml"))

@@ -317,3 +317,34 @@ def test_the_lines_of_the_guide_run(tmp_path, monkeypatch):
     parser = cli._parser()
     for command in re.findall(r"^    crowdzoo (report .*?)(?:  +#.*)?$", section, flags=re.M):
         parser.parse_args(shlex.split(command))
+
+
+@pytest.mark.parametrize(("num_annotators", "finding"), [(1, "no task has two annotations"), (2, "are equal")])
+def test_where_agreement_is_not_defined_the_advice_goes_with_the_reason(num_annotators, finding):
+    tasks = np.tile(np.arange(6), num_annotators)
+    who = np.repeat(np.arange(num_annotators), 6)
+    labels = np.arange(6) % 2 if num_annotators == 1 else np.zeros(12, np.int64)
+    annotations = Annotations.from_arrays(tasks, who, labels, classes=np.arange(2))
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0)
+    (warned,) = [each for each in page.numbers.warnings if each.about == "agreement"]
+    assert finding in warned.finding
+    assert ("second annotator" in warned.fix) == (num_annotators == 1)
+
+
+def test_an_annotator_whose_labels_say_little_about_the_class_is_noted():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    right = rng.random((5, 300)) < np.array([0.62, 0.9, 0.9, 0.9, 0.85])[:, None]
+    said = np.where(right, truth, 1 - truth)
+    annotations = Annotations.from_arrays(np.tile(np.arange(300), 5), np.repeat(np.arange(5), 300), said.ravel())
+    page = report_page(annotations, DawidSkene().fit(annotations), bootstrap=0)
+    table = page.numbers.tables["annotators"].values
+    apart = said[0][truth == 1].mean() - said[0][truth == 0].mean()
+    assert table["spammer_score"][0] == pytest.approx(apart**2, abs=0.02)
+    assert 0.01 < apart**2 < 0.1
+    assert table["notes"] == [["vague"], [], [], [], []]
+    (warned,) = [each for each in page.numbers.warnings if each.link == "annotator-0"]
+    assert "say little about the class" in warned.finding
+    few = annotations.select_rows(np.flatnonzero((annotations.annotator_ids > 0) | (annotations.task_ids < 19)))
+    page = report_page(few, DawidSkene().fit(few), bootstrap=0)
+    assert "vague" not in page.numbers.tables["annotators"].values["notes"][0], "19 annotations, ten a class are needed"

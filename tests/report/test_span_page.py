@@ -14,7 +14,7 @@ from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.quality import marked_spans
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 from crowdzoo.report.span_numbers import MOST_TOKENS
-from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, tags_of
+from crowdzoo.sequences import CrowdSequences, TagSet, allowed_tags, read_spans, tags_of
 from crowdzoo.sequences.sentence_annotations import sentence_annotations
 
 EVIL = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "{{DATA}}", "&lt;b&gt;"]
@@ -169,10 +169,10 @@ def test_what_changed_names_sentences_with_other_spans(crowd, page):
 
 
 def test_a_crowd_of_one_and_one_without_spans_have_a_page():
-    for said in ([[[("LOC", 0, 1)], None, None]], [[[], [], None]]):
+    for said, about in (([[[("LOC", 0, 1)], None, None]], "agreement"), ([[[], [], None]], "spans")):
         crowd = small(said)
         page = report_page(crowd, SpanMajorityVote().fit(crowd))
-        assert page.numbers.warnings[0].about == "agreement"
+        assert page.numbers.warnings[0].about == about
         assert page.values["span_agreement"] is None
         json.loads(page.to_json())
         page.to_html()
@@ -196,3 +196,17 @@ def test_what_does_not_belong_together_is_refused(crowd):
         report_page(crowd, DawidSkene().fit(classes))
     with pytest.raises(ConfigError, match="metric ordinal"):
         report_page(crowd, result, metric="ordinal")
+
+
+def test_where_nobody_marks_anything_the_page_says_so(tmp_path):
+    lines = [
+        json.dumps({"task": f"s{task}", "text": f"Anna saw {task}", "annotator": who, "spans": []})
+        for task in range(12) for who in ("ann", "bob")
+    ]  # fmt: skip
+    (tmp_path / "none.jsonl").write_text("\n".join(lines))
+    crowd = read_spans(tmp_path / "none.jsonl")
+    page = report_page(crowd, SpanMajorityVote().fit(crowd), bootstrap=0)
+    (warned,) = [each for each in page.numbers.warnings if each.serious]
+    assert warned.about == "spans"
+    assert "nobody marked one" in warned.finding
+    assert "second annotator" not in warned.fix

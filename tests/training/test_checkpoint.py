@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ from crowdzoo.models import CrowdModel, TaggerSettings, TrainingSettings
 from crowdzoo.models.instance_training import train
 from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.checkpoint import _Keeper
+from crowdzoo.training.checkpoint import _Keeper, remove_checkpoint
 from crowdzoo.training.methods import methods_of
 
 N, D, K, R = 60, 4, 3, 5
@@ -282,3 +283,50 @@ def test_a_tagger_goes_on_too(method, tmp_path, interrupt, monkeypatch, eager):
         trained(tmp_path)
     monkeypatch.undo()
     assert_equal(whole, trained(tmp_path))
+
+
+def test_another_patience_is_refused_and_named(tmp_path, interrupt, monkeypatch, eager):
+    def early(patience, **more):
+        return [keras.callbacks.EarlyStopping("loss", patience=patience, **more)]
+
+    interrupt(2)
+    with pytest.raises(Stopped):
+        annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.5))
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match=r"training: patience of EarlyStopping is 3 there and 5 here. Repeat"):
+        annotated(checkpoint=tmp_path, callbacks=early(5, min_delta=0.5))
+    with pytest.raises(ConfigError, match=r"training: min_delta of EarlyStopping is 0.5 there and 0.25 here. Repeat"):
+        annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.25))
+    annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.5, verbose=1))
+
+
+def test_other_validation_data_are_refused(tmp_path, interrupt, monkeypatch, eager):
+    held = (X[:10], TRUTH[:10])
+    interrupt(2)
+    with pytest.raises(Stopped):
+        annotated(checkpoint=tmp_path, validation_data=held)
+    monkeypatch.undo()
+    for other in ((X[:10] + 1, TRUTH[:10]), (X[:9], TRUTH[:9]), None):
+        with pytest.raises(ConfigError, match=r"training: its validation data are other ones. Repeat"):
+            annotated(checkpoint=tmp_path, validation_data=other)
+    whole = annotated(validation_data=held)
+    assert_equal(whole, annotated(checkpoint=tmp_path, validation_data=held))
+
+
+def test_a_folder_at_which_another_training_is_at_work_is_refused(tmp_path, eager):
+    said = []
+
+    def meanwhile(epoch, logs):
+        if not said:
+            with pytest.raises(ConfigError) as error:
+                annotated(checkpoint=tmp_path)
+            said.append(str(error.value))
+
+    annotated(checkpoint=tmp_path, callbacks=[keras.callbacks.LambdaCallback(on_epoch_end=meanwhile)])
+    assert said == [
+        f"{tmp_path}: another training (process {os.getpid()}) is at work with this checkpoint. Wait for it, end it, "
+        "or name another folder."
+    ]
+    annotated(checkpoint=tmp_path)  # it has ended
+    remove_checkpoint(tmp_path)
+    assert not tmp_path.exists()
