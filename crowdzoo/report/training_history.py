@@ -44,7 +44,10 @@ def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise DataError(f"{path}, {name!r}, epoch {epoch + 1}: {short_repr(value)} is no number.")
-    return float(value) if math.isfinite(value) else math.nan
+    try:
+        return float(value) if math.isfinite(value) else math.nan
+    except OverflowError:  # an integer of hundreds of digits
+        return math.nan
 
 
 def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:

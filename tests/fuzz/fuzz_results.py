@@ -32,6 +32,7 @@ from crowdzoo.aggregation import (
 from crowdzoo.errors import CrowdzooError
 from crowdzoo.report.page_changes import changes_since, read_numbers
 from crowdzoo.report.report_page import report_page
+from crowdzoo.report.training_history import read_history, shown_history
 
 CROWD = Annotations.from_arrays([1, 1, 2, 3], ["a", "b", "a", "b"], ["x", "y", "y", "x"])
 RATINGS = Annotations.from_arrays([1, 1, 2], ["a", "b", "a"], [1.0, 2.0, 3.0], kind="regression")
@@ -195,7 +196,27 @@ def compares(content):
             json.dumps(changes)
 
 
+@st.composite
+def histories(draw):
+    """A history of a training with strange names and values, or a damaged one."""
+    if draw(st.booleans()):
+        return draw(damaged(st.just(b'{"loss": [0.5, NaN, 0.25], "val_loss": [1, 2, null]}')))
+    values = st.lists(VALUES | st.floats(), max_size=4)
+    return json.dumps(draw(st.dictionaries(st.text(max_size=5), values, max_size=3))).encode("utf-8", "surrogatepass")
+
+
+def draws(content):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.json"
+        path.write_bytes(content)
+        with contextlib.suppress(CrowdzooError):
+            found = read_history(path)
+            json.dumps(shown_history(found), allow_nan=False)
+            report_page(CROWD, MajorityVote().fit(CROWD), bootstrap=0, curve=0, history=found).to_html()
+
+
 TARGETS = {
+    "histories": Target(histories(), draws, 60),
     "earlier-reports": Target(earlier_reports(), compares, 60),
     "results": Target(broken(), reads, 60),
     "blocks": Target(broken_blocks(), aggregates, 60),
