@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from crowdzoo.components.instance_features import INSTANCES, instance_features, parsed_instances
+from crowdzoo.training.epoch_count import EpochCount
 
 __all__ = ["ExampleDataset", "files_of", "held_examples", "read_batches"]
 
@@ -88,6 +89,7 @@ class ExampleDataset:
         info: of `dataset.json`.
         encode: from instances to what the model takes, in TensorFlow operations; None gives instances as they are. One
             that encodes `each` instance (see `InstanceEncoder`) does so before batches are made.
+        only: tasks that batches have, bool [N], of which one at least; None is all of them.
     """
 
     def __init__(
@@ -96,7 +98,9 @@ class ExampleDataset:
         num_tasks: int,
         info: dict[str, Any],
         encode: Callable[[Any], Any] | None = None,
+        only: np.ndarray | None = None,
     ):
+        self._only = only
         self.files = files_of(patterns)
         self.num_tasks = num_tasks
         self._bytes = _num_bytes(self.files)
@@ -186,11 +190,12 @@ class ExampleDataset:
         records = tf.data.TFRecordDataset(self.files, "GZIP")
         if self._bytes <= _HELD_BYTES:
             records = records.cache()  # unpacking once, not every epoch
-        return records.enumerate()
+        rows = records.enumerate()
+        return rows if self._only is None else rows.filter(lambda task, _: tf.gather(self._only, task))
 
     def _shuffled(self, batch_size: int, seed: int, parse: Callable[..., Any]) -> tf.data.Dataset:
         """Parsed batches in an order that depends on the seed and the epoch only."""
-        rows, epochs = self._rows(), _Epochs(seed)
+        rows, epochs = self._rows(), EpochCount()
         # a small buffer is enough: `write_examples` has mixed the records
         buffer = self._held(_SHUFFLED)
 
@@ -199,8 +204,15 @@ class ExampleDataset:
             tf.compat.v1.set_random_seed(1)
             return rows.shuffle(buffer, seed=of_epoch, reshuffle_each_iteration=False)
 
-        batches = self._batched(epochs.seeds().flat_map(shuffled), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
-        batches.on_epoch_begin = epochs.on_epoch_begin  # for `crowdzoo.training.training_state.replay`
+        def seed_of_epoch() -> np.int64:
+            return np.int64(np.random.default_rng([seed, epochs.next()]).integers(2**62))
+
+        # `shuffle` counts by itself too, but in a copy that Keras makes, where no checkpoint reaches it
+        seeds = tf.data.Dataset.range(1).map(
+            lambda _: tf.ensure_shape(tf.numpy_function(seed_of_epoch, [], tf.int64), ())
+        )
+        batches = self._batched(seeds.flat_map(shuffled), batch_size).map(parse, tf.data.AUTOTUNE).prefetch(2)
+        batches.epochs = epochs  # for `replay` and `pinned_to_epochs`
         return batches
 
     def _held(self, most: int) -> int:
@@ -215,33 +227,8 @@ class ExampleDataset:
 
             rows = rows.map(encode_each, tf.data.AUTOTUNE)
         # files do not say how much they hold, and Keras warns when an epoch ends where it does not expect it
-        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-self.num_tasks // batch_size)))
-
-
-class _Epochs:
-    """Counts the epochs of a data set in Python.
-
-    `tf.data.Dataset.shuffle` counts by itself, in a copy that Keras makes, where no checkpoint reaches it.
-
-    Args:
-        seed: of all epochs.
-    """
-
-    def __init__(self, seed: int):
-        self._seed = seed
-        self._epoch = -1
-
-    def on_epoch_begin(self) -> None:
-        """Counts an epoch."""
-        self._epoch += 1
-
-    def seeds(self) -> tf.data.Dataset:
-        """The seed of the next epoch alone, int64, another one in each iteration."""
-        return tf.data.Dataset.range(1).map(lambda _: tf.ensure_shape(tf.numpy_function(self._next, [], tf.int64), ()))
-
-    def _next(self) -> np.int64:
-        self.on_epoch_begin()
-        return np.int64(np.random.default_rng([self._seed, self._epoch]).integers(2**62))
+        found = self.num_tasks if self._only is None else int(self._only.sum())
+        return rows.batch(batch_size).apply(tf.data.experimental.assert_cardinality(-(-found // batch_size)))
 
 
 def _columns(files: list[str], features: dict[str, Any], batch_size: int) -> dict[str, np.ndarray]:

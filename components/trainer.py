@@ -60,7 +60,8 @@ def run_fn(fn_args: FnArgs) -> None:
         chosen = {"chosen": {"name": settings.method, **settings.arguments}, "compared": table}
     settings = with_length(settings, num_tasks)  # what the configuration leaves open follows from the number of tasks
     logging.info("training: %d epochs, batches of %d, %d tasks", settings.epochs, settings.batch_size, num_tasks)
-    tf.config.experimental.enable_op_determinism()
+    if not settings.jit_compile:  # which Keras turns off beside it; XLA has a flag of its own
+        tf.config.experimental.enable_op_determinism()
     checkpoint = None
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))

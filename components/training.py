@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
+import numpy as np
 from absl import logging
 
 from crowdzoo.components.example_dataset import ExampleDataset
@@ -13,16 +14,19 @@ from crowdzoo.components.sentence_examples import read_examples
 from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.instances import take_rows
 from crowdzoo.models.bases import BASES, Sizes
+from crowdzoo.models.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.models.instance_training import build_model, train
 from crowdzoo.models.method_choice import choose_method
 from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.models.training_loop import check_answers, fit_and_check
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
+from crowdzoo.training.training_scope import in_training_scope
 
 __all__ = ["CHOICE_FILE", "Trained", "choose", "train_on_instances", "train_on_pairs", "train_on_sentences"]
 
@@ -82,6 +86,7 @@ def choose(
     return choice.settings, table
 
 
+@in_training_scope
 def train_on_instances(
     settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
 ) -> Trained:
@@ -96,12 +101,12 @@ def train_on_instances(
         info: result of `read_dataset_info`.
         checkpoint: where the state is kept after each epoch; None keeps nothing.
     """
-    base, classes = BASES[settings.base], info["classes"]
-    data = ExampleDataset(files, info["num_tasks"]["train"], info)
+    base, classes, num_tasks = BASES[settings.base], info["classes"], info["num_tasks"]["train"]
+    data = ExampleDataset(files, num_tasks, info)
     encoder = base.encoder(settings, data.instances().as_numpy_iterator)
     labels = annotation_columns(data)[2]  # before instances are encoded for nothing
     if encoder is not None:
-        data = ExampleDataset(files, info["num_tasks"]["train"], info, encode=encoder)
+        data = ExampleDataset(files, num_tasks, info, encode=encoder)
     sizes = Sizes(len(info["annotators"]), len(classes or ()), num_features=info["num_features"])
     if classes is None:
         center, unit = rating_unit(data.aggregated_ratings() if settings.method == AGGREGATED else labels)
@@ -110,12 +115,32 @@ def train_on_instances(
     keras.utils.set_random_seed(settings.seed)
     model = build_model(settings, sizes, encoder)
     base.adapt(model.base, encoder, data.instances().as_numpy_iterator)
+    callbacks = []
+    if settings.patience is not None:
+        held = np.zeros(num_tasks, dtype=bool)
+        held[held_out_tasks(np.arange(num_tasks), settings.seed)] = True
+        callbacks = _early_stopping(
+            settings.patience, info, data, ExampleDataset(files, num_tasks, info, encoder, held), held
+        )
+        data = ExampleDataset(files, num_tasks, info, encoder, ~held)
     batches = data.aggregated(settings.batch_size, settings.seed) if settings.method == AGGREGATED else data
     keep = checkpoint_of(checkpoint, None if checkpoint is None else checkpoint.data, settings)
-    history = fit_and_check(model, settings, batches, checkpoint=keep, verbose=2)
+    history = fit_and_check(model, settings, batches, callbacks=callbacks, checkpoint=keep, verbose=2)
     first = next(data.instances(LOOKED_AT).as_numpy_iterator())
     check_answers(model, settings.kind, first if encoder is None else encoder.to_numpy(first), labels, classes)
     return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
+
+
+def _early_stopping(
+    patience: int, info: dict[str, Any], data: ExampleDataset, held_out: ExampleDataset, held: np.ndarray
+) -> list[Any]:
+    """Callbacks that look at held-out annotations; see `early_stopping`."""
+    annotations = Annotations("classification", *annotation_columns(data), tasks=np.arange(len(held)),
+                              annotators=info["annotators"], classes=info["classes"])  # fmt: skip
+    batches = held_out.batches(64, 0, shuffle=False)
+    return early_stopping(
+        patience, batches, log_likelihoods(annotations)[held], int(annotations.redundancy[held].sum())
+    )
 
 
 def train_on_sentences(

@@ -129,16 +129,24 @@ class Choice:
 
 @dataclass(frozen=True)
 class Flag:
-    """True or False."""
+    """True or False.
 
-    def checked(self, where: str, name: str, value: object) -> bool:
+    Args:
+        optional: None is accepted.
+    """
+
+    optional: bool = False
+
+    def checked(self, where: str, name: str, value: object) -> bool | None:
         """See `Rule`."""
+        if value is None and self.optional:
+            return None
         if isinstance(value, (bool, np.bool_)):
             return bool(value)
         raise ConfigError(_refusal(where, name, self, value))
 
     def __str__(self) -> str:
-        return "True or False"
+        return "True or False" + ", or None" * self.optional
 
 
 def _after(where: str) -> str:

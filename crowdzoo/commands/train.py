@@ -21,6 +21,7 @@ from crowdzoo.report.tables import print_table
 from crowdzoo.training.candidates import AUTO, CANDIDATES, Candidates, check_candidates, title_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
+from crowdzoo.training.settings import PRECISIONS
 
 __all__ = ["describe", "run"]
 
@@ -29,7 +30,8 @@ MOST_LAYERS, MOST_UNITS = 100, 1 << 16
 # Of settings, as options
 FIELDS = (
     "dropout", "epochs", "batch_size", "learning_rate", "form", "height", "width", "fit", "backbone",
-    "backbone_weights", "pixel_scale", "fine_tune", "augment",
+    "backbone_weights", "pixel_scale", "fine_tune", "augment", "precision", "jit_compile",
+    "gradient_accumulation_steps", "patience", "devices",
 )  # fmt: skip
 
 
@@ -99,6 +101,22 @@ def describe(command: argparse.ArgumentParser) -> None:
             name, type=integer(1, options.MOST), help=f"{what} (default: depends on the number of tasks)"
         )
     command.add_argument("--learning-rate", type=number(), help="learning rate of Adam")
+    command.add_argument("--patience", type=integer(1, 10_000), metavar="EPOCHS",
+        help="classes: hold out the annotations of a tenth of the tasks, and end the training when so many epochs have "
+        "not predicted them better; the best epoch's weights are kept",
+    )  # fmt: skip
+    command.add_argument("--precision", choices=PRECISIONS,
+        help="what the base model computes in (default: as Keras is configured); for GPUs",
+    )  # fmt: skip
+    command.add_argument("--jit-compile", action=argparse.BooleanOptionalAction, default=None,
+        help="whether XLA compiles the steps (default: Keras decides)",
+    )  # fmt: skip
+    command.add_argument("--gradient-accumulation-steps", type=integer(1, 10_000), metavar="BATCHES",
+        help="batches whose mean gradient makes a step (default 1)",
+    )  # fmt: skip
+    command.add_argument("--devices", type=integer(1, 10_000),
+        help="GPUs (or CPU devices, where there are none) that each batch is spread over (default 1)",
+    )  # fmt: skip
     options.add_seed(command, "weights, dropout and the order of the tasks", most=2**32 - 1)
     command.add_argument("--checkpoint", type=path, metavar="FOLDER",
         help="keep the state of the training in this folder after each epoch. A run that was killed goes on from there "
@@ -185,11 +203,22 @@ def run(arguments: argparse.Namespace) -> None:
     rows = [
         *kind.size_rows(data.trained_on, " trained on"),
         *length_rows(settings),
+        *_stopped_rows(settings, model),
         *([("resumed after epoch", f"{keep.resumed:,}")] if keep is not None and keep.resumed else []),
         *kind.training_rows(model, encoder, data),
         ("model", str(arguments.out)),
     ]
     print_table(f"{AUTO}: {title_of(settings)}" if candidates else named, ("", ""), rows)
+
+
+def _stopped_rows(settings: Any, model: Any) -> list[tuple[str, str]]:
+    """Which epoch's weights were kept, where epochs were not all needed."""
+    if settings.patience is None:
+        return []
+    from crowdzoo.models.held_out_annotations import MONITORED
+
+    values = model.history.history[MONITORED]
+    return [("trained for epochs", f"{len(values):,}"), ("best epoch", f"{1 + values.index(max(values)):,}")]
 
 
 def _check_checkpoint(arguments: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from crowdzoo.models.crowd_accuracy import CrowdAccuracy
 from crowdzoo.optimizers.lazy_adam import LazyAdam
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.data import ArrayData, TrainingData
+from crowdzoo.training.epoch_count import pinned_to_epochs
 from crowdzoo.training.expectation import annotation_columns, e_step, expected_counts
 from crowdzoo.training.fit_arguments import (
     crowd_arrays,
@@ -421,19 +422,23 @@ class CrowdModel(keras.Model):
             finally:
                 self._checkpoint = None
 
-    def fit_batches(self, data: Any, **kwargs: Any) -> keras.callbacks.History:
+    def fit_batches(self, data: Any, callbacks: Any = None, **kwargs: Any) -> keras.callbacks.History:
         """Gradient descent on the compiled loss over batches as they come, as in `keras.Model.fit`.
 
         Args:
             data: `tf.data.Dataset` or `keras.utils.PyDataset` of batches `(x, y)`; it shuffles itself.
+            callbacks: Keras callbacks.
             **kwargs: as for `keras.Model.fit`.
 
         Returns:
             Keras' `History`.
         """
+        pinned = pinned_to_epochs(self, data)
+        if pinned and not isinstance(callbacks, keras.callbacks.CallbackList):
+            callbacks = [*pinned, *keras.tree.flatten(callbacks or [])]
         if self._checkpoint is None:
-            return super().fit(data, shuffle=False, **kwargs)
-        return self._checkpoint.fit(super().fit, self, data, shuffle=False, **kwargs)
+            return super().fit(data, shuffle=False, callbacks=callbacks, **kwargs)
+        return self._checkpoint.fit(super().fit, self, data, shuffle=False, callbacks=callbacks, **kwargs)
 
     def evaluate(
         self,

@@ -15,7 +15,8 @@ from crowdzoo.label_kinds import label_kind
 from crowdzoo.models.bases import BASES, Base, Sizes
 from crowdzoo.models.crowd_model import CrowdModel
 from crowdzoo.models.decodable import naming_undecodable
-from crowdzoo.models.instance_encoder import InstanceEncoder
+from crowdzoo.models.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
+from crowdzoo.models.instance_encoder import InstanceEncoder, encoded
 from crowdzoo.models.reward_model import RewardModel
 from crowdzoo.models.training_loop import check_answers, compiled_model, crowd_of, fit_and_check, paired
 from crowdzoo.tables.annotations import Annotations
@@ -28,6 +29,7 @@ from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import pair_sides
 from crowdzoo.training.rating_units import rating_targets, rating_unit
 from crowdzoo.training.settings import InstanceSettings, TableSettings
+from crowdzoo.training.training_scope import in_training_scope
 
 __all__ = ["build_model", "given_values", "train"]
 
@@ -66,6 +68,7 @@ def build_model(
     return compiled_model(settings, model, crowd, sizes.unit, features=base.features(model))
 
 
+@in_training_scope
 def train(
     settings: InstanceSettings,
     x: Any,
@@ -142,6 +145,9 @@ def train(
             encode = encode and _each_side(encode)
         data: Any
         if isinstance(targets, Annotations):
+            if settings.patience is not None:
+                held, targets = _held_out(settings, x, targets, encode)
+                callbacks = [*callbacks, *held]
             data, labels = ArrayData(x, targets, tasks, encode=encode), targets.labels
         else:
             order: dict[str, Any] = {"batch_size": settings.batch_size, "seed": settings.seed}
@@ -151,6 +157,18 @@ def train(
         fit_and_check(model, settings, data, callbacks=callbacks, checkpoint=keep, verbose=verbose)
     check_answers(model, settings.kind, first, labels, getattr(targets, "classes", None))
     return model, encoder
+
+
+def _held_out(
+    settings: InstanceSettings, x: Any, annotations: Annotations, encode: Any
+) -> tuple[list[keras.callbacks.Callback], Annotations]:
+    """Callbacks that look at held-out annotations, and the others, of the same tasks and annotators."""
+    held = np.zeros(annotations.num_tasks, dtype=bool)
+    held[held_out_tasks(np.flatnonzero(annotations.redundancy > 0), settings.seed)] = True
+    hidden = held[annotations.task_ids]
+    likelihoods = log_likelihoods(annotations)[held]
+    stop = early_stopping(settings.patience or 1, encoded(x, held, encode), likelihoods, int(hidden.sum()))
+    return stop, annotations.select_rows(~hidden)
 
 
 def _each_side(encoder: Any) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.create import create
 from crowdzoo.errors import DataError
 from crowdzoo.instances import take_rows
+from crowdzoo.models.held_out_annotations import FEWEST, log_likelihoods, scores
 from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.models.instance_training import given_values, train
 from crowdzoo.models.training_loop import paired
@@ -28,11 +29,7 @@ __all__ = ["MethodCandidate", "MethodChoice", "choose_method", "num_trainings"]
 
 PARTS = 5  # into which the tasks are cut; each hidden part costs one training a candidate
 ENOUGH = 200  # hidden tasks; further parts are hidden until there are as many
-FEWEST = 20  # labelled tasks
 CHECKPOINTS = 4  # lengths of a training that are compared: a quarter, half, three quarters, all of its epochs
-TEMPERATURES = np.geomspace(0.25, 8.0, 16)
-FLOOR = 1e-6  # of a class's probability
-ANNOTATORS = "hierarchical-dawid-skene"  # whose confusion matrices say what annotators would answer
 LINE = "choose_method(settings, x, annotations, tasks={})"
 
 
@@ -133,7 +130,7 @@ def choose_method(
         )
     length = with_length(settings, num_labelled(annotations))
     tried = check_candidates(length, candidates)
-    likelihoods = _of_annotations(annotations)
+    likelihoods = log_likelihoods(annotations)
     order = np.random.default_rng(settings.seed).permutation(labelled)
     hidden = [np.sort(part) for part in np.array_split(order, PARTS)[: _rounds(len(labelled))]]
     asked = np.concatenate(hidden)
@@ -162,9 +159,9 @@ def choose_method(
             on_training()
     best = []
     for own, per_length in zip(tried, found, strict=True):
-        scores = [_score(np.concatenate(answers), likelihoods[asked]) for answers in per_length]
-        chosen = int(np.argmax([score.sum() for score in scores]))
-        best.append((replace(own, epochs=epochs[chosen]), scores[chosen]))
+        found_scores = [scores(np.concatenate(answers), likelihoods[asked]) for answers in per_length]
+        chosen = int(np.argmax([score.sum() for score in found_scores]))
+        best.append((replace(own, epochs=epochs[chosen]), found_scores[chosen]))
     best.sort(key=lambda each: -each[1].sum())
     number = annotations.redundancy[asked].sum()
     described = []
@@ -197,25 +194,3 @@ class _Weights(keras.callbacks.Callback):
 def _rounds(num_tasks: int) -> int:
     """How many of the parts are hidden in turns."""
     return min(PARTS, -(-ENOUGH * PARTS // max(1, num_tasks)))
-
-
-def _of_annotations(annotations: Annotations) -> NDArray[np.float64]:
-    """Log-probability of each task's annotations given each class, `[N, K]`."""
-    confusions = create(ANNOTATORS).fit(annotations).confusions
-    logs = np.log(np.maximum(confusions, FLOOR))
-    found = np.zeros((annotations.num_tasks, annotations.num_classes))
-    np.add.at(found, annotations.task_ids, logs[annotations.annotator_ids, :, annotations.labels])
-    return found
-
-
-def _score(answers: NDArray[np.float64], likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-probability of each task's annotations, `[n]`, nats, with the temperature that suits them best."""
-    logs = np.log(np.maximum(answers, FLOOR))
-    best = np.full(len(answers), -np.inf)
-    for temperature in TEMPERATURES:
-        cooled = logs / temperature
-        cooled -= np.logaddexp.reduce(cooled, axis=1, keepdims=True)
-        score = np.logaddexp.reduce(cooled + likelihoods, axis=1)
-        if score.sum() > best.sum():
-            best = score
-    return best

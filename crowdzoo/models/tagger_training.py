@@ -21,6 +21,7 @@ from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.pair_rows import pair_rows
 from crowdzoo.training.settings import TaggerSettings
+from crowdzoo.training.training_scope import in_training_scope
 
 __all__ = ["train_tagger"]
 
@@ -28,6 +29,7 @@ __all__ = ["train_tagger"]
 TRAIN = "train_tagger(settings, tokens, annotations, tasks={})"
 
 
+@in_training_scope
 def train_tagger(
     settings: TaggerSettings,
     tokens: Sequence[Sequence[str]],

@@ -52,7 +52,7 @@ def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, feat
     """A model out of its parts, ready to be trained.
 
     Args:
-        settings: with `kind` and `learning_rate`.
+        settings: with `kind`, `learning_rate`, `gradient_accumulation_steps` and `jit_compile`.
         base: the base model.
         crowd: the crowd layer; None for method "aggregated".
         unit: standard deviation of ratings; see `rating_unit`.
@@ -61,7 +61,9 @@ def compiled_model(settings: Any, base: Any, crowd: Any, unit: float = 1.0, feat
     model = CrowdModel(base, crowd, features=features, name="crowd_model")
     on_estimates = crowd is None and not label_kind(settings.kind).has_classes
     loss = RatingSquaredError(unit) if on_estimates else None
-    model.compile(keras.optimizers.Adam(settings.learning_rate), loss=loss)
+    steps = settings.gradient_accumulation_steps
+    optimizer = keras.optimizers.Adam(settings.learning_rate, gradient_accumulation_steps=steps if steps > 1 else None)
+    model.compile(optimizer, loss=loss, jit_compile="auto" if settings.jit_compile is None else settings.jit_compile)
     return model
 
 

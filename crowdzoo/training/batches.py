@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import keras
@@ -12,6 +13,7 @@ from crowdzoo.errors import DataError
 from crowdzoo.instances import opened
 from crowdzoo.layers.ranges import BATCH
 from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.epoch_count import EpochCount
 from crowdzoo.training.pair_rows import num_rows, pair_rows
 
 __all__ = ["CrowdBatches", "TargetBatches"]
@@ -44,8 +46,9 @@ class _Shuffled(keras.utils.PyDataset):
         self.batch_size = batch_size
         self.seed = seed
         self.shuffle = shuffle
-        self._epoch = -1
-        self._order = self._drawn(0)  # Keras may look at the first batch before the epoch begins
+        self.epochs = EpochCount()
+        self._lock = Lock()
+        self._drawn_epoch, self._order = 0, self._drawn(0)  # Keras may look at the first batch before the epoch begins
 
     def __len__(self) -> int:
         """Batches in an epoch, the last one maybe smaller."""
@@ -53,8 +56,18 @@ class _Shuffled(keras.utils.PyDataset):
 
     def on_epoch_begin(self) -> None:
         """Draws the order of the next epoch."""
-        self._epoch += 1
-        self._order = self._drawn(self._epoch)
+        self.epochs.on_epoch_begin()
+        self._go_to(self.epochs.number)
+
+    def of_epoch(self, epoch: int, index: int) -> Any:
+        """A batch of an epoch by its index."""
+        with self._lock:  # TensorFlow may read ahead in an iteration that Keras has given up
+            self._go_to(epoch)
+            return self[index]
+
+    def _go_to(self, epoch: int) -> None:
+        if epoch != self._drawn_epoch:
+            self._drawn_epoch, self._order = epoch, self._drawn(epoch)
 
     def for_keras(self) -> Any:
         """What `keras.Model.fit` takes: on TensorFlow, or to encode, a `tf.data.Dataset`, else these batches."""
@@ -285,7 +298,7 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     A third of the cost of `Dataset.from_generator`, which crosses into Python several times a batch.
 
     Args:
-        batches: has a length, `on_epoch_begin()` and batches by their index.
+        batches: `CrowdBatches` or `TargetBatches`.
         signature: `tf.TensorSpec`s in the structure of a batch.
         encode: from a batch's x to what the model takes, in TensorFlow operations; None leaves it.
     """
@@ -294,21 +307,24 @@ def tf_dataset(batches: Any, signature: Any, encode: Callable[[Any], Any] | None
     signature = _tuples(signature)
     specs = tf.nest.flatten(signature)
 
-    def make(index: np.int64) -> list[np.ndarray]:
-        if index == 0:
-            batches.on_epoch_begin()
-        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches[int(index)])]
+    def make(epoch: np.int64, index: np.int64) -> list[np.ndarray]:
+        return [opened(np.asarray(part)) for part in tf.nest.flatten(batches.of_epoch(int(epoch), int(index)))]
 
-    def load(index: Any) -> Any:
-        parts = tf.numpy_function(make, [index], [spec.dtype for spec in specs])
+    def load(epoch: Any, index: Any) -> Any:
+        parts = tf.numpy_function(make, [epoch, index], [spec.dtype for spec in specs])
         shaped = [tf.ensure_shape(part, spec.shape) for part, spec in zip(parts, specs, strict=True)]
         return tf.nest.pack_sequence_as(signature, shaped)
 
-    dataset = tf.data.Dataset.range(len(batches)).map(load)
+    def indices(_: Any) -> Any:
+        epoch = tf.numpy_function(lambda: np.int64(batches.epochs.next()), [], tf.int64)
+        return tf.data.Dataset.range(len(batches)).map(lambda index: (epoch, index))
+
+    dataset = tf.data.Dataset.range(1).flat_map(indices).map(load)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
     if encode is not None:
         dataset = dataset.map(lambda x, *rest: (encode(x), *rest), tf.data.AUTOTUNE)
     dataset = dataset.prefetch(2)
-    dataset.on_epoch_begin = batches.on_epoch_begin  # for `replay`
+    dataset.epochs = batches.epochs  # for `replay` and `pinned_to_epochs`
     return dataset
 
 

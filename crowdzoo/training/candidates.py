@@ -59,8 +59,12 @@ def check_candidates(settings: Any, candidates: Iterable[tuple[str, Mapping[str,
         candidates: methods and their hyperparameters.
 
     Raises:
-        ConfigError: there are none, one is there twice, or an unknown method or hyperparameter.
+        ConfigError: there are none, one is there twice, an unknown method or hyperparameter, or settings with patience.
     """
+    if settings.patience is not None:
+        raise ConfigError(
+            f"training: {AUTO} chooses the number of epochs itself. Remove patience, or name a method in place of it."
+        )
     candidates = tuple(candidates)
     for place, each in enumerate(candidates):
         if each[0] == AUTO:

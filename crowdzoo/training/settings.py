@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from crowdzoo.constraints import FLAG, Checked, Choice, Number, check_settings, setting
+from crowdzoo.constraints import COUNT, FLAG, Checked, Choice, Flag, Number, check_settings, setting
 from crowdzoo.errors import ConfigError, unknown
 from crowdzoo.instances import IMAGES, SENTENCES, TABLES, TEXTS, VECTORS, InstanceKind, instance_kind
 from crowdzoo.instances.tables import INPUT_TYPES
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.layers.ranges import BATCH, DROPOUT, EPOCHS, HIDDEN, LEARNING_RATE, SEED, UNITS
 from crowdzoo.tables.scale import check_ends
-from crowdzoo.training.methods import check_method
+from crowdzoo.training.methods import AGGREGATED, check_method
 
 __all__ = [
     "FITS",
     "FORMS",
     "NETWORKS",
     "PIXEL_SCALES",
+    "PRECISIONS",
     "SIDE",
     "ImageSettings",
     "InstanceSettings",
@@ -38,6 +39,8 @@ FORMS = (*NETWORKS, "characters")  # of a model of texts: the last is a bag of c
 FITS = ("crop", "stretch")
 # What a backbone was trained on: numbers of pixels, from those of 0 to 255
 PIXEL_SCALES = ("0 to 255", "0 to 1", "-1 to 1", "imagenet", "imagenet-bgr")
+# What a base computes in
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 SIDE = Number(8, 4096, whole=True)  # of images, in pixels
 
 MAY_BE_NONE = replace(BATCH, optional=True)
@@ -56,9 +59,16 @@ class Settings(Checked, ABC):
         batch_size: tasks in a batch; None chooses by their number.
         learning_rate: learning rate of Adam.
         seed: seed of weights, dropout and the order of the tasks.
+        precision: what the base computes in, "float32", "mixed_bfloat16" or "mixed_float16"; weights, crowd layers and
+            losses stay in float32. None is Keras' own, `keras.config.dtype_policy`.
+        jit_compile: whether XLA compiles the steps; None leaves it to Keras.
+        gradient_accumulation_steps: batches whose mean gradient makes a step.
+        patience: epochs that may pass without a better likelihood of held-out annotations before the training ends with
+            the best epoch's weights; see `crowdzoo.models.held_out_annotations`. For classes. None holds out nothing.
+        devices: devices that each batch is spread over, GPUs, or CPUs where there are none.
 
     Raises:
-        ConfigError: a value out of its range; it names the setting.
+        ConfigError: a value out of its range, or settings that do not go together; it names the setting.
     """
 
     method: str = "crowdsourced-layer"
@@ -68,6 +78,11 @@ class Settings(Checked, ABC):
     batch_size: int | None = setting(None, MAY_BE_NONE)
     learning_rate: float = setting(1e-3, LEARNING_RATE)
     seed: int = setting(0, SEED)
+    precision: str | None = setting(None, Choice(PRECISIONS, optional=True))
+    jit_compile: bool | None = setting(None, Flag(optional=True))
+    gradient_accumulation_steps: int = setting(1, COUNT)
+    patience: int | None = setting(None, replace(COUNT, optional=True))
+    devices: int = setting(1, COUNT)
 
     usual_epochs: ClassVar[int]
     instances: ClassVar[InstanceKind]
@@ -89,6 +104,21 @@ class Settings(Checked, ABC):
         except ConfigError as error:
             raise ConfigError(f"training: {error}") from error
         check_settings(self, self.rules, "training")
+        if self.patience is not None and kind != "classification":
+            raise ConfigError(
+                "training: patience holds out annotations of classes, and these are labels of another kind. Set epochs "
+                "instead, or write model.fit(..., validation_data=..., callbacks=[keras.callbacks.EarlyStopping()])."
+            )
+        if self.patience is not None and self.method == AGGREGATED:
+            raise ConfigError(
+                "training: patience holds out annotations, and method aggregated learns from none. Set epochs, or "
+                "choose another method."
+            )
+        if self.devices > 1 and self.gradient_accumulation_steps > 1:
+            raise ConfigError(
+                "training: Keras accumulates gradients on one device only. Set gradient_accumulation_steps to 1, or "
+                "devices to 1."
+            )
 
 
 @dataclass(frozen=True)

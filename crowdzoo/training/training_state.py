@@ -18,12 +18,11 @@ def replay(batches: Any, epochs: int) -> None:
     """Brings the order of batches to where it stands after some epochs.
 
     Args:
-        batches: of `TrainingData`: their order depends on how often `on_epoch_begin` was called. Of
-            `tf.data.Dataset.shuffle` Keras makes a copy with a count of its own, which is not reached.
+        batches: of `TrainingData`, with an `EpochCount` as `epochs`.
         epochs: how often.
     """
     for _ in range(epochs):
-        batches.on_epoch_begin()
+        batches.epochs.on_epoch_begin()
 
 
 def variables_of(model: Any) -> list[np.ndarray]:

@@ -76,6 +76,11 @@ def _method_problems(config: PipelineConfig) -> list[str]:
         if config.method.name == AUTO:
             for name, _ in named_candidates(config.kind, config.method.arguments):
                 check_method(name, {}, config.kind)
+            if config.training.patience is not None:
+                raise ConfigError(
+                    "training.patience: auto chooses the number of epochs itself. Remove patience, or name a method in "
+                    "place of auto."
+                )
         else:
             check_method(config.method.name, config.method.arguments, config.kind)
         section = "model"

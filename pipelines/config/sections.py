@@ -245,6 +245,12 @@ class TrainingConfig(Section):
             `crowdzoo.training.length`) and written into the log.
         batch_size: tasks in a batch; likewise.
         learning_rate: Adam's step size.
+        precision: what the base computes in, `float32`, `mixed_bfloat16` or `mixed_float16`; as Keras is configured
+            where it is not set.
+        jit_compile: whether XLA compiles the steps; Keras decides where it is not set.
+        gradient_accumulation_steps: batches whose mean gradient makes a step.
+        patience: epochs that may pass without a better likelihood of held-out annotations before the training ends.
+        devices: devices that each batch is spread over.
         checkpoint: whether the state of the training is kept after each epoch, so that a run that was killed goes on
             there when it is started again.
     """
@@ -252,6 +258,11 @@ class TrainingConfig(Section):
     epochs: Size | None = None
     batch_size: Size | None = None
     learning_rate: LearningRate = 1e-3
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] | None = None
+    jit_compile: Bool | None = None
+    gradient_accumulation_steps: Size = 1
+    patience: Size | None = None
+    devices: Size = 1
     checkpoint: Bool = False
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.config import disable_op_determinism
 
 from crowdzoo.components import pipeline_checkpoint
 from crowdzoo.components import tfx_internals as tfx
@@ -20,7 +21,7 @@ def train(shared_crowd, tmp_path_factory):
     """Runs the trainer in a new folder; returns the folder, with `serving` and `run` in it."""
     aggregated = shared_crowd.aggregated
 
-    def run(name, method, seed=0, epochs=5, **more):
+    def run(name, method, seed=0, epochs=5, training=None, **more):
         tmp_path = tmp_path_factory.mktemp("train")
         folder = tmp_path / name
         run_fn(
@@ -34,7 +35,7 @@ def train(shared_crowd, tmp_path_factory):
                     "seed": seed,
                     "model": {"base": "feature-classifier", "hidden": [8], "dropout": 0.2},
                     "method": method,
-                    "training": {"epochs": epochs, "batch_size": 8, "learning_rate": 0.01},
+                    "training": {"epochs": epochs, "batch_size": 8, "learning_rate": 0.01, **(training or {})},
                     **more,
                 },
             )
@@ -163,6 +164,25 @@ def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_afte
     assert sorted(path.name for path in store.rglob("*.*")) == ["checkpoint.json", "phase-0.npz"]
     assert history_of(train("a", CROWD, checkpoint=str(store))) == history_of(train("a", CROWD))
     assert not [path for path in store.rglob("*") if path.is_file()]
+
+
+@pytest.mark.slow
+def test_a_training_ends_when_held_out_annotations_are_not_predicted_better(train):
+    folder = train("a", CROWD, epochs=40, training={"patience": 2, "learning_rate": 0.3})
+    likelihood = history_of(folder)["held_out_log_likelihood"]
+    assert np.argmax(likelihood) + 3 == len(likelihood) < 40
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("xla")
+@pytest.mark.parametrize(
+    "training",
+    [{"precision": "mixed_bfloat16"}, {"jit_compile": True}, {"gradient_accumulation_steps": 2}],
+    ids=lambda training: next(iter(training)),
+)
+def test_settings_of_long_trainings_end_in_a_model_that_answers(train, training):
+    disable_op_determinism()  # of the tests before, in this process
+    np.testing.assert_allclose(served(train("a", CROWD, training=training)), served(train("a", CROWD)), atol=0.1)
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.models import TextSettings, TrainingSettings, choose_method, train
-from crowdzoo.models.method_choice import _score, num_trainings
+from crowdzoo.models.held_out_annotations import scores
+from crowdzoo.models.method_choice import num_trainings
 from crowdzoo.tables.annotations import Annotations
 
 VALID = ("aggregated", "crowdsourced-layer", "deep-em")
@@ -40,11 +41,11 @@ def test_the_score_is_the_log_probability_at_the_best_temperature():
     calm[swapped] = np.roll(calm[swapped], 1, axis=1)
     sure = calm**4 / (calm**4).sum(axis=1, keepdims=True)
     plain = np.log((calm * np.exp(likelihoods)).sum(axis=1))
-    assert _score(calm, likelihoods).sum() >= plain.sum()
+    assert scores(calm, likelihoods).sum() >= plain.sum()
     # sharpening alone changes little: the temperature takes it back, up to the grid's step
-    assert _score(sure, likelihoods).sum() == pytest.approx(_score(calm, likelihoods).sum(), abs=2)
-    assert _score(sure, likelihoods).sum() > np.log((sure * np.exp(likelihoods)).sum(axis=1)).sum()
-    assert np.isfinite(_score(np.eye(3)[truth], likelihoods)).all()  # zeros are floored
+    assert scores(sure, likelihoods).sum() == pytest.approx(scores(calm, likelihoods).sum(), abs=2)
+    assert scores(sure, likelihoods).sum() > np.log((sure * np.exp(likelihoods)).sum(axis=1)).sum()
+    assert np.isfinite(scores(np.eye(3)[truth], likelihoods)).all()  # zeros are floored
 
 
 def test_the_number_of_trainings():

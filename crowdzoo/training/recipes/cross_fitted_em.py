@@ -13,6 +13,7 @@ from crowdzoo.backend import flattened_layers
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
+from crowdzoo.training.epoch_count import pinned_to_epochs
 from crowdzoo.training.expectation import Answers, ExpectationStep, posteriors_given_answers
 from crowdzoo.training.phases import answers_of_batch
 from crowdzoo.training.recipes.deep_em import fit_rounds, maximisation
@@ -39,7 +40,8 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
 
         def maximise(posteriors: np.ndarray, first: bool) -> None:
             step(posteriors, first)
-            copies.fit(learning, epochs=layer.epochs_per_round, shuffle=False, verbose=0)
+            pinned = pinned_to_epochs(copies, learning)
+            copies.fit(learning, epochs=layer.epochs_per_round, shuffle=False, verbose=0, callbacks=pinned)
 
         def estimate() -> tuple[np.ndarray, float]:
             log_prior = np.zeros(posteriors.shape)

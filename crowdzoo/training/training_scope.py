@@ -1,0 +1,73 @@
+"""The numbers and the devices that a training computes with."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar, cast
+
+import keras
+
+from crowdzoo.errors import ConfigError
+
+__all__ = ["in_training_scope", "training_scope"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+@contextmanager
+def training_scope(settings: Any) -> Iterator[None]:
+    """What is made and trained here computes in the settings' precision, on as many devices as they say.
+
+    Args:
+        settings: `crowdzoo.training.settings.Settings`, with `precision` and `devices`.
+
+    Raises:
+        ConfigError: the machine has fewer devices, or Keras spreads no training on this backend.
+    """
+    before = keras.config.dtype_policy()
+    spread = _spread(settings.devices) if settings.devices > 1 else nullcontext()
+    try:
+        if settings.precision is not None:
+            keras.config.set_dtype_policy(settings.precision)
+        with spread:
+            yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def in_training_scope(function: _Function) -> _Function:
+    """Runs a function in the `training_scope` of its first argument, the settings."""
+
+    @functools.wraps(function)
+    def wrapper(settings: Any, *args: Any, **kwargs: Any) -> Any:
+        with training_scope(settings):
+            return function(settings, *args, **kwargs)
+
+    return cast(_Function, wrapper)
+
+
+def _spread(devices: int) -> Any:
+    """A scope in which batches are cut into equal parts, one a device; GPUs, or CPUs where there are none."""
+    backend = keras.backend.backend()
+    if backend == "torch":
+        raise ConfigError(
+            f"training: devices is {devices}, and Keras trains on one device with PyTorch. Set devices to 1, or choose "
+            "another backend: KERAS_BACKEND=tensorflow."
+        )
+    if backend == "jax":
+        names = keras.distribution.list_devices()
+    else:
+        import tensorflow as tf
+
+        found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        names = [device.name for device in found]
+    if len(names) < devices:
+        raise ConfigError(
+            f"training: devices is {devices}, and this machine has {len(names)} ({', '.join(names)}). Set devices to "
+            "that number at most."
+        )
+    if backend == "jax":
+        return keras.distribution.DataParallel(devices=names[:devices], auto_shard_dataset=False).scope()
+    # on CPUs TensorFlow starts collective sums in any order, and mixes up two that run at once
+    sums = None if "GPU" in names[0] else tf.distribute.ReductionToOneDevice()
+    return tf.distribute.MirroredStrategy(names[:devices], cross_device_ops=sums).scope()

@@ -1,0 +1,237 @@
+"""Precision, XLA, accumulated gradients, several devices and early stopping: what they change, and what they refuse."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from crowdzoo.aggregation import MajorityVote
+from crowdzoo.datasets.simulated import simulate_annotations
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.models import TaggerSettings, TrainingSettings
+from crowdzoo.models.held_out_annotations import held_out_tasks, log_likelihoods, scores
+from crowdzoo.models.instance_training import train
+from crowdzoo.tables.annotations import Annotations
+from crowdzoo.training.candidates import check_candidates
+from crowdzoo.training.methods import methods_of
+
+BACKEND = keras.backend.backend()
+N, D, K, R = 120, 4, 3, 5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D)).astype("float32")
+TRUTH = X[:, :K].argmax(axis=1)
+LABELS = simulate_annotations(TRUTH, np.stack([np.full((K, K), 0.1) + 0.7 * np.eye(K)] * R), redundancy=3, seed=1)
+RATED = [(i, r) for i in range(N) for r in RNG.choice(R, 3, replace=False)]
+RATINGS = Annotations.from_arrays(
+    *np.array(RATED).T, [float(X[i, 0] + 0.1 * r + RNG.normal(0, 0.2)) for i, r in RATED], kind="regression",
+    tasks=np.arange(N), annotators=np.arange(R),
+)  # fmt: skip
+ARGUMENTS = {
+    "lia": {"hidden": [8], "epochs_per_round": 2, "marginal_epochs": 2},
+    "doctor-net": {"weight_epochs": 3},
+    "waum": {"margin_epochs": 2},
+    "deep-em": {"epochs_per_round": 2},
+    "cross-fitted-em": {"folds": 2, "epochs_per_round": 2},
+    "rating-em": {"epochs_per_round": 2},
+}
+METHODS = [(method, kind) for kind in ("classification", "regression") for method in methods_of(kind)]
+# one of each sort of recipe in `make test`
+FAST = ("crowdsourced-layer",)
+
+
+def each_method(*left_out):
+    return pytest.mark.parametrize(
+        ("method", "kind"),
+        [
+            pytest.param(*each, marks=() if each[0] in FAST and each[1] == "classification" else pytest.mark.slow)
+            for each in METHODS
+            if each[0] not in left_out
+        ],
+    )
+
+
+def trained(method="crowdsourced-layer", kind="classification", **given):
+    settings = TrainingSettings(
+        task=kind, method=method, hidden=(8,),
+        **{"epochs": 4, "batch_size": 30, "learning_rate": 0.02, "dropout": 0.0, "seed": 3,
+           "arguments": ARGUMENTS.get(method, {}), **given},
+    )  # fmt: skip
+    if method != "aggregated":
+        learned = {"annotations": LABELS if kind == "classification" else RATINGS}
+    elif kind == "classification":
+        learned = {"label_distribution": MajorityVote().fit(LABELS).posteriors}
+    else:
+        learned = {"ratings": X[:, 0].astype("float64")}
+    return train(settings, X, **learned)[0]
+
+
+# === Precision ===
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.slow)])
+@each_method()
+def test_every_method_learns_in_mixed_precision_what_it_learns_in_float32(method, kind, precision):
+    before = keras.config.dtype_policy().name
+    whole, mixed = (trained(method, kind, precision=each) for each in ("float32", precision))
+    assert keras.config.dtype_policy().name == before
+    assert mixed.base.get_layer("hidden_0").compute_dtype == precision.removeprefix("mixed_")
+    assert {weight.dtype for weight in mixed.trainable_weights} == {"float32"}
+    if mixed.crowd is not None:
+        assert {layer.compute_dtype for layer in mixed.crowd._flatten_layers()} <= {"float32", precision.split("_")[1]}
+    answers = [model.predict(X, verbose=0) for model in (whole, mixed)]
+    assert np.isfinite(answers[1]).all()
+    # bfloat16 has 8 bits: the same training, but for its rounding
+    np.testing.assert_allclose(answers[1], answers[0], atol=0.15 * answers[0].std() + 0.1)
+    for values in mixed.history.history.values():
+        assert np.isfinite(values).all()
+
+
+def test_without_a_precision_keras_own_holds():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        assert trained(epochs=1).base.get_layer("hidden_0").compute_dtype == "bfloat16"
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+# === XLA ===
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
+@each_method()
+def test_every_method_learns_the_same_with_xla(method, kind, xla):
+    plain, compiled = (trained(method, kind, jit_compile=each) for each in (False, True))
+    assert (plain.jit_compile, compiled.jit_compile) == (False, True)
+    for one, two in zip(plain.get_weights(), compiled.get_weights(), strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-2, atol=2e-3)
+
+
+# === Accumulated gradients ===
+
+
+@each_method()
+def test_gradients_of_two_half_batches_make_the_step_of_the_whole_one(method, kind):
+    both = trained(method, kind, gradient_accumulation_steps=2, batch_size=30)
+    assert int(both.optimizer.gradient_accumulation_steps) == 2
+    steps = int(keras.ops.convert_to_numpy(both.optimizer.iterations))
+    once = trained(method, kind, batch_size=30)
+    assert steps == int(keras.ops.convert_to_numpy(once.optimizer.iterations)) // 2
+    assert np.isfinite(both.predict(X, verbose=0)).all()
+    assert both.history.history["loss"][-1] < both.history.history["loss"][0] * 1.02
+
+
+def test_gradients_accumulate_in_float16_too():
+    model = trained(precision="mixed_float16", gradient_accumulation_steps=2)
+    assert np.isfinite(model.predict(X, verbose=0)).all()
+    assert model.history.history["loss"][-1] < model.history.history["loss"][0]
+
+
+# === Several devices ===
+
+PAIRS = [("crowdsourced-layer", "classification"), ("cross-fitted-em", "classification"), ("lia", "classification"),
+         ("waum", "classification"), ("conal", "classification"), ("rating-em", "regression")]  # fmt: skip
+
+
+def train_on_two(path):
+    """In a process that has two devices: every method on one and on both, its answers."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        halves = [tf.config.LogicalDeviceConfiguration()] * 2
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
+    found = {}
+    for method, kind in PAIRS:
+        for devices in (1, 2):
+            model = trained(method, kind, devices=devices)
+            found[f"{method} {devices}"] = model.predict(X, verbose=0)
+    stopped = trained(devices=2, patience=1, epochs=30)
+    found["stopped"] = np.array(stopped.history.history["held_out_log_likelihood"])
+    np.savez(path, **found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
+def test_two_devices_learn_what_one_learns_though_each_epoch_is_shuffled(tmp_path):
+    root = Path(__file__).parents[2]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    path = tmp_path / "found.npz"
+    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = np.load(path)
+    for method, _ in PAIRS:
+        np.testing.assert_allclose(found[f"{method} 2"], found[f"{method} 1"], rtol=2e-2, atol=5e-3, err_msg=method)
+    assert len(found["stopped"]) < 30
+
+
+def test_more_devices_than_there_are_are_refused():
+    words = "with PyTorch" if BACKEND == "torch" else r"this machine has \d+ .*Set devices to that number at most"
+    with pytest.raises(ConfigError, match=f"devices is 999.*{words}"):
+        trained(devices=999)
+
+
+# === Early stopping ===
+
+
+@each_method("aggregated", *(method for method in methods_of("regression") if method == "rating-em"))
+def test_a_training_stops_when_held_out_annotations_are_not_predicted_better(method, kind):
+    if kind == "regression":
+        with pytest.raises(ConfigError, match=r"patience holds out annotations of classes.*EarlyStopping"):
+            trained(method, kind, patience=2)
+        return
+    model = trained(method, patience=2, epochs=60, learning_rate=0.1)
+    likelihood = model.history.history["held_out_log_likelihood"]
+    best = int(np.argmax(likelihood))
+    assert best + 3 == len(likelihood) < 60
+    # the weights are those of the best epoch
+    held = held_out_tasks(np.arange(N), 3)
+    found = scores(model.predict(X[held], verbose=0), log_likelihoods(LABELS)[held]).sum()
+    assert found / (3 * len(held)) == pytest.approx(likelihood[best], rel=1e-4)
+
+
+def test_held_out_annotations_are_not_learned_from():
+    held = held_out_tasks(np.arange(N), 3)
+    assert len(held) == N // 10
+    hidden = np.isin(LABELS.task_ids, held)
+    labels = LABELS.labels.copy()
+    labels[hidden] = (labels[hidden] + 1) % K  # other answers on held-out tasks only
+    other = dataclasses.replace(LABELS, labels=labels)
+    settings = TrainingSettings(hidden=(8,), epochs=3, batch_size=30, patience=50, dropout=0.0, seed=3)
+    one, two = (train(settings, X, annotations=each)[0] for each in (LABELS, other))
+    assert one.history.history["loss"] == two.history.history["loss"]
+    assert one.history.history["held_out_log_likelihood"] != two.history.history["held_out_log_likelihood"]
+
+
+def test_the_likelihood_of_held_out_annotations_is_the_formulas():
+    likelihoods = np.log([[0.9 * 0.8, 0.1 * 0.3], [0.2, 0.7]])
+    p = np.array([[0.5, 0.5], [0.5, 0.5]])  # no temperature changes what is even
+    expected = np.log([(0.9 * 0.8 + 0.1 * 0.3) / 2, (0.2 + 0.7) / 2])
+    np.testing.assert_allclose(scores(p, likelihoods), expected, rtol=1e-12)
+
+
+def test_what_cannot_stop_early_says_what_to_write():
+    with pytest.raises(ConfigError, match=r"method aggregated learns from none\. Set epochs"):
+        TrainingSettings(method="aggregated", patience=3)
+    with pytest.raises(ConfigError, match="labels of another kind"):
+        TaggerSettings(patience=3)
+    few = LABELS.select_rows(LABELS.task_ids < 19)
+    with pytest.raises(DataError, match="19 are too few for that"):
+        train(TrainingSettings(patience=3), X, annotations=few)
+    with pytest.raises(ConfigError, match="auto chooses the number of epochs itself"):
+        check_candidates(TrainingSettings(patience=3), [("deep-em", {})])
+    with pytest.raises(ConfigError, match="gradient_accumulation_steps to 1, or devices to 1"):
+        TrainingSettings(devices=2, gradient_accumulation_steps=2)
+    with pytest.raises(ConfigError, match="unknown precision"):
+        TrainingSettings(precision="float16")
+
+
+if __name__ == "__main__":
+    train_on_two(sys.argv[1])
