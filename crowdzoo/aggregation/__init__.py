@@ -6,6 +6,7 @@ from crowdzoo.aggregation.candidate import Candidate
 from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
@@ -74,6 +75,7 @@ __all__ = [
     "ConvergenceWarning",
     "CrowdBT",
     "DawidSkene",
+    "DependentDawidSkene",
     "HMMCrowd",
     "HierarchicalDawidSkene",
     "LabelModel",

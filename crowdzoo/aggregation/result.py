@@ -57,6 +57,8 @@ class Aggregation(Result):
             None where the method has no such number.
         difficulty: one number a task, higher is harder, [N]; None where the method has no such number.
         clusters: group of each annotator, int64 [R]; None where the method forms no groups.
+        effective_votes: how many independent votes the annotations of each task are worth, [N]; None where the method
+            takes annotators as independent.
         confidence: whether annotations counted by their confidence; those of other tasks then do, too.
         accuracy_interval: estimate of the accuracy of the labels of tasks without gold, and ends of its interval; None
             unless the result comes from `calibrate`.
@@ -74,6 +76,7 @@ class Aggregation(Result):
     annotations_per_annotator: NDArray[np.int64]
     difficulty: NDArray[np.float64] | None = None
     clusters: NDArray[np.int64] | None = None
+    effective_votes: NDArray[np.float64] | None = None
     confidence: bool = False
     accuracy_interval: tuple[float, float, float] | None = None
     candidates: tuple[Candidate, ...] | None = None
@@ -189,6 +192,7 @@ class Aggregation(Result):
             "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
             "difficulty": found.optional(tasks, "difficulty"),
             "clusters": found.optional(annotators, "cluster", whole=True),
+            "effective_votes": found.optional(tasks, "effective_votes"),
             "confidence": found.value("confidence", bool) if "confidence" in found.summary else False,
             "accuracy_interval": None if interval is None else (interval[0], interval[1], interval[2]),
             "candidates": _candidates(found),
@@ -203,6 +207,7 @@ class Aggregation(Result):
             "annotations": self.annotations_per_task,
             "posteriors": self.posteriors,
             "difficulty": self.difficulty,
+            "effective_votes": self.effective_votes,
         }
 
     def _annotator_columns(self) -> Columns:

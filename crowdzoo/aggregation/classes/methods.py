@@ -3,6 +3,7 @@
 from crowdzoo.aggregation.classes.auto import Auto
 from crowdzoo.aggregation.classes.bwa import BWA
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
+from crowdzoo.aggregation.classes.dependent_dawid_skene import DependentDawidSkene
 from crowdzoo.aggregation.classes.ebcc import EBCC
 from crowdzoo.aggregation.classes.glad import GLAD
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
@@ -29,6 +30,7 @@ METHODS: dict[str, type] = {
     "robust": Robust,
     "auto": Auto,
     "hierarchical-dawid-skene": HierarchicalDawidSkene,
+    "dependent-dawid-skene": DependentDawidSkene,
     "one-coin": OneCoinDawidSkene,
     "glad": GLAD,
     "mace": MACE,

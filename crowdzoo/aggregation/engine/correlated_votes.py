@@ -56,7 +56,7 @@ def weighted_votes(
     return found.reshape(num_tasks, num_classes)
 
 
-def effective_number(sizes: NDArray[np.int64], concentration: float) -> NDArray[np.float64]:
+def effective_number(sizes: NDArray[np.int64] | NDArray[np.float64], concentration: float) -> NDArray[np.float64]:
     """How many independent votes the votes of each task are worth, [N]; see `CorrelatedVotes.concentration`.
 
     Args:

@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.errors import DataError
 
-__all__ = ["LabelPairs", "Pairs", "one_coin_params", "skill_margin", "with_signs"]
+__all__ = ["LabelPairs", "Pairs", "one_coin_params", "pairs_of_annotations", "skill_margin", "with_signs"]
 
 SIGN_ROUNDS = 100  # from all positive: what these do not turn is not clearly below chance
 MAX_PAIRS = 100_000_000  # pairs of annotations of a task: 16 bytes each while they are counted
@@ -52,7 +52,7 @@ class Pairs:
         """
         number = num_annotators + (block.gold is not None and bool((block.gold >= 0).any()))
         keys, same = [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
-        for left, right, left_label, right_label in _pairs_of_annotations(block, num_annotators):
+        for _, left, right, left_label, right_label in pairs_of_annotations(block, num_annotators):
             keys.append(left * number + right)
             same.append(left_label == right_label)
         pair, where, times = np.unique(np.concatenate(keys), return_inverse=True, return_counts=True)
@@ -75,15 +75,13 @@ class Pairs:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def _pairs_of_annotations(
-    block: Block, num_annotators: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """All pairs of annotations of a task by two annotators: the lower and the higher annotator, and their labels.
+def pairs_of_annotations(block: Block, num_annotators: int) -> Iterator[tuple[NDArray[np.int64], ...]]:
+    """All pairs of annotations of a task by two annotators: the task, the lower and the higher annotator, their labels.
 
     Known classes take part as annotations by one more annotator, of code R.
 
     Yields:
-        Four columns for all tasks of one redundancy.
+        Five columns for all tasks of one redundancy; the task is its row in `block.tasks`.
 
     Raises:
         DataError: more than 100 million pairs.
@@ -111,7 +109,7 @@ def _pairs_of_annotations(
         low, high = np.where(swap, other, one), np.where(swap, one, other)
         two = annotators[low] != annotators[high]
         low, high = low[two], high[two]
-        yield annotators[low], annotators[high], labels[low], labels[high]
+        yield index[low], annotators[low], annotators[high], labels[low], labels[high]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +144,7 @@ class LabelPairs:
         """
         shape = num_annotators + 1, num_annotators + 1, num_classes, num_classes
         cells = [np.empty(0, np.int64)]
-        cells += [np.ravel_multi_index(columns, shape) for columns in _pairs_of_annotations(block, num_annotators)]
+        cells += [np.ravel_multi_index(columns, shape) for _, *columns in pairs_of_annotations(block, num_annotators)]
         cell, count = np.unique(np.concatenate(cells), return_counts=True)
         left, right, left_label, right_label = (column.astype(np.int64) for column in np.unravel_index(cell, shape))
         return cls(left, right, left_label, right_label, count.astype(np.float64))
