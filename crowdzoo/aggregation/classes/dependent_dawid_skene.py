@@ -20,6 +20,7 @@ from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dependence import (
     Groups,
     SharedTasks,
+    agreement_likelihood,
     any_dependence,
     dependent_groups,
     dependent_pairs,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DependentDawidSkene"]
 
-FIRST_LEAST = 0.5  # correlation of the pairs that are linked while nothing is known of the annotators
-LEAST = 0.2  # and afterwards
+LEAST = 0.3  # correlation of the pairs that are linked
+COPIES = 0.6  # the same, of groups that are reason to doubt what most annotators say
 EVIDENCE = 0.02  # correlation of all pairs together that is reason to look for groups
 ROUNDS = 5
 DRAWN = 100.0  # annotations of one coin in each row of the common matrix, as in `HierarchicalDawidSkene`
@@ -85,6 +86,29 @@ class Ordinal:
         return counts.log_likelihood + density + float((self.prior * self.params.log_table).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A fit with given groups.
+
+    Attributes:
+        run: of the fit.
+        posteriors: class probabilities, [T, K].
+        groups: whose weights the annotations had.
+        weights: of the annotations, [A].
+        expected: how often each pair would agree if errors were independent, [P].
+    """
+
+    run: Run[Any]
+    posteriors: NDArray[np.float64]
+    groups: Groups
+    weights: NDArray[np.float64]
+    expected: NDArray[np.float64]
+
+    def score(self, shared: SharedTasks) -> float:
+        """Log-likelihood of all agreements of pairs, given matrices and groups, nats (a composite likelihood)."""
+        return agreement_likelihood(shared, self.expected, self.groups)
+
+
 @dataclass(frozen=True)
 class DependentDawidSkene(Iterative):
     """Annotators with confusion matrices, of whom some make the same errors: copies, rings, models of one family.
@@ -96,14 +120,15 @@ class DependentDawidSkene(Iterative):
 
     1. `HierarchicalDawidSkene`. If no pair agrees more often than expected and all pairs together do not (correlation
        below 0.02), that is the result.
-    2. Pairs that agree far more often than pairs do on average (correlation 0.5) are linked. A ring that agrees with
-       itself on everything so has no majority to begin with.
-    3. Weighted votes, weighted hierarchical Dawid-Skene from them, pairs that agree more often than it expects
-       (correlation 0.2), groups, weights; until the groups stay, at most five times. Good annotators are explained by
-       their matrices, so they leave the groups of step 2; a ring is not.
-    4. What is left of dependence between groups, by tasks that are hard for everybody, makes the posteriors flatter
-       and changes no label: they are raised to the power w / n, where the n (weighted) votes of a task are worth w, by
-       a Dirichlet-multinomial distribution of the votes given the posteriors (see `CorrelatedVotes`).
+    2. Pairs that agree more often than the last fit expects (correlation of 0.3 or more) are linked: groups, weights,
+       weighted hierarchical Dawid-Skene from weighted votes, until the groups stay, at most five times.
+    3. The same from another start: pairs that agree far more often than pairs do on average (0.6) are linked before
+       anything is known of annotators, so a ring that agrees with itself on everything has no majority. This result is
+       taken if a group of such a correlation is left in it, and it explains better how often pairs agree (composite
+       log-likelihood given matrices and groups). Good annotators are explained by their matrices, a ring is not.
+    4. What is left of dependence between groups, such as tasks that are hard for everybody, makes the posteriors
+       flatter and changes no label: they are raised to the power w / n, where the n (weighted) votes of a task are
+       worth w, by a Dirichlet-multinomial distribution of the votes given the posteriors (see `CorrelatedVotes`).
 
     The test of a pair holds for any number of shared tasks (Chernoff's bound), and the share of false pairs is limited
     to 5 % (Benjamini and Hochberg), so sparse crowds give no groups by chance.
@@ -169,24 +194,21 @@ class DependentDawidSkene(Iterative):
         block = whole_block(annotations, gold)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         shared = SharedTasks.of(block, num_annotators, self.seed)
-        weights = np.ones(len(block))
-        run, posteriors = self._fitted(block, weights, num_annotators, num_classes)
-        expected = shared.expected(run.params.means, posteriors)
-        dependent = num_classes > 1 and any_dependence(shared, expected, EVIDENCE)
-        groups = Groups.alone(num_annotators)
+        plain = self._fitted(block, shared, Groups.alone(num_annotators), num_classes)
+        dependent = num_classes > 1 and any_dependence(shared, plain.expected, EVIDENCE)
+        found = plain
         if dependent:
+            found = self._settled(block, shared, plain, num_classes)
             mean = float(np.average(shared.agreement, weights=shared.shared))
-            same = np.full(len(expected), min(mean, 1 - 1e-6))
-            groups = dependent_groups(shared, same, dependent_pairs(shared, same, FIRST_LEAST), num_annotators)
-            seen: list[NDArray[np.int64]] = []
-            while True:
-                weights = groups.weights(block)
-                run, posteriors = self._fitted(block, weights, num_annotators, num_classes)
-                if len(seen) == ROUNDS - 1 or any(np.array_equal(groups.members, earlier) for earlier in seen):
-                    break
-                seen.append(groups.members)
-                expected = shared.expected(run.params.means, posteriors)
-                groups = dependent_groups(shared, expected, dependent_pairs(shared, expected, LEAST), num_annotators)
+            same = np.full(len(shared.left), min(mean, 1 - 1e-6))
+            alike = dependent_groups(shared, same, dependent_pairs(shared, same, COPIES), num_annotators)
+            if (alike.sizes > 1).any():
+                other = self._fitted(block, shared, alike, num_classes)
+                other = self._settled(block, shared, other, num_classes)
+                copied = other.groups.correlation.max() >= COPIES
+                if copied and other.score(shared) > found.score(shared):
+                    found = other
+        run, posteriors, groups, weights = found.run, found.posteriors, found.groups, found.weights
         self.warn_unless_converged(run, len(annotations))
         worth = np.bincount(block.index, weights, len(block.tasks)).astype(np.float64)
         notes: tuple[str, ...] = ()
@@ -207,10 +229,22 @@ class DependentDawidSkene(Iterative):
         warn_of_notes("dependent-dawid-skene", notes, stacklevel=3)
         return replace(result, notes=(*notes, *_note(groups, annotations, worth), *result.notes))
 
-    def _fitted(
-        self, block: Block, weights: NDArray[np.float64], num_annotators: int, num_classes: int
-    ) -> tuple[Run[Any], NDArray[np.float64]]:
-        """Hierarchical (or ordinal) Dawid-Skene of weighted annotations, from their vote shares; and its posteriors."""
+    def _settled(self, block: Block, shared: SharedTasks, found: Found, num_classes: int) -> Found:
+        """Groups by what the last fit expects, and a fit with their weights, in turns, until the groups stay."""
+        seen = [found.groups.members]
+        while len(seen) < ROUNDS:
+            linked = dependent_pairs(shared, found.expected, LEAST)
+            groups = dependent_groups(shared, found.expected, linked, len(found.groups.members))
+            found = self._fitted(block, shared, groups, num_classes)
+            if any(np.array_equal(groups.members, earlier) for earlier in seen):
+                break
+            seen.append(groups.members)
+        return found
+
+    def _fitted(self, block: Block, shared: SharedTasks, groups: Groups, num_classes: int) -> Found:
+        """Hierarchical (or ordinal) Dawid-Skene of the annotations with the groups' weights, from their vote shares."""
+        num_annotators = len(groups.members)
+        weights = groups.weights(block)
         flat = Params(np.zeros((num_annotators, num_classes, num_classes)), np.zeros(num_classes))
         counts, posteriors = weighted_counts(block, weights, flat, _shares(block, weights, num_classes))
         run: Run[Any]
@@ -218,7 +252,7 @@ class DependentDawidSkene(Iterative):
         while not run.done:
             counts, posteriors = weighted_counts(block, weights, run.params.params)
             run = self._advanced(run, counts)
-        return run, posteriors
+        return Found(run, posteriors, groups, weights, shared.expected(run.params.means, posteriors))
 
     def _advanced(self, run: Run[Any], counts: Counts) -> Run[Any]:
         """One iteration, given the counts under `run.params`."""

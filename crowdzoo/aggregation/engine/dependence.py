@@ -13,7 +13,7 @@ from crowdzoo.aggregation.engine.connected import linked_groups
 from crowdzoo.aggregation.engine.pairs import pairs_of_annotations
 from crowdzoo.aggregation.engine.params import Params
 
-__all__ = ["Groups", "SharedTasks", "any_dependence", "dependent_groups", "dependent_pairs"]
+__all__ = ["Groups", "SharedTasks", "agreement_likelihood", "any_dependence", "dependent_groups", "dependent_pairs"]
 
 MOST_PAIRS = 5_000_000  # pairs of annotations that are compared
 LEVEL = 0.05  # expected share of false pairs among those that are found
@@ -197,6 +197,26 @@ def _pooled(
         more += np.bincount(column[some], (shared.shared * (shared.agreement - expected))[some], number)
         most += np.bincount(column[some], (shared.shared * (1 - expected))[some], number)
     return np.clip(np.divide(more, most, out=np.zeros(number), where=most > 0), 0.0, 1.0)
+
+
+def agreement_likelihood(shared: SharedTasks, expected: NDArray[np.float64], groups: Groups) -> float:
+    """Log-likelihood of all agreements, as if pairs of annotations were independent of each other, nats.
+
+    A pair of one group agrees with probability e + c (1 - e), with its group's correlation c; one of two groups does
+    with the correlation that all such pairs have on average.
+
+    Args:
+        shared: P pairs.
+        expected: e, agreement if errors were independent, [P].
+        groups: of the annotators.
+    """
+    ends = groups.members[shared.left], groups.members[shared.right]
+    same = ends[0] == ends[1]
+    between = _pooled(shared, expected, [np.where(same, -1, 0)], 1)[0]
+    correlation = np.where(same, groups.correlation[ends[0]], between)
+    chance = np.clip(expected + correlation * (1 - expected), CHANCE, 1 - CHANCE)
+    logs = shared.agreement * np.log(chance) + (1 - shared.agreement) * np.log(1 - chance)
+    return float((shared.shared * logs).sum())
 
 
 def dependent_groups(
