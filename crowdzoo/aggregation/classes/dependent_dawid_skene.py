@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, warn_of_notes
+from crowdzoo.aggregation.against_votes import warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import hierarchical_dawid_skene as hierarchical
 from crowdzoo.aggregation.classes.iterative import Iterative
@@ -42,6 +42,7 @@ __all__ = ["DependentDawidSkene"]
 LEAST = 0.3  # correlation of the pairs that are linked
 COPIES = 0.6  # the same, of groups that are reason to doubt what most annotators say
 EVIDENCE = 0.02  # correlation of all pairs together that is reason to look for groups
+MOST_CONTRADICTING = 0.1  # of the tasks, for labels to count
 ROUNDS = 5
 DRAWN = 100.0  # annotations of one coin in each row of the common matrix, as in `HierarchicalDawidSkene`
 COIN_ITERATIONS, COIN_TOL, COIN_RIGHT, COIN_WRONG = 100, 1e-5, 2.0, 1.0  # as in `OneCoinDawidSkene`
@@ -133,7 +134,7 @@ class DependentDawidSkene(Iterative):
     The test of a pair holds for any number of shared tasks (Chernoff's bound), and the share of false pairs is limited
     to 5 % (Benjamini and Hochberg), so sparse crowds give no groups by chance.
 
-    If the labels contradict the weighted votes on more than a fifth of the tasks, and one coin with the same weights
+    If the labels contradict the weighted votes on more than a tenth of the tasks, and one coin with the same weights
     does not, the posteriors are shares of weighted votes, as in `Robust`; `notes` says so. Errors that all annotators
     share cannot be seen without known classes, in whatever way votes are weighted.
 
@@ -288,7 +289,7 @@ class DependentDawidSkene(Iterative):
         against = np.count_nonzero((outvoted & (labels != coin.argmax(axis=1)))[asked])
         share = against / max(np.count_nonzero(asked), 1)
         known = np.ones(len(labels), bool)
-        if share <= MOST_DIFFERENT:
+        if share <= MOST_CONTRADICTING:
             concentration = correlated_votes(votes / weights.mean(), posteriors, known, self.seed).concentration
             left = np.minimum(effective_number(worth, concentration), worth)  # a single vote is worth one
             power = np.divide(left, worth, out=np.ones_like(worth), where=worth > 0)[:, None]
