@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.against_votes import warn_of_notes
+from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import hierarchical_dawid_skene as hierarchical
 from crowdzoo.aggregation.classes.iterative import Iterative
-from crowdzoo.aggregation.classes.robust import CONTRADICTION, vote_weights
+from crowdzoo.aggregation.classes.robust import vote_weights
 from crowdzoo.aggregation.engine.block import Block, whole_block
 from crowdzoo.aggregation.engine.class_frequencies import class_prior_of, log_class_density
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
@@ -29,6 +29,7 @@ from crowdzoo.aggregation.engine.ordinal_rows import ordinal_rows
 from crowdzoo.aggregation.engine.pairs import one_coin_params
 from crowdzoo.aggregation.engine.params import TINY, Params
 from crowdzoo.aggregation.engine.run import Run
+from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.aggregation.engine.weighted_counts import weighted_counts
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import FLAG, MAX_ITER, SEED, TOL, setting
@@ -42,10 +43,16 @@ __all__ = ["DependentDawidSkene"]
 LEAST = 0.3  # correlation of the pairs that are linked
 COPIES = 0.6  # the same, of groups that are reason to doubt what most annotators say
 EVIDENCE = 0.02  # correlation of all pairs together that is reason to look for groups
-MOST_CONTRADICTING = 0.1  # of the tasks, for labels to count
+MOST_COPIES = 2 / 3  # of the annotations: a larger group of copies is the crowd itself
 ROUNDS = 5
 DRAWN = 100.0  # annotations of one coin in each row of the common matrix, as in `HierarchicalDawidSkene`
 COIN_ITERATIONS, COIN_TOL, COIN_RIGHT, COIN_WRONG = 100, 1e-5, 2.0, 1.0  # as in `OneCoinDawidSkene`
+HALVINGS = 40
+CONTRADICTION = (
+    "Confusion matrices contradict the votes, weighted or not, on {:.0%} of the annotated tasks, so the labels are "
+    "those of one-coin, and as sure as weighted votes: annotators may make the same errors, or many answer at random. "
+    "Check the labels on tasks whose class you know, or correct them with 50 such tasks (calibrate)."
+)
 DEPENDENT = (
     "{} annotators make the same errors, in {} group{} (the largest: {}): the {:.1f} annotations of a task are worth "
     "{:.1f} independent ones."
@@ -105,6 +112,11 @@ class Found:
     weights: NDArray[np.float64]
     expected: NDArray[np.float64]
 
+    def copies(self, block: Block) -> float:
+        """Share of the annotations by members of the largest group whose correlation is that of copies."""
+        number = np.bincount(self.groups.members[block.annotator_ids], minlength=len(self.groups.correlation))
+        return float(number[self.groups.correlation >= COPIES].max(initial=0) / max(len(block), 1))
+
     def score(self, shared: SharedTasks) -> float:
         """Log-likelihood of all agreements of pairs, given matrices and groups, nats (a composite likelihood)."""
         return agreement_likelihood(shared, self.expected, self.groups)
@@ -134,9 +146,10 @@ class DependentDawidSkene(Iterative):
     The test of a pair holds for any number of shared tasks (Chernoff's bound), and the share of false pairs is limited
     to 5 % (Benjamini and Hochberg), so sparse crowds give no groups by chance.
 
-    If the labels contradict the weighted votes on more than a tenth of the tasks, and one coin with the same weights
-    does not, the posteriors are shares of weighted votes, as in `Robust`; `notes` says so. Errors that all annotators
-    share cannot be seen without known classes, in whatever way votes are weighted.
+    If the labels contradict the weighted votes on more than a fifth of the tasks, and one coin with the same weights
+    does not, neither matrices nor groups are trusted: the labels are those of one coin, and its posteriors are made so
+    flat that they are as sure on average as the shares of weighted votes in `Robust`. `notes` says so. Errors that all
+    annotators share cannot be seen without known classes, in whatever way votes are weighted.
 
     `clusters` has the groups, largest first (an annotator alone is one), `effective_votes` what the annotations of a
     task are worth.
@@ -206,15 +219,15 @@ class DependentDawidSkene(Iterative):
             if (alike.sizes > 1).any():
                 other = self._fitted(block, shared, alike, num_classes)
                 other = self._settled(block, shared, other, num_classes)
-                copied = other.groups.correlation.max() >= COPIES
-                if copied and other.score(shared) > found.score(shared):
+                copied = other.copies(block)
+                if 0 < copied <= MOST_COPIES and other.score(shared) > found.score(shared):
                     found = other
         run, posteriors, groups, weights = found.run, found.posteriors, found.groups, found.weights
         self.warn_unless_converged(run, len(annotations))
         worth = np.bincount(block.index, weights, len(block.tasks)).astype(np.float64)
         notes: tuple[str, ...] = ()
         if dependent:
-            posteriors, worth, notes = self._tempered(block, weights, posteriors, worth, num_annotators)
+            posteriors, worth, notes = self._tempered(block, weights, posteriors, num_annotators)
             posteriors = block.clamped(posteriors)
         posteriors[~block.informed] = run.params.means.class_prior
         result = Aggregation.of(
@@ -264,12 +277,7 @@ class DependentDawidSkene(Iterative):
         return self.advance(run, bound, counts, lambda: hierarchical.update(counts, before, DRAWN))
 
     def _tempered(
-        self,
-        block: Block,
-        weights: NDArray[np.float64],
-        posteriors: NDArray[np.float64],
-        worth: NDArray[np.float64],
-        num_annotators: int,
+        self, block: Block, weights: NDArray[np.float64], posteriors: NDArray[np.float64], num_annotators: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[str, ...]]:
         """Posteriors as flat as what is left of dependence asks for, what votes are worth then, and notes.
 
@@ -277,34 +285,37 @@ class DependentDawidSkene(Iterative):
             block: T tasks, A annotations.
             weights: of the annotations, [A].
             posteriors: [T, K].
-            worth: sum of each task's weights, [T].
             num_annotators: R.
         """
         num_classes = posteriors.shape[1]
         votes = _votes(block, weights, num_classes)
-        coin, skill = _one_coin(block, weights, num_annotators, num_classes)
         labels = posteriors.argmax(axis=1)
         outvoted = votes[np.arange(len(labels)), labels] < votes.max(axis=1) * (1 - 1e-9)
+        coin, skill = _one_coin(block, weights, num_annotators, num_classes)
         asked = block.informed if block.gold is None else block.informed & (block.gold < 0)
         against = np.count_nonzero((outvoted & (labels != coin.argmax(axis=1)))[asked])
         share = against / max(np.count_nonzero(asked), 1)
-        known = np.ones(len(labels), bool)
-        if share <= MOST_CONTRADICTING:
-            concentration = correlated_votes(votes / weights.mean(), posteriors, known, self.seed).concentration
+        if share <= MOST_DIFFERENT:
+            worth = np.bincount(block.index, weights, len(block.tasks))
+            fixed = np.ones(len(labels), bool)
+            concentration = correlated_votes(votes / weights.mean(), posteriors, fixed, self.seed).concentration
             left = np.minimum(effective_number(worth, concentration), worth)  # a single vote is worth one
-            power = np.divide(left, worth, out=np.ones_like(worth), where=worth > 0)[:, None]
-            logs = power * np.log(np.maximum(posteriors, TINY))
-            found = np.exp(logs - logs.max(axis=1, keepdims=True))
-            return found / found.sum(axis=1, keepdims=True), left, ()
+            power = np.divide(left, worth, out=np.ones_like(worth), where=worth > 0)
+            return _flattened(posteriors, power), left, ()
+        coin, skill = _one_coin(block, np.ones(len(block)), num_annotators, num_classes)
         odds = vote_weights(skill, num_classes)[block.annotator_ids]
         odds = odds / odds.mean() if odds.any() else np.ones_like(odds)
-        votes = _votes(block, weights * odds, num_classes)
-        concentration = correlated_votes(votes / weights.mean(), coin, ~asked, self.seed).concentration
-        left = np.minimum(effective_number(worth, concentration), worth)
-        total = votes.sum(axis=1, keepdims=True)
-        shares = np.divide(votes, total, out=np.full_like(votes, 1 / num_classes), where=total > 0)
-        found = (left[:, None] * shares + 1 / num_classes) / (left[:, None] + 1)
-        return found, left, (CONTRADICTION.format(share),)
+        votes, number = _votes(block, odds, num_classes), np.diff(block.starts).astype(np.float64)
+        concentration = correlated_votes(votes, coin, ~asked, self.seed).concentration
+        left = np.minimum(effective_number(number, concentration), number)
+        shares = _shares(block, odds, num_classes)
+        sure = ((left[:, None] * shares + 1 / num_classes) / (left[:, None] + 1)).max(axis=1)[asked].mean()
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            flat = _flattened(coin, np.full(len(coin), middle))
+            low, high = (low, middle) if flat[asked].max(axis=1).mean() > sure else (middle, high)
+        return _flattened(coin, np.full(len(coin), low)), left, (CONTRADICTION.format(share),)
 
     def _log_likelihood(self, block: Block, groups: Groups, means: Params) -> float | None:
         if (groups.sizes > 1).any():
@@ -330,6 +341,11 @@ def _shares(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDA
     votes = _votes(block, weights, num_classes)
     total = votes.sum(axis=1, keepdims=True)
     return np.divide(votes, total, out=np.full_like(votes, 1 / num_classes), where=total > 0)
+
+
+def _flattened(posteriors: NDArray[np.float64], power: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row to its power, as probabilities, [T, K]."""
+    return softmax(power[:, None] * np.log(np.maximum(posteriors, TINY)))[0]
 
 
 def _one_coin(
