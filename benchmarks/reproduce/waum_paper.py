@@ -114,6 +114,7 @@ NOT_YET = {
 }
 STACK = """`waum.json` has one record for the whole file, of the last run that wrote it, not one a row. It is not the
 stack of the other pages."""
+STACKS = "Each table of `waum.json` and each row of the other files has its own stack."
 
 
 def _circles(results: dict[str, Any], row: str) -> tuple[tuple[float, ...], ...]:
@@ -326,5 +327,5 @@ def render(results: dict[str, Any]) -> str:
     return Page(
         HEAD, "waum", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results),
         "\n".join([_music(results), _variants(), _gallery(), _redundancy()]).rstrip("\n") + "\n",
-        (*ABSENT, *_not_yet()), STACK, rows,
+        (*ABSENT, *_not_yet()), STACK if "versions" in results else STACKS, rows,
     ).markdown()  # fmt: skip

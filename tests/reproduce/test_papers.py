@@ -73,7 +73,8 @@ OLDER = {
     "reproduce_ner": (set(), 21),
     "waum": ({"all"}, 1),
     **dict.fromkeys(
-        ("calibration", "choice", "conal", "crf_ma", "crowd_layer", "deep_choice", "demo_images", "geo_crowd_net",
+        ("annot_mix", "calibration", "choice", "conal", "crf_ma", "crowd_layer", "deep_choice", "demo_images",
+         "geo_crowd_net",
          "imagenet_features", "lia_annotators", "movie_reviews", "preferences", "recipe", "starts", "waum_variants"),
         (set(), 0),
     ),
