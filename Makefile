@@ -31,11 +31,11 @@ demo-ratings: setup ## the same for ratings: harsh and mild annotators' numbers 
 	@$(BIN)/crowdzoo demo ratings
 
 TABLES_lia := lia lia_annotators
-TABLES_rodrigues := deep_methods movie_reviews ner crowd_layer
+TABLES_rodrigues := deep_methods movie_reviews ner crowd_layer crf_ma
 TABLES_conal := deep_methods conal
 TABLES_ibrahim := geo_crowd_net
 TABLES_waum := waum waum_variants
-TABLES := deep_methods recipe geo_crowd_net lia waum ner movie_reviews conal waum_variants crowd_layer lia_annotators
+TABLES := deep_methods recipe geo_crowd_net lia waum ner movie_reviews conal waum_variants crowd_layer crf_ma lia_annotators
 NO_PAPER = $(error PAPER is one of lia, rodrigues, conal, ibrahim and waum, got $(PAPER))
 reproduce: setup ## tables of the five papers beside ours, from the saved results (PAPER=conal for one paper and its page in docs/papers)
 	@for table in $(if $(PAPER),$(or $(TABLES_$(PAPER)),$(NO_PAPER)),$(TABLES)); do $(BIN)/python benchmarks/reproduce/$$table.py --print || exit 1; done
