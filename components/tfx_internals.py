@@ -75,6 +75,7 @@ __all__ = [
     "kubeflow_spec",
     "mark_blessing",
     "markers",
+    "parameter",
     "run_kubeflow_executor",
     "set_parameter",
     "single_nodes",
@@ -235,6 +236,12 @@ def single_nodes(pipeline: Any) -> Iterator[tuple[str, Any, Any]]:
         single.nodes.add().CopyFrom(node)
         own = single.nodes[0].pipeline_node
         yield own.node_info.id, own, single
+
+
+def parameter(node: Any, name: str) -> str:
+    """A parameter of a component that is about to run."""
+    value: str = node.parameters.parameters[name].field_value.string_value
+    return value
 
 
 def set_parameter(node: Any, name: str, value: str) -> None:

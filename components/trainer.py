@@ -11,9 +11,18 @@ from crowdzoo.components.example_dataset import files_of
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_of
 from crowdzoo.components.tfx_internals import FnArgs
-from crowdzoo.components.training import CHOICE_FILE, choose, train_on_instances, train_on_pairs, train_on_sentences
+from crowdzoo.components.training import (
+    CHOICE_FILE,
+    NAMES_FILE,
+    choose,
+    train_on_instances,
+    train_on_pairs,
+    train_on_sentences,
+)
 from crowdzoo.export.saved_model import export_model
+from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.kinds import kind_of
+from crowdzoo.kinds.encoders import encoder_config
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.length import with_length
 
@@ -32,6 +41,7 @@ def run_fn(fn_args: FnArgs) -> None:
     """Trains a model on the train split and exports it; the same inputs give the same predictions.
 
     Writes the SavedModel to `fn_args.serving_model_dir`, and `model.keras`, `history.json` (the loss of each epoch),
+    `model.names.json` (names of classes and annotators, as `crowdzoo train` writes them beside a model),
     `encoder.json` (what turns instances into numbers, where they are not numbers: a vocabulary, the columns of a table,
     the size of images) and `choice.json` (of method auto: what was chosen, and the score of each candidate) to
     `fn_args.model_run_dir`.
@@ -40,7 +50,8 @@ def run_fn(fn_args: FnArgs) -> None:
         fn_args: TFX's arguments; `custom_config` holds `name`, `seed`, and the sections `model`, `method` and
             `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. It may
             hold `checkpoint`, a folder or a URI below which the state of the training is kept after each epoch, so that
-            the same call goes on after a kill; it is removed once the model has been written.
+            the same call goes on after a kill; it is removed once the model has been written. And `warm_start`, the
+            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones.
     """
     config = fn_args.custom_config
     info = read_dataset_info(config["examples"])
@@ -66,7 +77,8 @@ def run_fn(fn_args: FnArgs) -> None:
     if "checkpoint" in config:
         content = content_of(files_of(fn_args.train_files))
         checkpoint = PipelineCheckpoint(config["checkpoint"], content, {"code": config.get("code_version")})
-    trained = _TRAIN[kind.name](settings, fn_args.train_files, info, checkpoint)
+    more = {"start": config["warm_start"]} if config.get("warm_start") else {}
+    trained = _TRAIN[kind.name](settings, fn_args.train_files, info, checkpoint, **more)
     if checkpoint is not None:
         checkpoint.say()
 
@@ -74,6 +86,8 @@ def run_fn(fn_args: FnArgs) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     trained.model.save(folder / "model.keras")
     (folder / "history.json").write_text(json.dumps(trained.history.history, indent=2))
+    names = {"classes": info["classes"], "annotators": info["annotators"], "format_version": FORMAT_VERSION}
+    (folder / NAMES_FILE).write_text(json.dumps({**names, **encoder_config(trained.encoder)}), encoding="utf-8")
     if chosen:
         (folder / CHOICE_FILE).write_text(json.dumps(chosen, indent=2))
     if trained.encoder is not None:

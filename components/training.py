@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,13 +13,16 @@ from crowdzoo.components.example_dataset import ExampleDataset
 from crowdzoo.components.pair_examples import read_pairs
 from crowdzoo.components.sentence_examples import read_examples
 from crowdzoo.components.task_examples import read_tasks
+from crowdzoo.files.model_files import read_model_names
 from crowdzoo.instances import take_rows
+from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.models.bases import BASES, Sizes
 from crowdzoo.models.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.models.instance_training import build_model, train
 from crowdzoo.models.method_choice import choose_method
 from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.models.training_loop import check_answers, fit_and_check
+from crowdzoo.models.warm_start import warm_start
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
@@ -28,10 +32,19 @@ from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 from crowdzoo.training.training_scope import in_training_scope
 
-__all__ = ["CHOICE_FILE", "Trained", "choose", "train_on_instances", "train_on_pairs", "train_on_sentences"]
+__all__ = [
+    "CHOICE_FILE",
+    "NAMES_FILE",
+    "Trained",
+    "choose",
+    "train_on_instances",
+    "train_on_pairs",
+    "train_on_sentences",
+]
 
 WARMUP = 16
 CHOICE_FILE = "choice.json"
+NAMES_FILE = "model.names.json"
 
 
 @dataclass(frozen=True)
@@ -88,7 +101,11 @@ def choose(
 
 @in_training_scope
 def train_on_instances(
-    settings: Any, files: Sequence[str], info: dict[str, Any], checkpoint: Checkpoint | None = None
+    settings: Any,
+    files: Sequence[str],
+    info: dict[str, Any],
+    checkpoint: Checkpoint | None = None,
+    start: str | None = None,
 ) -> Trained:
     """Trains a classifier or a regressor, in batches that are read from the files, and encoded, when they are needed.
 
@@ -100,10 +117,16 @@ def train_on_instances(
         files: patterns of the files of train.
         info: result of `read_dataset_info`.
         checkpoint: where the state is kept after each epoch; None keeps nothing.
+        start: folder of the Trainer's model_run whose weights the training begins with; None begins with fresh ones.
     """
     base, classes, num_tasks = BASES[settings.base], info["classes"], info["num_tasks"]["train"]
     data = ExampleDataset(files, num_tasks, info)
-    encoder = base.encoder(settings, data.instances().as_numpy_iterator)
+    names = None if start is None else read_model_names(Path(start, NAMES_FILE))
+    encoder = (
+        None if names is None else encoder_of(names, Path(start or "", NAMES_FILE))
+    )  # whose words the weights know
+    if encoder is None:
+        encoder = base.encoder(settings, data.instances().as_numpy_iterator)
     labels = annotation_columns(data)[2]  # before instances are encoded for nothing
     if encoder is not None:
         data = ExampleDataset(files, num_tasks, info, encode=encoder)
@@ -115,6 +138,8 @@ def train_on_instances(
     keras.utils.set_random_seed(settings.seed)
     model = build_model(settings, sizes, encoder)
     base.adapt(model.base, encoder, data.instances().as_numpy_iterator)
+    if names is not None:
+        _begin_with(model, Path(start or ""), names, info)
     callbacks = []
     if settings.patience is not None:
         held = np.zeros(num_tasks, dtype=bool)
@@ -129,6 +154,18 @@ def train_on_instances(
     first = next(data.instances(LOOKED_AT).as_numpy_iterator())
     check_answers(model, settings.kind, first if encoder is None else encoder.to_numpy(first), labels, classes)
     return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
+
+
+def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, Any]) -> None:
+    """Puts the weights of an earlier training in, and prints what came of it."""
+    unseen = None
+    if names["classes"] == info["classes"]:
+        before = keras.saving.load_model(start / "model.keras")
+        unseen = warm_start(model, before, names["annotators"], info["annotators"])
+    if unseen is None:
+        print(f"warm_start: the model of {start} has other classes or layers, so the weights are fresh")
+    else:
+        print(f"warm_start: the weights are those of {start}; {unseen} annotators are new")
 
 
 def _early_stopping(

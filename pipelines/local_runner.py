@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from crowdzoo.components.tfx_internals import (
     SERVING_MODEL,
     LocalDagRunner,
     forbid_cache,
+    parameter,
     set_parameter,
     single_nodes,
     sqlite_metadata_connection_config,
@@ -73,7 +74,9 @@ class LocalRunner(LocalDagRunner):
 
     def _mind_the_serving_folder(self, name: str, node: Any) -> None:
         serving = self._config.output.serving
-        if name in ("Evaluator", "CrowdReport"):
+        if name == "Trainer" and self._config.training.warm_start:
+            self._start_from_the_served_model(node)
+        elif name in ("Evaluator", "CrowdReport"):
             baseline = baseline_of(self._serving_model(), serving)
             model = fingerprint(baseline) if baseline else ""
             parameters = {"Evaluator": ("baseline", model), "CrowdReport": ("before", self._numbers_of(model))}
@@ -92,6 +95,37 @@ class LocalRunner(LocalDagRunner):
             if page.custom_properties["model"].string_value == model and page.state == mlmd.Artifact.LIVE
         ]
         return next((str(place) for place in reversed(places) if place.exists()), "")
+
+    def _start_from_the_served_model(self, node: Any) -> None:
+        """Tells the Trainer which training the served model comes from.
+
+        A training of the same data and settings that is there already begins where it began: what it pushed is the
+        served model now, and would be where the next run begins, and so no run would come from the cache.
+        """
+        settings = json.loads(parameter(node, "custom_config"))
+        examples = self._outputs["CrowdAggregator"]["aggregated_examples"].id
+        start = self._start_of_the_same(settings, examples)
+        if start is None:
+            runs = self._config.output.root / "artifacts" / "Trainer"
+            start = _training_of(complete_versions(self._config.output.serving)[-1:], runs)
+        set_parameter(node, "custom_config", json.dumps({**settings, "warm_start": start}))
+
+    def _start_of_the_same(self, settings: dict[str, Any], examples: int) -> str | None:
+        """Where a complete training of the same Examples and settings began; None where there is none."""
+        for execution in reversed(self._store.get_executions()):
+            given = {**execution.properties, **execution.custom_properties}.get("custom_config")
+            if given is None or execution.last_known_state not in (mlmd.Execution.COMPLETE, mlmd.Execution.CACHED):
+                continue
+            there = json.loads(given.string_value)
+            inputs = {
+                event.artifact_id
+                for event in self._store.get_events_by_execution_ids([execution.id])
+                if event.type == mlmd.Event.INPUT
+            }
+            if examples in inputs and "warm_start" in there and {**there, "warm_start": ""} == settings:
+                start: str = there["warm_start"]
+                return start
+        return None
 
     def _newest_execution(self) -> int:
         """The highest number of an execution; 0 where there is none. No other run is at work in the same folder."""
@@ -146,6 +180,16 @@ class LocalRunner(LocalDagRunner):
             metadata=self._config.output.metadata,
             log=self._console.log,
         )
+
+
+def _training_of(versions: Sequence[Path], runs: Path) -> str:
+    """The `model_run` of the training that made a served version; "" where it is not among these runs."""
+    for version in versions:
+        wanted = fingerprint(version)
+        for model in sorted((runs / "model").glob("*"), key=lambda path: path.name.zfill(20), reverse=True):
+            if (model / SERVING_MODEL).is_dir() and fingerprint(model / SERVING_MODEL) == wanted:
+                return str(runs / "model_run" / model.name)
+    return ""
 
 
 @contextlib.contextmanager

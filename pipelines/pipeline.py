@@ -85,6 +85,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             "files": content_hashes(config.model_files),
             **({"source": source_hash(config.base)} if is_own(config.base) else {}),
             **({"checkpoint": checkpoint} if config.training.checkpoint else {}),
+            **({"warm_start": ""} if config.training.warm_start else {}),  # the runner knows what is served
         },
     )
     evaluator = Evaluator(

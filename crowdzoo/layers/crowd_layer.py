@@ -50,6 +50,9 @@ class CrowdLayer(keras.layers.Layer):
     # whether the layer takes the last hidden layer's output `[B, D]` in place of class probabilities
     stands_on_hidden_layer: ClassVar[bool] = False
 
+    # whether an annotator of whom nothing was learned answers as everybody does: what is beside a common part is zero
+    unseen_as_made: ClassVar[bool] = False
+
     # what the recipe does beyond gradient descent on the layer's answers, as a clause; None: nothing that matters
     beyond_descent: ClassVar[str | None] = None
 

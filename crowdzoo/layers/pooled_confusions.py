@@ -68,6 +68,8 @@ class PooledConfusions(CrowdLayer):
         Instances; a label or two of an annotator are enough.
     """
 
+    unseen_as_made = True
+
     @checked(form=Choice(FORMS), ridge=STRENGTH, rank=UNITS, per_class=FLAG, diagonal=DIAGONAL)
     def __init__(
         self,

@@ -62,6 +62,11 @@ def _own_problems(config: PipelineConfig) -> list[str]:
             "training.checkpoint: is kept below kubeflow.pipeline_root, which must begin with gs:// or s3:// then, got "
             f"{short_repr(kubeflow.pipeline_root)}. Set checkpoint to false, or name another root."
         )
+    if config.training.warm_start:
+        problems.append(
+            "training.warm_start: begins with a training whose files are in this machine's output.root, which no "
+            "container sees. Remove it, or run on this machine."
+        )
     return problems
 
 

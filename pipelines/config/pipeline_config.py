@@ -102,6 +102,8 @@ class PipelineConfig(Section):
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))
             if strange:
                 raise ValueError(f"{section}.{strange[0]} is not for {owner}, where {section} has {', '.join(allowed)}")
+        if self.training.warm_start and (kind.labels.has_positions or kind.labels.has_pairs):
+            raise ValueError(f"training.warm_start is for classes and ratings, not for task {kind.name}; remove it")
         missing = [key for key in kind.needed if getattr(self.data, key) is None]
         if self.data.dataset is None and missing:
             raise ValueError(
@@ -172,8 +174,8 @@ class PipelineConfig(Section):
 
     @property
     def training_arguments(self) -> dict[str, Any]:
-        """The section training without what does not decide about the model."""
-        return self.training.model_dump(mode="json", exclude={"checkpoint"})
+        """The section training without what is no setting of a training."""
+        return self.training.model_dump(mode="json", exclude={"checkpoint", "warm_start"})
 
     @property
     def base_arguments(self) -> dict[str, Any]:

@@ -253,6 +253,7 @@ class TrainingConfig(Section):
         devices: devices that each batch is spread over.
         checkpoint: whether the state of the training is kept after each epoch, so that a run that was killed goes on
             there when it is started again.
+        warm_start: whether the training begins with the weights of the served model, in place of fresh ones.
     """
 
     epochs: Size | None = None
@@ -264,6 +265,7 @@ class TrainingConfig(Section):
     patience: Size | None = None
     devices: Size = 1
     checkpoint: Bool = False
+    warm_start: Bool = False
 
 
 class EvaluationConfig(Section):

@@ -89,7 +89,7 @@ BROKEN = {
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
         ", training: unknown key 'epoch': choose one of epochs, batch_size, learning_rate, precision, "
-        "jit_compile, gradient_accumulation_steps, patience, devices, checkpoint. Did you mean 'epochs'?",
+        "jit_compile, gradient_accumulation_steps, patience, devices, checkpoint, warm_start. Did you mean 'epochs'?",
     ),
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",

@@ -283,6 +283,35 @@ def test_a_run_killed_in_mid_training_goes_on_after_the_last_epoch_and_ends_in_t
 
 
 @pytest.mark.slow
+def test_a_run_on_a_table_that_grew_begins_with_the_served_model_and_is_compared_with_it(inputs, capfd):
+    def go(**more):
+        return run(load_config(inputs / "tiny.yaml", {"training.warm_start": True, **more}), quiet=True)
+
+    first = go()
+    assert "warm_start" not in first.log.read_text(), "nothing was served before"
+    # the same again, though now a model is served that it could begin with
+    assert go().cached == COMPONENTS
+    # a new annotator labels some tasks, and tasks get further labels
+    rows = (inputs / "answers.csv").read_text().splitlines()
+    with open(inputs / "answers.csv", "a") as file:
+        for task in range(40):
+            file.write(f"t{task:02},newcomer,{rows[1 + 3 * task].split(',')[2]}\n")
+    grown = go(**{"training.epochs": 2})
+    # the instances did not change, but their Examples hold the annotations too
+    assert "AnnotationExampleGen" not in grown.cached
+    assert "Trainer" not in grown.cached
+    log = grown.log.read_text()
+    assert f"the weights are those of {first.model_run}; 1 annotators are new" in log
+    assert grown.evaluation["baseline"]["model"] == str(first.pushed)
+    history = [json.loads((each.model_run / "history.json").read_text())["loss"] for each in (first, grown)]
+    assert history[1][0] < history[0][0], "it begins where the first one ended"
+    again = go(**{"training.epochs": 2})
+    assert again.cached == COMPONENTS
+    names = json.loads((grown.model_run / "model.names.json").read_text())
+    assert "newcomer" in names["annotators"]
+
+
+@pytest.mark.slow
 def test_several_beam_threads_give_the_same_model(inputs, story):
     options = ["--direct_running_mode=multi_threading", "--direct_num_workers=2"]
     result = run(load_config(inputs / "tiny.yaml", {"beam.options": options}), quiet=True)

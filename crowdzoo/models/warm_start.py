@@ -1,0 +1,67 @@
+"""Weights of a model that was trained before, for a model of the same kind on a table that has grown."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+__all__ = ["warm_start"]
+
+
+def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annotators: Sequence[str]) -> int | None:
+    """Puts the weights of a trained model into one that is about to be trained.
+
+    Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
+    mean of the known annotators' weights, or what the layer itself starts with where that is the common part alone
+    (`CrowdLayer.unseen_as_made`). Methods that count their annotators anew in each round (EM) use the base's weights.
+
+    Args:
+        model: a built `CrowdModel`; changed in place.
+        before: the trained `CrowdModel`.
+        annotators_before: names of its annotators, in the order of their codes.
+        annotators: names of the model's annotators.
+
+    Returns:
+        The number of annotators that the earlier model has never seen; None if the models differ otherwise, such as in
+        their classes or layers, and nothing was changed.
+    """
+    pairs = _pairs(model.base, before.base)
+    if pairs is None or type(model.crowd) is not type(before.crowd):
+        return None
+    values = [(weight, ops.convert_to_numpy(old)) for weight, old in pairs]
+    place = {name: row for row, name in enumerate(annotators_before)}
+    rows = np.array([place.get(name, -1) for name in annotators])
+    if model.crowd is not None:
+        if len(model.crowd.weights) != len(before.crowd.weights):
+            return None
+        of_annotators = _of_annotators(model.crowd)
+        for weight, old, own in zip(model.crowd.weights, before.crowd.weights, of_annotators, strict=True):
+            given = np.array(ops.convert_to_numpy(old))
+            if own and given.shape[1:] == tuple(weight.shape[1:]):
+                found = np.array(ops.convert_to_numpy(weight))
+                if not model.crowd.unseen_as_made:
+                    found[:] = given.mean(axis=0)
+                found[rows >= 0] = given[rows[rows >= 0]]
+                given = found
+            if given.shape != tuple(weight.shape):
+                return None
+            values.append((weight, given))
+    for weight, value in values:
+        weight.assign(value)
+    return int((rows < 0).sum())
+
+
+def _pairs(layer: Any, before: Any) -> list[tuple[Any, Any]] | None:
+    """Weights of two layers of the same shapes; None if they have others."""
+    if [tuple(weight.shape) for weight in layer.weights] != [tuple(weight.shape) for weight in before.weights]:
+        return None
+    return list(zip(layer.weights, before.weights, strict=True))
+
+
+def _of_annotators(crowd: Any) -> list[bool]:
+    """Which weights of a crowd layer have a row for each annotator: those that a layer of one more has larger."""
+    config = crowd.get_config()
+    probe = type(crowd).from_config({**config, "num_annotators": config["num_annotators"] + 1})
+    probe.build_from_config(crowd.get_build_config())
+    return [tuple(one.shape) != tuple(two.shape) for one, two in zip(crowd.weights, probe.weights, strict=True)]
