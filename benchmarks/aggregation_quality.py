@@ -500,8 +500,9 @@ known for some or all tasks. No method sees a true class. Versions: {about}.
 Some settings were chosen on these sets, so their figures are too favourable: the smoothed class prior of one-coin,
 the eight clusters of worker-clustering, the mean messages and ten rounds of kos, and the prior of 0.01 of
 Dawid-Skene. The diagonal of Dawid-Skene, the prior of ibcc and the learned class priors of mace and mmce were chosen
-on generated crowds. The settings of glad, ebcc and bwa are those of their authors, as are the other settings of mace,
-mmce and ibcc.
+on generated crowds. dependent-dawid-skene had its form changed twice after a look at these sets
+(benchmarks/reproduce/dependence.py says how). The settings of glad, ebcc and bwa are those of their authors, as are the
+other settings of mace, mmce and ibcc.
 
 `python benchmarks/aggregation_quality.py --render` makes this page from
 `benchmarks/results/aggregation_quality.json`; do not edit it.

@@ -9,11 +9,11 @@ Protocol, fixed before the parts `report` and `confirmed` were computed:
   choice.py's part `generated`, and with seeds 0 to 14 of this script's sorts: the form of the test, its limits
   (correlation of 0.3 for a link and of 0.6 for copies, 0.02 for evidence), when the labels are left for weighted votes,
   how posteriors are made flatter, and the three numbers of an ordinal matrix.
-- `report`: the 15 crowds of aggregation_quality.py. They were computed three times, so their figures are too favourable.
-  The first form began all fits with the pairs that agree most, and made one group of good annotators on d_sentiment
-  (.473), music (.599) and bluebird (.741). The second compared two starts, and left confusion matrices too soon on
-  bluebird (.741) and trec (.582); on music it still made 35 of 44 annotators one group. The third, which is saved, has
-  the limit of `robust` for that, and takes no group of copies with more than two thirds of all annotations.
+- `report`: the 15 crowds of aggregation_quality.py. They were computed several times, so their figures are too
+  favourable. The first form began all fits with the pairs that agree most, and made one group of good annotators on
+  d_sentiment (.473), music (.599) and bluebird (.741). The second compared two starts, and left confusion matrices too
+  soon on bluebird (.741) and trec (.582); on music it still took 35 of 44 annotators for copies. The third, which is
+  saved, has the limit of `robust` for the one, and takes no more than two thirds of the annotators for copies.
 - `confirmed`: seeds 100 to 109 of each sort.
 - Figures of a run: accuracy, which counts ties by chance, and mean probability of the answers less accuracy.
 

@@ -43,7 +43,7 @@ __all__ = ["DependentDawidSkene"]
 LEAST = 0.3  # correlation of the pairs that are linked
 COPIES = 0.6  # the same, of groups that are reason to doubt what most annotators say
 EVIDENCE = 0.02  # correlation of all pairs together that is reason to look for groups
-MOST_COPIES = 2 / 3  # of the annotations: a larger group of copies is the crowd itself
+MOST_COPIES = 2 / 3  # of the annotators: more copies are the crowd itself
 ROUNDS = 5
 DRAWN = 100.0  # annotations of one coin in each row of the common matrix, as in `HierarchicalDawidSkene`
 COIN_ITERATIONS, COIN_TOL, COIN_RIGHT, COIN_WRONG = 100, 1e-5, 2.0, 1.0  # as in `OneCoinDawidSkene`
@@ -112,10 +112,10 @@ class Found:
     weights: NDArray[np.float64]
     expected: NDArray[np.float64]
 
-    def copies(self, block: Block) -> float:
-        """Share of the annotations by members of the largest group whose correlation is that of copies."""
-        number = np.bincount(self.groups.members[block.annotator_ids], minlength=len(self.groups.correlation))
-        return float(number[self.groups.correlation >= COPIES].max(initial=0) / max(len(block), 1))
+    @property
+    def copies(self) -> float:
+        """Share of the annotators who are in groups whose correlation is that of copies."""
+        return float((self.groups.correlation >= COPIES)[self.groups.members].mean())
 
     def score(self, shared: SharedTasks) -> float:
         """Log-likelihood of all agreements of pairs, given matrices and groups, nats (a composite likelihood)."""
@@ -137,8 +137,9 @@ class DependentDawidSkene(Iterative):
        weighted hierarchical Dawid-Skene from weighted votes, until the groups stay, at most five times.
     3. The same from another start: pairs that agree far more often than pairs do on average (0.6) are linked before
        anything is known of annotators, so a ring that agrees with itself on everything has no majority. This result is
-       taken if a group of such a correlation is left in it, and it explains better how often pairs agree (composite
-       log-likelihood given matrices and groups). Good annotators are explained by their matrices, a ring is not.
+       taken if groups of such a correlation are left in it, with two thirds of the annotators at most, and it explains
+       better how often pairs agree (composite log-likelihood given matrices and groups). Good annotators are explained
+       by their matrices, a ring is not.
     4. What is left of dependence between groups, such as tasks that are hard for everybody, makes the posteriors
        flatter and changes no label: they are raised to the power w / n, where the n (weighted) votes of a task are
        worth w, by a Dirichlet-multinomial distribution of the votes given the posteriors (see `CorrelatedVotes`).
@@ -219,7 +220,7 @@ class DependentDawidSkene(Iterative):
             if (alike.sizes > 1).any():
                 other = self._fitted(block, shared, alike, num_classes)
                 other = self._settled(block, shared, other, num_classes)
-                copied = other.copies(block)
+                copied = other.copies
                 if 0 < copied <= MOST_COPIES and other.score(shared) > found.score(shared):
                     found = other
         run, posteriors, groups, weights = found.run, found.posteriors, found.groups, found.weights
