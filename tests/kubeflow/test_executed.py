@@ -24,6 +24,7 @@ data: {annotations: s3://crowd/labelme/annotations.csv, instances: s3://crowd/la
 model: {base: feature-classifier, hidden: [32]}
 training: {epochs: 1, batch_size: 64}
 evaluation: {minimum_accuracy: 0.2}
+report: {fail_if: ["alpha<0.1", "model_accuracy<0.2"]}
 kubeflow:
   image: registry.example.com/crowdzoo:1.0
   pipeline_root: s3://crowd/runs
@@ -47,7 +48,8 @@ def story(tmp_path_factory, store, client):
     launcher.run()
     first = remote_versions("s3://crowd/serving")
     evaluated = launcher.artifacts["Evaluator"]
-    for name in ("Evaluator", "Pusher"):
+    fetch(launcher.artifacts["CrowdReport"]["page"].uri, folder / "page")
+    for name in ("Evaluator", "CrowdReport", "Pusher"):
         launcher.run_task(name, launcher.spec.root.dag.tasks[name])
     here = {
         "data.annotations": str(files[0]),
@@ -69,6 +71,14 @@ def predictions(model, instances):
     signature = tf.saved_model.load(str(model)).signatures["serving_default"]
     features = np.array(instances["features"].to_pylist(), np.float32)
     return signature(instances=tf.constant(features))["probabilities"].numpy()
+
+
+def test_the_page_on_the_crowd_is_that_of_a_run_on_this_machine(story):
+    (place,) = story.folder.joinpath("page").rglob("report.json")
+    there, here = (json.loads(path.read_text()) for path in (place, story.local.page.with_suffix(".json")))
+    assert there["model"]["tasks"] == 250
+    assert there["history"]["epochs"] == 3
+    assert there == here
 
 
 def test_the_pushed_model_answers_exactly_as_that_of_a_run_on_this_machine(story):
