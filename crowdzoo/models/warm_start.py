@@ -14,7 +14,7 @@ def warm_start(model: Any, before: Any, annotators_before: Sequence[str], annota
 
     Annotators are matched by their names. One whom the earlier model has never seen begins with the common answers: the
     mean of the known annotators' weights, or what the layer itself starts with where that is the common part alone
-    (`CrowdLayer.unseen_as_made`). Methods that count their annotators in each round (EM) use the weights of the base only.
+    (`CrowdLayer.unseen_as_made`). Methods that count their annotators in each round (EM) use the base's weights only.
 
     Args:
         model: a built `CrowdModel`; changed in place.
