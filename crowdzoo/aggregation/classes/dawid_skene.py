@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import (
     Initial,
     check_same,
@@ -104,7 +105,7 @@ def start_weights(num_annotators: int, start: int, seed: int) -> NDArray[np.floa
 
 
 @dataclass(frozen=True)
-class DawidSkene(Iterative):
+class DawidSkene(Incremental, Iterative):
     """Annotators with confusion matrices (Dawid and Skene, Applied Statistics 28(1), 1979), fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says l with probability pi[r, k, l].

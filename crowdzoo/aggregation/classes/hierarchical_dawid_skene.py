@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
@@ -123,7 +124,7 @@ def bound(counts: Counts, crowd: Crowd, annotators: float, num_idle: int = 0) ->
 
 
 @dataclass(frozen=True)
-class HierarchicalDawidSkene(Iterative):
+class HierarchicalDawidSkene(Incremental, Iterative):
     """Annotators whose confusion matrices are drawn around a common one, fitted by variational Bayes.
 
     Row k of annotator r's matrix is drawn from Dirichlet(s * M[k]). The common matrix M is drawn to one coin, the

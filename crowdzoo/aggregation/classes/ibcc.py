@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_posteriors
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
@@ -108,7 +109,7 @@ def bound(counts: Counts, beliefs: Beliefs, num_idle: int = 0) -> float:
 
 
 @dataclass(frozen=True)
-class IBCC(Iterative):
+class IBCC(Incremental, Iterative):
     """Independent Bayesian classifier combination, by variational Bayes.
 
     The model of Dawid and Skene, with class probabilities rho ~ Dirichlet(`class_prior`) and rows of the annotators'

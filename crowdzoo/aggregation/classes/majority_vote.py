@@ -131,3 +131,15 @@ class MajorityVote(Aggregator):
 
         found, labels, _ = answers_by_block(annotations, blocks, write, self.seed, self.ties)
         return Aggregation.of("majority-vote", annotations, found, labels, params, confidence=self.confidence)
+
+    def partial_fit(
+        self, annotations: Annotations, earlier: Aggregation | None = None, gold: ArrayLike | None = None
+    ) -> Aggregation:
+        """As `fit`: one pass over all annotations, old and new; see `DawidSkene.partial_fit`.
+
+        Args:
+            annotations: all annotations so far.
+            earlier: is not needed; for the same call as that of other methods.
+            gold: as in `fit`.
+        """
+        return self.fit(annotations, gold)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import Initial, first_answers, initial_posteriors, same_crowd
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine.block import blocks_of
@@ -81,7 +82,7 @@ def objective(counts: Answers, params: Cells, settings: OneCoinDawidSkene) -> fl
 
 
 @dataclass(frozen=True)
-class OneCoinDawidSkene(Iterative):
+class OneCoinDawidSkene(Incremental, Iterative):
     """Annotators who are right with one probability whatever the class, fitted by EM.
 
     The truth of task i is class k with probability rho[k]; annotator r then says k with probability s[r], and each

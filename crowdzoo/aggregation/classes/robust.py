@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
-from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.incremental import Incremental
 from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
 from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
 from crowdzoo.aggregation.convergence import ConvergenceWarning
@@ -49,7 +49,7 @@ def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
 
 
 @dataclass(frozen=True)
-class Robust(Aggregator):
+class Robust(Incremental):
     """A weighted mean of several methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
 
     - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator; the mean of the two counts one
