@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crowdzoo.aggregation.against_votes import VotesWarning
+from crowdzoo.aggregation.calibrate import calibrate
 from crowdzoo.aggregation.classes.methods import METHODS
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.aggregation.named import aggregator_named
@@ -111,27 +114,45 @@ class MultiLabel(Checked):
             for label in np.flatnonzero(is_label)
         }  # fmt: skip
 
-    def fit(self, annotations: Annotations) -> MultiLabelAggregation:
+    def fit(
+        self, annotations: Annotations, gold: Mapping[Any, ArrayLike] | None = None, calibrated: bool = False
+    ) -> MultiLabelAggregation:
         """Aggregates each label.
 
         Args:
             annotations: as for `tables`; not changed.
+            gold: of each label with known tasks, whether it holds: 1, 0, or -1 where that is unknown, int [N]. These
+                tasks keep what is known of the label.
+            calibrated: fits the labels without gold, and corrects each label that has gold by `calibrate`, which gives
+                `accuracy_intervals`. At least 20 tasks have to be known of such a label.
 
         Raises:
-            DataError: as `tables`, or what the method says.
+            DataError: as `tables`, or what the method or `calibrate` says; or gold of a label that nobody gave.
+            ConfigError: `calibrated` without gold.
 
         Warns:
             ConvergenceWarning: the method's, once a label.
         """
         tables = self.tables(annotations)
+        known = dict(gold or {})
+        if calibrated and not known:
+            raise ConfigError("MultiLabel: calibrated needs gold.")
+        if strange := [label for label in known if label not in tables]:
+            raise DataError(f"MultiLabel: gold has the label {strange[0]!r}, which no annotation names.")
         found = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # `notes` says so, and of which label
-            for table in tables.values():
-                found.append(aggregator_named(METHODS, self.method, self.settings).fit(table))
+            for label, table in tables.items():
+                method = aggregator_named(METHODS, self.method, self.settings)
+                try:
+                    one = method.fit(table, None if calibrated else known.get(label))
+                    found.append(calibrate(one, table, known[label]) if calibrated and label in known else one)
+                except DataError as error:
+                    raise DataError(f"MultiLabel, label {label!r}: {error}") from error
         probabilities = np.stack([one.posteriors[:, 1] for one in found], axis=1)
         rates = [_rates(table, one) for table, one in zip(tables.values(), probabilities.T, strict=True)]
-        one = next(iter(tables.values()))
+        first = next(iter(tables.values()))
+        nothing = (np.nan, np.nan, np.nan)
         return MultiLabelAggregation(
             method=self.method,
             tasks=annotations.tasks,
@@ -141,8 +162,9 @@ class MultiLabel(Checked):
             chosen=probabilities > 0.5,
             sensitivity=np.stack([rate[0] for rate in rates], axis=1),
             specificity=np.stack([rate[1] for rate in rates], axis=1),
-            annotations_per_task=one.redundancy,
-            annotations_per_annotator=np.bincount(one.annotator_ids, minlength=one.num_annotators),
+            annotations_per_task=first.redundancy,
+            annotations_per_annotator=np.bincount(first.annotator_ids, minlength=first.num_annotators),
+            accuracy_intervals=np.array([each.accuracy_interval or nothing for each in found]) if calibrated else None,
             converged=all(each.converged for each in found),
             num_iterations=max(each.num_iterations for each in found),
             notes=tuple(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.aggregation.base import Columns, Result, sizes
+from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
@@ -35,6 +37,8 @@ class MultiLabelAggregation(Result):
         sensitivity: share of an annotator's tasks with the label that they gave it to, [R, J]: each task counts by its
             probability, into which the annotator's own answers went. NaN where they answered no such task.
         specificity: share of an annotator's tasks without the label that they did not give it to, [R, J]; likewise.
+        accuracy_intervals: estimate, low and high end of the accuracy of each label on tasks without gold, [J, 3]; NaN
+            where a label has no gold. None unless the result was calibrated.
         annotations_per_task: answers (sets of labels), int64 [N].
         annotations_per_annotator: int64 [R].
     """
@@ -48,12 +52,35 @@ class MultiLabelAggregation(Result):
     specificity: NDArray[np.float64]
     annotations_per_task: NDArray[np.int64]
     annotations_per_annotator: NDArray[np.int64]
+    accuracy_intervals: NDArray[np.float64] | None = None
 
     @property
     def label_sets(self) -> list[list[Any]]:
         """Names of the labels that hold for each task, N lists."""
         names = self.label_names.tolist()
         return [[name for name, holds in zip(names, row, strict=True) if holds] for row in self.chosen.tolist()]
+
+    def accuracy(self, gold: Mapping[Any, ArrayLike]) -> dict[Any, float]:
+        """Share of the known tasks of each label on which `chosen` is right.
+
+        Args:
+            gold: of each label 1, 0, or -1 where it is unknown, int [N].
+
+        Raises:
+            DataError: a label that is not among `label_names`, not one code a task, or no known task.
+        """
+        found = {}
+        names = self.label_names.tolist()
+        for label, codes in gold.items():
+            known = np.asarray(codes)
+            if label not in names or known.shape != self.annotations_per_task.shape or not (known >= 0).any():
+                raise DataError(
+                    f"gold of label {label!r} has to be one of 1, 0 and -1 for each of {len(self.tasks):,} tasks, not "
+                    f"all -1, and the label one of {names}."
+                )
+            right = self.chosen[:, names.index(label)] == (known == 1)
+            found[label] = float(right[known >= 0].mean())
+        return found
 
     def _answer_columns(self) -> Columns:
         texts = np.array([SEPARATOR.join(map(str, names)) for names in self.label_sets], object)
@@ -94,12 +121,27 @@ class MultiLabelAggregation(Result):
             ),
             "sensitivity": of_labels(annotators, "sensitivity"),
             "specificity": of_labels(annotators, "specificity"),
+            "accuracy_intervals": _intervals(found),
             "annotations_per_task": found.numbers(tasks, "annotations", whole=True),
             "annotations_per_annotator": found.numbers(annotators, "annotations", whole=True),
         }
 
     def _more(self) -> dict[str, Any]:
-        return {"kind": self.kind, "labels": self.label_names.tolist()}
+        intervals = {}
+        if self.accuracy_intervals is not None:
+            rows = [None if np.isnan(row).any() else row.tolist() for row in self.accuracy_intervals]
+            intervals = {"accuracy_intervals": rows}
+        return {"kind": self.kind, "labels": self.label_names.tolist(), **intervals}
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}
+
+
+def _intervals(found: ReadResult) -> NDArray[np.float64] | None:
+    """What the summary says of the accuracies of calibrated labels."""
+    if "accuracy_intervals" not in found.summary:
+        return None
+    rows = found.value("accuracy_intervals", list)
+    if not all(row is None or (isinstance(row, list) and len(row) == 3) for row in rows):
+        raise DataError(f"{found.folder}: accuracy_intervals of summary.json should be null or three numbers a label.")
+    return np.array([[np.nan] * 3 if row is None else row for row in rows], np.float64)

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, create
+from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables.annotations import Annotations
@@ -190,3 +190,56 @@ def test_a_wide_table_is_not_called_one_where_it_would_be_refused(tmp_path, monk
     said = capsys.readouterr().err
     assert "column 'annotator' (or 'worker') is missing" in said
     assert "--wide" not in said
+
+
+def drawn(seed=0, num_tasks=300):
+    """Three labels of 300 tasks by eight annotators who miss a label or add one; and which labels hold, [N, 3]."""
+    rng = np.random.default_rng(seed)
+    holds = rng.random((num_tasks, 3)) < (0.5, 0.3, 0.2)
+    said = holds[:, None] ^ (rng.random((num_tasks, 8, 3)) < 0.25)
+    task, who, label = np.nonzero(said)
+    empty = np.argwhere(~said.any(axis=2))
+    columns = np.r_[task, empty[:, 0]], np.r_[who, empty[:, 1]], np.array([*"xyz", "(none)"])
+    crowd = Annotations.from_arrays(*columns[:2], columns[2][np.r_[label, np.full(len(empty), 3)]], on_duplicate="all")
+    return crowd, holds
+
+
+@pytest.mark.filterwarnings("ignore::crowdzoo.aggregation.VotesWarning")  # gold contradicts the votes
+def test_known_labels_are_kept_and_each_label_has_its_own():
+    crowd, holds = drawn()
+    gold = {"y": np.where(np.arange(300) < 50, 1 - holds[:, 1], -1)}
+    found = MultiLabel("dawid-skene").fit(crowd, gold)
+    np.testing.assert_array_equal(found.chosen[:50, 1], ~holds[:50, 1])
+    table = MultiLabel().tables(crowd)["y"]
+    np.testing.assert_array_equal(
+        found.probabilities[:, 1], create("dawid-skene").fit(table, gold["y"]).posteriors[:, 1]
+    )
+    without = MultiLabel("dawid-skene").fit(crowd)
+    np.testing.assert_array_equal(found.probabilities[:, [0, 2]], without.probabilities[:, [0, 2]])
+    assert without.accuracy({"x": holds[:, 0].astype(int)})["x"] == (without.chosen[:, 0] == holds[:, 0]).mean()
+
+
+def test_a_calibrated_label_has_an_interval(tmp_path):
+    crowd, holds = drawn(1)
+    gold = {"z": np.where(np.arange(300) < 100, holds[:, 2], -1)}
+    found = MultiLabel("dawid-skene").fit(crowd, gold, calibrated=True)
+    table = MultiLabel().tables(crowd)["z"]
+    alone = calibrate(create("dawid-skene").fit(table), table, gold["z"])
+    np.testing.assert_array_equal(found.probabilities[:, 2], alone.posteriors[:, 1])
+    np.testing.assert_array_equal(found.accuracy_intervals[2], alone.accuracy_interval)
+    assert np.isnan(found.accuracy_intervals[:2]).all()
+    found.to_parquet(tmp_path / "labels")
+    again = MultiLabelAggregation.from_parquet(tmp_path / "labels")
+    np.testing.assert_array_equal(again.accuracy_intervals, found.accuracy_intervals)
+
+
+def test_gold_that_does_not_fit_is_refused():
+    crowd, holds = drawn()
+    with pytest.raises(DataError, match="gold has the label 'w', which no annotation names"):
+        MultiLabel().fit(crowd, {"w": holds[:, 0]})
+    with pytest.raises(ConfigError, match="calibrated needs gold"):
+        MultiLabel().fit(crowd, calibrated=True)
+    with pytest.raises(DataError, match="label 'x': gold"):
+        MultiLabel().fit(crowd, {"x": [1, 0]})
+    with pytest.raises(DataError, match="gold of label 'w' has to be"):
+        MultiLabel("majority-vote").fit(crowd).accuracy({"w": np.ones(300, int)})
