@@ -1,4 +1,4 @@
-"""Several labels a task on a real set: sentences, and which of 14 relations hold between two terms.
+"""Several labels a task on a real set: sentences, and which of 12 relations hold between two terms.
 
     python benchmarks/reproduce/multi_label.py            # rows that the results do not have
 
@@ -6,9 +6,9 @@ Medical relation extraction (Dumitrache, Aroyo and Welty): an annotator marks an
 answers "none" and "other" stand for no label. Experts say of 975 sentences whether CAUSES holds and of 621 whether
 TREATS does; the other labels have no gold. Where an annotator answered a sentence twice, the first counts.
 
-A row is a method, with its defaults; nothing was chosen. `plain`: accuracy and F1 on the experts' sentences. `gold`: 200
-of a label's experts' sentences are known, drawn at random, mean of five draws: accuracy on the others where the method
-takes them as gold, and where the label is calibrated with them; and how many of ten intervals cover that accuracy.
+A row is a method, with its defaults; nothing was chosen. `plain`: accuracy and F1 on the experts' sentences. `gold`: of
+each label 200 of the experts' sentences are known, five draws at random: accuracy on the others where the method takes
+them as gold, and where the label is calibrated with them; and whether the interval covers that accuracy.
 """
 
 import csv
