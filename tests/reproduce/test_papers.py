@@ -150,7 +150,7 @@ def test_every_published_figure_is_counted_once(reproduce):
 
 
 @pytest.mark.parametrize(
-    ("more", "scripts"), [((), 11), (("PAPER=lia",), 2), (("PAPER=rodrigues",), 4), (("PAPER=ibrahim",), 1)]
+    ("more", "scripts"), [((), 12), (("PAPER=lia",), 2), (("PAPER=rodrigues",), 5), (("PAPER=ibrahim",), 1)]
 )
 def test_make_reproduce_takes_one_paper_or_all(more, scripts):
     found = subprocess.run(
