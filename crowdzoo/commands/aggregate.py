@@ -46,7 +46,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--gold", type=path, metavar="FILE",
         help="true labels, to print the accuracy (sentences: F1; ratings: R², MAE and RMSE), or true scores of "
         "preferences, to print their rank correlation; columns task, gold in .parquet or .csv (sentences: token "
-        "and tag)",
+        "and tag; several labels: all that hold in one cell, (none) for none)",
     )  # fmt: skip
     command.add_argument("--use-gold", action="store_true", default=None,
         help="use the classes of --gold as known classes; no accuracy is printed",
@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 # Options that several labels a task do not go with
-NOT_MULTI_LABEL = ("gold", "use_gold", "calibrate", "out_of_core", "memory", "classes", "platform", "wide")
+NOT_MULTI_LABEL = ("out_of_core", "memory", "classes", "platform", "wide")
 
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
@@ -148,18 +148,30 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     aggregator = MultiLabel(named, settings=method.get_params())
     reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": aggregator.none}
     crowd = kind.read(arguments.annotations, **reading)
-    result = aggregator.fit(crowd)
-    result.write(arguments.out, arguments.format)
     tables = aggregator.tables(crowd)
+    gold = _gold_labels(arguments, crowd, [*tables], aggregator.none)
+    uses = arguments.use_gold or arguments.calibrate
+    result = aggregator.fit(crowd, gold if uses else None, calibrated=bool(arguments.calibrate))
+    result.write(arguments.out, arguments.format)
+    accuracy = {} if uses or not gold else result.accuracy(gold)
+    intervals = dict(
+        zip(tables, [] if result.accuracy_intervals is None else result.accuracy_intervals.tolist(), strict=False)
+    )
     rows = [
         ("answers", f"{result.annotations_per_task.sum():,}"),
         *([("rows left out", f"{crowd.num_rejected:,}")] if crowd.num_rejected else []),
         ("tasks", f"{len(result.tasks):,}"),
         ("annotators", f"{len(result.annotators):,}"),
         *(
-            (f"label {name}", f"holds for {held:,} tasks; agreement {_agreement(table)}")
+            (
+                f"label {name}",
+                f"holds for {held:,} tasks; agreement {_agreement(table)}"
+                + (f"; accuracy {accuracy[name]:.4f}" if name in accuracy else "")
+                + ("; accuracy of the others {:.4f} ({:.4f} to {:.4f})".format(*intervals[name]) if intervals else ""),
+            )
             for (name, table), held in zip(tables.items(), result.chosen.sum(axis=0).tolist(), strict=True)
         ),
+        *([("tasks with gold", f"{(next(iter(gold.values())) >= 0).sum():,}")] if gold else []),
         ("no label", f"{(~result.chosen.any(axis=1)).sum():,} tasks"),
         ("iterations", f"{result.num_iterations} ({'converged' if result.converged else 'NOT converged'})"),
         *(("note", note) for note in result.notes),
@@ -167,6 +179,17 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
     ]
     print_table(f"{result.method}, label by label", ("", ""), rows)
     print("Agreement is Krippendorff's alpha of the yes and no to each label.")
+
+
+def _gold_labels(arguments: argparse.Namespace, crowd: Annotations, labels: list[Any], none: str) -> dict[Any, Any]:
+    """Which labels hold, by the file of --gold; empty without it."""
+    if arguments.gold is None:
+        return {}
+    from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR
+    from crowdzoo.instances.gold import read_gold_labels
+
+    separator = arguments.label_separator or SEPARATOR
+    return read_gold_labels(arguments.gold, crowd.tasks, labels, none, separator, options.second_layout(arguments))
 
 
 def _agreement(table: Annotations) -> str:

@@ -1,7 +1,7 @@
 """Known classes and ratings of tasks, from a file of their own or a column of the instances."""
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from crowdzoo.tables.numbers import numbers_of
 from crowdzoo.tables.vocabulary import as_named
 
 __all__ = [
-    "EQUAL", "TURNED", "check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_pairs",
-    "read_gold_ratings",
+    "EQUAL", "TURNED", "check_shared", "parse_classes", "parse_ratings", "read_gold", "read_gold_labels",
+    "read_gold_pairs", "read_gold_ratings",
 ]  # fmt: skip
 
 # Codes of a preference's answer: that of "equal", and the same answer where left and right change places
@@ -43,6 +43,53 @@ def read_gold(path: str | Path, tasks: np.ndarray, classes: np.ndarray, layout: 
             not among `classes`; names file, row, column and value.
     """
     return _gold_of(path, tasks, lambda table, gold: parse_classes(table, gold, classes), -1, layout)
+
+
+def read_gold_labels(
+    path: str | Path,
+    tasks: np.ndarray,
+    labels: Sequence[Any],
+    none: str = "(none)",
+    separator: str = "|",
+    layout: Layout | None = None,
+) -> dict[Any, np.ndarray]:
+    """Reads which labels hold for tasks, of which several may.
+
+    Args:
+        path: .parquet, .csv or .csv.gz with the columns `task` and `gold` (all labels that hold; empty where unknown).
+        tasks: names of the tasks that are wanted, [N]; other tasks in the file are passed over.
+        labels: names of the labels, J.
+        none: stands in `gold` where no label holds.
+        separator: what stands between labels.
+        layout: as for `read_gold`.
+
+    Returns:
+        label -> 1 where it holds, 0 where it does not, -1 where the file does not know, int64 [N]; as `MultiLabel`
+        takes them.
+
+    Raises:
+        DataError: no such file or columns, a repeated or empty task, none of the tasks that are wanted, a label that is
+            not among `labels`, or one beside `none`; names file, row, column and value.
+    """
+    names = [str(name) for name in labels]
+    holds = np.zeros((0, len(names)), bool)
+
+    def rows(table: Table, gold: np.ndarray) -> np.ndarray:
+        nonlocal holds
+        sets = [{part.strip() for part in text.split(separator)} - {""} for text in gold.tolist()]
+        strange = [sorted(each - {*names, none}) for each in sets]
+        listed = f"names a label that is not one of {shown_names(names)}, or {none!r} for no label"
+        table.complain(np.flatnonzero([bool(each) for each in strange]), "gold", gold, f"{listed}.", "true labels")
+        both = [none in each and len(each) > 1 for each in sets]
+        table.complain(np.flatnonzero(both), "gold", gold, f"has {none!r}, for no label, and a label.", "true labels")
+        holds = np.array([[name in each for name in names] for each in sets], bool).reshape(len(sets), len(names))
+        return np.where([bool(each) for each in sets], np.arange(len(sets)), -1)
+
+    row = _gold_of(path, tasks, rows, -1, layout)
+    return {
+        label: np.where(row >= 0, holds[row, place] if len(holds) else 0, -1).astype(np.int64)
+        for place, label in enumerate(labels)
+    }
 
 
 def read_gold_ratings(path: str | Path, tasks: np.ndarray, layout: Layout | None = None) -> np.ndarray:

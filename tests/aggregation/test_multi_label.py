@@ -8,6 +8,7 @@ import pytest
 from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.instances.gold import read_gold_labels
 from crowdzoo.tables.annotations import Annotations
 
 ROWS = [
@@ -15,11 +16,12 @@ ROWS = [
     ("2", "ann", ""), ("2", "bob", " "), ("2", "cid", "dog"),
     ("3", "ann", "dog|indoors"), ("3", "bob", "dog|indoors"),
 ]  # fmt: skip
+GOLD = ("task", "gold")
 
 
-def write(path, rows=ROWS):
+def write(path, rows=ROWS, header=("task", "annotator", "label")):
     with open(path, "w", newline="") as file:
-        csv.writer(file).writerows([("task", "annotator", "label"), *rows])
+        csv.writer(file).writerows([header, *rows])
     return path
 
 
@@ -163,7 +165,7 @@ def test_agreement_that_is_not_defined_is_said(tmp_path, monkeypatch, capsys, ro
     [
         (["--task", "regression"], "--multi-label is for classes; leave it out with --task regression"),
         (["--wide"], "--wide does not go with --multi-label"),
-        (["--gold", "a.csv"], "--gold does not go with --multi-label"),
+        (["--memory", "8GB"], "--memory does not go with --multi-label"),
         (["--on-duplicate", "first"], "--on-duplicate first does not go with --multi-label"),
         (["--method", "bayes"], "unknown aggregation method 'bayes'"),
     ],
@@ -243,3 +245,46 @@ def test_gold_that_does_not_fit_is_refused():
         MultiLabel().fit(crowd, {"x": [1, 0]})
     with pytest.raises(DataError, match="gold of label 'w' has to be"):
         MultiLabel("majority-vote").fit(crowd).accuracy({"w": np.ones(300, int)})
+
+
+def test_gold_of_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    crowd, holds = drawn(2)
+    sets = ["|".join(label for label, one in zip("xyz", row, strict=True) if one) or "(none)" for row in holds]
+    write(tmp_path / "gold.csv", enumerate(sets[:100]), header=GOLD)
+    rows = [(str(crowd.tasks[t]), f"a{r}", str(crowd.classes[c]))
+            for t, r, c in zip(crowd.task_ids, crowd.annotator_ids, crowd.labels, strict=True)]  # fmt: skip
+    write(tmp_path / "a.csv", [(t, a, "" if c == "(none)" else c) for t, a, c in rows])
+    words = ["aggregate", "a.csv", "--multi-label", "--method", "dawid-skene", "--gold", "gold.csv", "--out", "out.csv"]
+    assert main(words) == 0
+    gold = {label: np.where(np.arange(300) < 100, holds[:, place], -1) for place, label in enumerate("xyz")}
+    accuracy = MultiLabel("dawid-skene").fit(crowd).accuracy(gold)
+    said = capsys.readouterr().out
+    for label in "xyz":
+        assert f"accuracy {accuracy[label]:.4f}" in next(
+            line for line in said.splitlines() if f"label {label} " in line
+        )
+    assert main([*words, "--use-gold", "--force"]) == 0
+    with open("out.csv") as file:
+        found = {row["task"]: row["labels"] for row in csv.DictReader(file)}
+    assert [found[str(i)] for i in range(100)] == ["" if text == "(none)" else text for text in sets[:100]]
+    capsys.readouterr()
+    assert main([*words, "--calibrate", "--force"]) == 0
+    estimate, low, high = MultiLabel("dawid-skene").fit(crowd, gold, calibrated=True).accuracy_intervals[0]
+    assert f"accuracy of the others {estimate:.4f} ({low:.4f} to {high:.4f})" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"), [("x|w", "names a label that is not one of"), ("x|(none)", "for no label, and a label")]
+)
+def test_gold_with_a_strange_label_is_refused_with_its_row(tmp_path, cell, message):
+    write(tmp_path / "gold.csv", [("1", "x"), ("2", cell)], header=GOLD)
+    with pytest.raises(DataError, match=message) as found:
+        read_gold_labels(tmp_path / "gold.csv", np.array(["1", "2", "3"], object), ["x", "y"])
+    assert "row 3" in str(found.value)  # the header is row 1
+
+
+def test_gold_that_is_empty_is_unknown(tmp_path):
+    write(tmp_path / "gold.csv", [("1", "x, y"), ("2", ""), ("3", "(none)")], header=GOLD)
+    found = read_gold_labels(tmp_path / "gold.csv", np.array(["3", "2", "1", "9"], object), ["x", "y"], separator=",")
+    assert {label: codes.tolist() for label, codes in found.items()} == {"x": [0, -1, 1, -1], "y": [0, -1, 1, -1]}
