@@ -64,6 +64,8 @@ LINES: dict[str, tuple[str, tuple[Line, ...]]] = {
             ("ours, ridge 0.1", "LIA, ridge 0.1", "posterior"),
             ("ours, product form", "LIA product", "posterior"),
             ("ours, L = 4", "LIA, L = 4", "posterior"),
+            ("authors' rounds, probabilities", "LIA, 2 rounds, confidence", "h"),
+            ("ours, probabilities", "LIA, confidence", "posterior"),
         ),
     ),
     "LIA-ML": ("LIA-ML", ((OURS, "LIA-ML", "posterior"),)),
@@ -180,9 +182,10 @@ WHY = """## What differs, and why
   table 2, and the rank of annotators' accuracies.
 - LIA by the 10 rounds of the paper's text (11,000 steps a draw), and LIA-E by the authors' protocol: too long for the
   machine at hand. `benchmarks/reproduce/lia.py` computes what is missing.
-- Answers that are probabilities (equation 8) in LIA. At hand is only how EM starts with them (their mean), and not how
-  they enter its steps. The rows of word similarity show what the mean alone gives ("probabilities"), and what
-  crowdzoo's own model of a confidence in every step of Dawid-Skene gives ("confidence").
+- How answers that are probabilities enter the steps of the paper's EM: at hand is only that it starts from their mean
+  (equation 8). On word similarity "Dawid-Skene, probabilities" has that start and no more. In "Dawid-Skene, confidence"
+  and the rows of LIA with probabilities an answer also counts in every step, as evidence about the label that the
+  annotator has in mind, which is our own (`confidence=True`).
 - Snorkel. Our label model, of the same family, stands beside MeTaL.
 """
 

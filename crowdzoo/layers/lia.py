@@ -8,10 +8,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from crowdzoo.constraints import Choice, checked
+from crowdzoo.constraints import FLAG, Choice, checked
 from crowdzoo.errors import ConfigError, short_repr
-from crowdzoo.layers.crowd_layer import CrowdLayer
+from crowdzoo.layers.crowd_layer import SMALLEST, CrowdLayer
 from crowdzoo.layers.ranges import EPOCHS, HIDDEN, PHASE, STRENGTH, UNITS, feature_table
+from crowdzoo.losses import MaskedCrowdEvidence
 
 __all__ = ["LIA"]
 
@@ -69,6 +70,11 @@ class LIA(CrowdLayer):
         ridge: gamma >= 0 of the penalty `alpha / 2 sum_r |C_r|^2 + beta / 2 sum_i |D_i|^2` on the log-likelihood
             (nats), `alpha = gamma (K L)^2` and `beta = alpha * (labels per annotator) / (labels per task)`. Zero is
             the paper's; where annotators have few labels, .01 to 1 keeps networks from learning them by heart.
+        confidence: whether annotations count by their column `confidence`, a probability of their label; the rest is
+            spread evenly over the other classes. EM then starts from the mean answers (the paper's equation 8). In its
+            steps, of which the paper says nothing, and in the second phase an answer s has the likelihood
+            `sum_l s(l) Q_ir[k, l]` in place of `Q_ir[k, y_ir]`. With annotations in memory; evaluation counts labels
+            whole all the same.
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -82,6 +88,7 @@ class LIA(CrowdLayer):
 
     Raises:
         ValueError: impossible values, or an input of the wrong rank.
+        DataError: (`fit`) `confidence`, and the annotations have none, or one outside of 0 to 1.
 
     Source:
         E. A. Platanios, M. Al-Shedivat, E. Xing, T. Mitchell: Learning from Imperfect Annotations. arXiv:2004.03473,
@@ -104,6 +111,7 @@ class LIA(CrowdLayer):
         epochs_per_round=EPOCHS,
         marginal_epochs=replace(PHASE, least=0),
         ridge=STRENGTH,
+        confidence=FLAG,
     )
     def __init__(
         self,
@@ -117,6 +125,7 @@ class LIA(CrowdLayer):
         epochs_per_round: int = 10,
         marginal_epochs: int = 10,
         ridge: float = 0.0,
+        confidence: bool = False,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, **kwargs)
@@ -128,6 +137,7 @@ class LIA(CrowdLayer):
         self.epochs_per_round = epochs_per_round
         self.marginal_epochs = marginal_epochs
         self.ridge = ridge
+        self.confidence = confidence
         if annotator_features is not None:
             annotator_features = feature_table("LIA", annotator_features, (self.num_annotators, None))
         self.annotator_features = annotator_features
@@ -167,6 +177,10 @@ class LIA(CrowdLayer):
             for number, (width, units, activation) in enumerate(zip(sizes, sizes[1:], activations, strict=False))
         ]
 
+    def default_loss(self) -> keras.losses.Loss:
+        """See `CrowdLayer.default_loss`."""
+        return MaskedCrowdEvidence() if self.confidence else super().default_loss()
+
     # === What the layer says ===
 
     def call(self, inputs: Any, annotators: Any = None, features: Any = None, training: bool = False) -> Any:
@@ -188,8 +202,15 @@ class LIA(CrowdLayer):
         return self._log_confusions(difficulties, self._competences(self._embeddings(annotators)))
 
     def log_joint(self, inputs: Any, annotators: Any, labels: Any, features: Any = None) -> Any:
-        """See `CrowdLayer.log_joint`."""
-        joint = super().log_joint(inputs, annotators, labels, features)
+        """See `CrowdLayer.log_joint`; `labels` may also be answers `[B, M, K]`, rows of zeros where there is none."""
+        if len(labels.shape) == len(annotators.shape):
+            joint = super().log_joint(inputs, annotators, labels, features)
+        else:
+            logs = self.log_confusions(annotators, features)
+            said = ops.cast(labels, logs.dtype)
+            evidence = ops.log(ops.maximum(ops.einsum("bml,bmkl->bmk", said, ops.exp(logs)), SMALLEST))
+            given = ops.sum(said, axis=-1, keepdims=True) > 0
+            joint = ops.cast(self._log_prior(inputs), logs.dtype) + ops.sum(ops.where(given, evidence, 0.0), axis=1)
         if self.ridge:
             self.add_loss(self._penalty(annotators, features) / ops.cast(ops.shape(joint)[0], joint.dtype))
         return joint

@@ -160,6 +160,8 @@ class CrowdBatches(_Shuffled):
             of them `x` is the instances alone.
         targets: what takes the place of the labels as `y`, a row for each row of x; looked up when a batch is made, so
             it may be changed between epochs. For sequences `[N, T, ...]`, T the longest labelled one.
+        answers: what takes the place of the labels as input, float32 `[N, W, K]` in the order of `Annotations.padded`,
+            W the most annotations of a task; for classification.
         encode: from instances to what the model takes, in TensorFlow operations, by which batches of `as_tf_dataset`
             go; None gives instances as they are.
 
@@ -184,6 +186,7 @@ class CrowdBatches(_Shuffled):
         shuffle: bool = True,
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
+        answers: np.ndarray | None = None,
         encode: Callable[[Any], Any] | None = None,
     ):
         if unknown := [name for name in inputs if name not in INPUTS]:
@@ -209,7 +212,7 @@ class CrowdBatches(_Shuffled):
             np.maximum.at(self._lengths, annotations.task_ids, positions + 1)
         self.annotations = annotations
         self.inputs = tuple(inputs)
-        self.targets = targets
+        self.targets, self.answers = targets, answers
         self._most = int(annotations.redundancy.max())
         super().__init__(labelled, batch_size, seed, shuffle, encode)
 
@@ -220,6 +223,8 @@ class CrowdBatches(_Shuffled):
         if y is None or {"annotators", "labels"} & {*self.inputs}:
             x["annotators"], x["labels"] = self._padded(tasks)
             y = x["labels"] if y is None else y
+            if self.answers is not None:
+                x["labels"] = self.answers[tasks, : x["annotators"].shape[1]]
         x["tasks"] = tasks.astype("int32")
         return ({name: x[name] for name in ("instances", *self.inputs)} if self.inputs else x["instances"]), y
 
@@ -264,17 +269,18 @@ class CrowdBatches(_Shuffled):
 
         spec = partial(tensor_spec, open_axes=self._kind.axes)  # batches of sequences have a length of their own
         instances = keras.tree.map_structure(spec, self.x)
+        labels = tf.TensorSpec((None,) * (1 + self._kind.axes), self._kind.tensor_dtype)
         specs = {
             "instances": instances,
             "annotators": tf.TensorSpec((None, None), tf.int32),
-            "labels": tf.TensorSpec((None,) * (1 + self._kind.axes), self._kind.tensor_dtype),
+            "labels": labels if self.answers is None else tensor_spec(self.answers, open_axes=2),
             "tasks": tf.TensorSpec((None,), tf.int32),
         }
         return tf_dataset(
             self,
             (
                 {name: specs[name] for name in ("instances", *self.inputs)} if self.inputs else instances,
-                specs["labels"] if self.targets is None else spec(self.targets),
+                labels if self.targets is None else spec(self.targets),
             ),
             self._encoded if self.encode else None,
         )

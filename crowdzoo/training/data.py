@@ -52,6 +52,7 @@ class TrainingData(Protocol):
         shuffle: bool = True,
         inputs: Sequence[str] = ("annotators",),
         targets: np.ndarray | None = None,
+        answers: np.ndarray | None = None,
     ) -> Any:
         """One pass over the tasks as Keras takes it; every pass has an order of its own.
 
@@ -64,6 +65,8 @@ class TrainingData(Protocol):
                 With none of them the model gets the instances alone, and `targets` are needed.
             targets: what the model is compared with, `[N, ...]` (sequences `[N, T, ...]`), looked up when a batch is
                 made, so that they may be changed between passes; None is the labels `[B, M]`.
+            answers: distributions in place of the "labels" that go in, float32 `[N, W, K]`, in the order of
+                `Annotations.padded`; for annotations in memory.
 
         Returns:
             Batches `(x, y)`: x the instances, or a dictionary of "instances" and the inputs named.

@@ -1,6 +1,7 @@
 """EM for methods whose labels have a likelihood: the E-step between epochs, the M-step as Keras trains."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 from crowdzoo.aggregation.engine.soft_answers import SoftAnswers, has_confidence
 from crowdzoo.errors import DataError
 from crowdzoo.layers.crowd_layer import SMALLEST
+from crowdzoo.tables.annotations import Annotations
 from crowdzoo.training.phases import answers_of_batch
 
 __all__ = [
@@ -19,9 +21,11 @@ __all__ = [
     "answers_of",
     "e_step",
     "expected_counts",
+    "padded_answers",
     "posteriors_given_answers",
     "soft_answers_of",
     "vote_shares",
+    "with_answers",
 ]
 
 
@@ -79,17 +83,60 @@ class ExpectationStep(keras.callbacks.Callback):
 
 def e_step(model: Any, data: Any, batch_size: int = 256) -> tuple[np.ndarray, float]:
     """Posteriors of the annotated tasks, and how likely their labels are; see `CrowdModel.e_step`."""
-    if getattr(model.crowd, "confidence", False) and has_confidence(getattr(data, "annotations", None)):
+    soft = _counts_confidence(model, data)
+    if soft and not model.crowd.uses_features:  # one matrix an annotator says all
         return _e_step_of_soft_answers(model, data, batch_size)
     rows = (data.num_tasks,) if data.num_tokens is None else (data.num_tasks, data.num_tokens)
     posteriors, likelihood = np.zeros((*rows, model.crowd.num_classes or 1), "float32"), 0.0
-    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=("annotators", "labels", "tasks")):
+    inputs, more = ("annotators", "labels", "tasks"), with_answers(model, data) if soft else {}
+    for x, _ in data.batches(batch_size, 0, shuffle=False, inputs=inputs, **more):
         parts = answers_of_batch(model, x, len(x["tasks"])).astype("float64")
         joint = parts.reshape(*parts.shape[:-1], -1, posteriors.shape[-1]).sum(axis=-2)
         place = (np.asarray(x["tasks"]), *(slice(width) for width in joint.shape[1:-1]))
-        posteriors[place], of_batch = _normalised(joint, (np.asarray(x["labels"]) >= 0).any(axis=-1))
+        given = np.asarray(x["annotators"] if soft else x["labels"]) >= 0
+        posteriors[place], of_batch = _normalised(joint, given.any(axis=-1))
         likelihood += of_batch
     return posteriors, likelihood
+
+
+def _counts_confidence(model: Any, data: Any) -> bool:
+    """Whether a model's layer counts annotations by their confidence, and any of these has one."""
+    return getattr(model.crowd, "confidence", False) and has_confidence(getattr(data, "annotations", None))
+
+
+def with_answers(model: Any, data: Any) -> dict[str, np.ndarray]:
+    """What batches need in place of labels where a layer counts annotations by their confidence; else nothing.
+
+    Args:
+        model: a `CrowdModel`.
+        data: `crowdzoo.models.TrainingData`.
+
+    Returns:
+        Arguments of `TrainingData.batches`.
+
+    Raises:
+        DataError: the confidence is missing or no probability, or the annotations are not in memory.
+    """
+    if not model.crowd.confidence:
+        return {}
+    return {"answers": padded_answers(data.annotations, soft_answers_of(data, type(model.crowd).__name__).shares)}
+
+
+def padded_answers(annotations: Annotations, shares: np.ndarray) -> np.ndarray:
+    """Each task's answers side by side, in the order of `Annotations.padded`.
+
+    Args:
+        annotations: A annotations of N tasks.
+        shares: their distributions, `[A, K]`.
+
+    Returns:
+        float32 `[N, W, K]`, zeros as padding; W is the most annotations of a task.
+    """
+    numbered = replace(annotations, labels=np.arange(len(annotations)))  # which annotation is where
+    _, place = numbered.padded()
+    found = np.zeros((*place.shape, shares.shape[1]), "float32")
+    found[place >= 0] = shares[place[place >= 0]]
+    return found
 
 
 def _e_step_of_soft_answers(model: Any, data: Any, batch_size: int) -> tuple[np.ndarray, float]:

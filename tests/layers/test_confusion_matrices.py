@@ -14,7 +14,7 @@ from crowdzoo.metrics import confusion_recovery
 from crowdzoo.models import CrowdModel
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.testing import LAYER_CHECKS, LayerCase, finite_differences, gradients
-from crowdzoo.training.recipes.confusion_matrices import padded_answers
+from crowdzoo.training.expectation import padded_answers
 
 R, K, B = 5, 3, 4
 # annotator 4 labels nothing; task 2 nobody labelled

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from crowdzoo.errors import DataError
 from crowdzoo.layers.lia import LIA
 from crowdzoo.losses import MaskedCrowdCrossentropy
 from crowdzoo.metrics import confusion_recovery
@@ -359,6 +360,76 @@ def test_an_m_step_minimises_the_papers_objective():
     labelled = [0, 1, 3]
     expected = -np.mean([votes[i] @ joint[i] for i in labelled])
     np.testing.assert_allclose(history.history["loss"], [expected], rtol=1e-5)
+
+
+# === Answers that are probabilities ===
+
+
+def unsure_crowd():
+    """Six annotations with a confidence, one without, of four tasks; and each as a distribution, by its place."""
+    task, annotator = np.array([0, 0, 1, 3, 3, 3]), np.array([0, 2, 1, 3, 0, 5])
+    said, sure = np.array([1, 1, 0, 2, 0, 2]), np.array([0.7, 1.0, 0.2, np.nan, 0.5, 0.9])
+    annotations = Annotations.from_arrays(
+        task, annotator, said, tasks=np.arange(B), annotators=np.arange(R), classes=np.arange(K), confidence=sure
+    )
+    own = np.where(np.isnan(sure), 1.0, sure)
+    shares = [[own[a] if k == said[a] else (1 - own[a]) / (K - 1) for k in range(K)] for a in range(len(task))]
+    return annotations, list(zip(task, annotator, np.array(shares), strict=True))
+
+
+@pytest.mark.usefixtures("eager")
+def test_answers_with_a_confidence_are_the_equations():
+    # plain gradient descent that does not move: the losses of both phases are the objectives at a known point
+    annotations, answers = unsure_crowd()
+    layer = made(marginal_epochs=1, epochs_per_round=1, confidence=True)
+    keras.utils.set_random_seed(0)
+    model = CrowdModel(base(), layer)
+    model.compile(keras.optimizers.SGD(0.0), jit_compile=False)
+    p = model.predict(features(), verbose=0).astype("float64")
+    history = model.fit(features(), annotations, epochs=2, batch_size=4, verbose=0).history
+    # equation 8: EM starts from the mean answer
+    means = np.zeros((B, K))
+    for i in (0, 1, 3):
+        means[i] = np.mean([share for task, _, share in answers if task == i], axis=0)
+    joint, costs = np.log(p), []
+    for i, r, share in answers:
+        q = paper_q(layer, i, r)
+        joint[i] += np.log(q @ share)
+        costs.append(-np.log(p[i] @ q @ share))
+    odds = np.exp(joint)
+    posteriors = odds / odds.sum(axis=1, keepdims=True)
+    labelled = [0, 1, 3]
+    first, second = (-np.mean([q[i] @ joint[i] for i in labelled]) for q in (means, posteriors))
+    np.testing.assert_allclose(history["loss"], [first, second, np.mean(costs)], rtol=1e-5)
+    np.testing.assert_allclose(history["log_likelihood"], [np.log(odds[labelled].sum(axis=1)).sum()], rtol=1e-5)
+    np.testing.assert_allclose(model.posteriors(features(), annotations), posteriors, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("eager")
+def test_a_mean_answer_may_be_another_class_than_the_votes():
+    annotations = Annotations.from_arrays(
+        [0, 0, 0], [0, 1, 2], [0, 0, 1], tasks=[0], classes=[0, 1], confidence=[0.55, 0.55, 1.0]
+    )
+    x, found = np.zeros((1, D), "float32"), {}
+    for confidence in (False, True):
+        keras.utils.set_random_seed(0)
+        layer = LIA(3, hidden=(2,), annotator_embedding=2, marginal_epochs=0, confidence=confidence)
+        model = CrowdModel(base(classes=2), layer)
+        model.compile(keras.optimizers.Adam(0.02), jit_compile=False)
+        model.fit(x, annotations, epochs=10, verbose=0)
+        found[confidence] = model.predict(x, verbose=0).argmax()
+    assert found == {False: 0, True: 1}
+
+
+def test_confidence_needs_a_column():
+    annotations = Annotations.from_arrays(np.arange(B), np.arange(B), [0, 1, 2, 0], annotators=np.arange(R))
+    with pytest.raises(DataError, match="LIA: confidence=True needs annotations with a column `confidence`"):
+        CrowdModel(base(), LIA(R, confidence=True)).fit(features(), annotations, verbose=0)
+    made = LIA(R, confidence=True)
+    assert LIA.from_config(made.get_config()).confidence
+    with pytest.raises(ValueError, match="LIA: confidence must be"):
+        LIA(R, confidence="yes")
 
 
 @pytest.mark.slow

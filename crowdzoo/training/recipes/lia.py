@@ -7,9 +7,9 @@ import numpy as np
 from keras import ops
 
 from crowdzoo.layers.expected_log_likelihood import ExpectedLogLikelihood
-from crowdzoo.training.expectation import ExpectationStep, annotation_columns, vote_shares
+from crowdzoo.training.expectation import ExpectationStep, annotation_columns, answers_of, with_answers
 from crowdzoo.training.phases import compiled_with, joined
-from crowdzoo.training.recipes.descent import descend
+from crowdzoo.training.recipes.confusion_matrices import fit as fit_marginal
 
 __all__ = ["fit"]
 
@@ -22,13 +22,13 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
     layer = model.crowd
     first, epochs = kwargs.pop("initial_epoch", 0), kwargs.pop("epochs", 1)
     validation_data, callbacks = kwargs.pop("validation_data", None), kwargs.pop("callbacks", None) or []
-    tasks, annotators, labels = annotation_columns(data)
     if layer.ridge:
-        layer.weigh_penalties(tasks, annotators)
+        layer.weigh_penalties(*annotation_columns(data)[:2])
 
-    posteriors = vote_shares(tasks, labels, data.num_tasks, layer.num_classes)
+    answers = answers_of(data, layer.num_classes, "LIA" if layer.confidence else None)
+    posteriors = answers.mean(data.num_tasks).astype("float32")
     e_step = ExpectationStep(data, posteriors, every=layer.epochs_per_round)
-    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors)
+    batches = data.batches(**order, inputs=("annotators", "labels"), targets=posteriors, **with_answers(model, data))
     # none, not None: that would keep the metrics there are
     no_metrics: dict[str, Any] = {"metrics": [], "weighted_metrics": []}
     with compiled_with(model, loss=ExpectedLogLikelihood(), **no_metrics):
@@ -38,7 +38,7 @@ def fit(model: Any, data: Any, order: dict[str, Any], **kwargs: Any) -> keras.ca
         stopped = model.stop_training
     if layer.marginal_epochs and not stopped:
         phase = {"initial_epoch": epochs, "epochs": epochs + layer.marginal_epochs}
-        more = descend(model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs)
+        more = fit_marginal(model, data, order, **phase, validation_data=validation_data, callbacks=callbacks, **kwargs)
         history = joined(model, history, more)
     _keep_typical_tasks(model, data, order["batch_size"])
     return history
