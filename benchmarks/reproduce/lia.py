@@ -823,6 +823,7 @@ def main() -> None:
 
         run(table, options.data, options.rows, options.redundancies, options.draws, options.again)
         (papers.FOLDER / "lia.md").write_text(papers.written("lia"), encoding="utf-8")
+        papers.INDEX.write_text(papers.indexed(papers.INDEX.read_text(encoding="utf-8")), encoding="utf-8")
     show(table)
 
 

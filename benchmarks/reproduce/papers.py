@@ -1,4 +1,4 @@
-"""Writes docs/papers/<name>.md from the saved results; runs nothing.
+"""Writes docs/papers/<name>.md from the saved results, and their counts into docs/papers/README.md; runs nothing.
 
     python benchmarks/reproduce/papers.py lia      # or "all"
 
@@ -9,15 +9,18 @@ reproduced, of how many only the order is, and how many are not.
 import argparse
 import importlib
 import json
+import re
 import statistics
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["FOLDER", "PAPERS", "counted", "grid", "shown", "verdict", "wrapped", "written"]
+__all__ = ["FOLDER", "INDEX", "PAPERS", "counted", "grid", "indexed", "shown", "verdict", "wrapped", "written"]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "papers"
+INDEX = FOLDER / "README.md"
+START, END = "<!-- papers.py writes this table -->\n", "<!-- the end of the table -->\n"
 # name of the page -> module with `RESULTS` and `render(results)`
 PAPERS = {
     "lia": "lia_paper", "rodrigues": "rodrigues_paper", "conal": "conal_paper", "waum": "waum_paper",
@@ -86,6 +89,36 @@ def written(name: str) -> str:
     return page
 
 
+COUNTS = re.compile(
+    r"\*\*(\d+) of (\d+) published figures are reproduced\*\* .*? of (\d+) only the order is, (\d+) are not "
+    r"reproduced, and for (\d+) there is no row here"
+)
+CLAIMS = re.compile(r"can be seen here \(✓\), or cannot: ✓ (\d+), ✗ (\d+), – (\d+)")
+
+
+def indexed(index: str) -> str:
+    """The page of all papers with the counts that their pages have.
+
+    Args:
+        index: its text.
+    """
+    rows, total = [], Counter[int]()
+    for name in PAPERS:
+        text = " ".join((FOLDER / f"{name}.md").read_text(encoding="utf-8").split())
+        figures, claims = COUNTS.search(text), CLAIMS.search(text)
+        found = list(map(int, figures.groups())) if figures else [0] * 5
+        seen = list(map(int, claims.groups())) if claims else [0] * 3
+        cells = [found[1], found[0], *found[2:], *seen[:2]]
+        total.update(dict(enumerate(cells)))
+        shown_claims = cells[5:] if claims else ["", ""]
+        rows.append([f"[{name}]({name}.md)", *cells[:5], *shown_claims])
+    rows.append(["all", *(total[place] for place in range(7))])
+    head = ["page", "published figures", "reproduced", "order only", "not reproduced", "no row here"]
+    before, rest = index.split(START)
+    table = grid([*head, "claims that hold here", "that do not"], rows)
+    return before + START + "\n" + table.replace("|---|---|", "|---|---:|", 1) + "\n" + END + rest.split(END)[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paper", choices=[*PAPERS, "all"])
@@ -98,6 +131,7 @@ def main() -> None:
             module.plot(json.loads(module.RESULTS.read_text(encoding="utf-8")))
         print(next(part for part in page.read_text(encoding="utf-8").split("\n\n") if part.startswith("**")))
         print(f"written: {page}")
+    INDEX.write_text(indexed(INDEX.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

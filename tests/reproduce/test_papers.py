@@ -40,6 +40,19 @@ def test_a_page_is_what_the_results_render_to(reproduce, name):
     assert (papers.FOLDER / f"{name}.md").read_text(encoding="utf-8") == papers.written(name)
 
 
+def test_the_page_of_all_papers_counts_what_their_pages_count(reproduce):
+    papers = reproduce("papers")
+    text = papers.INDEX.read_text(encoding="utf-8")
+    assert papers.indexed(text) == text
+    lines = [line.split(" | ")[1:] for line in text.splitlines() if line.startswith(("| [", "| all |"))]
+    counts = [[int(cell.strip(" |") or 0) for cell in line] for line in lines]
+    assert len(counts) == len(PAGES) + 1
+    for everything, *marks in (row[:5] for row in counts):
+        assert everything == sum(marks)
+    assert counts[-1] == [sum(column) for column in zip(*counts[:-1], strict=True)]
+    assert counts[0][0] == 193  # LIA's table 2 and 3
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_all_rows_were_computed_on_the_stack_that_their_page_names(reproduce, name):
     stack, module = reproduce("stack"), reproduce(name)
