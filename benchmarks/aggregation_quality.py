@@ -31,6 +31,9 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from intervals import over_tasks
+
 from crowdzoo import Annotations
 from crowdzoo.aggregation import METHODS, ConvergenceWarning, DawidSkene, VotesWarning
 from crowdzoo.aggregation.engine.labels import tied_classes
@@ -459,9 +462,8 @@ from the accuracy, mean over the sets. `kos` answers no set of more than two cla
 PAIRED = """\
 ## Against {baseline}
 
-Difference of the accuracies, averaged over the sets, ± its standard error from the choice of tasks (paired: both
-answer the same tasks). Treat up to two standard errors as no difference. The error does not include the choice of the
-sets, so look at the last column as well.
+Difference of the accuracies, averaged over the sets, with its 95 % interval for other tasks of the same sets (paired:
+both answer the same tasks). The interval says nothing about other sets, so look at the last column as well.
 """
 
 BRIER = """\
@@ -603,10 +605,10 @@ def _paired(table: dict, rank: dict[str, float]) -> list[list[str]]:
             continue
         found = [row["methods"][method]["ours"]["against"] for row in table["sets"].values()]
         difference = np.array([each["difference"] for each in found])
-        error = np.sqrt(np.sum(np.square([each["error"] for each in found]))) / len(found)
+        mean, half = over_tasks(difference, [each["error"] for each in found])
         counts = ((difference > 0).sum(), (difference == 0).sum(), (difference < 0).sum())
-        text = f"{100 * difference.mean():+.2f} ± {100 * error:.2f}"
-        rows.append((difference.mean(), [method, text, " / ".join(map(str, counts))]))
+        text = f"{100 * mean:+.2f} ± {100 * half:.2f}"
+        rows.append((mean, [method, text, " / ".join(map(str, counts))]))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
 

@@ -8,6 +8,7 @@ Three things make the runs of a benchmark alike, and each makes Student's interv
 - **One draw in many sets.** Simulated crowds that differ by one setting, but are drawn by the same seeds, are one
   group: a draw's mean over the sets is one value.
 - **One test set for all seeds.** Seeds then say nothing about other test tasks; `bootstrap` draws the tasks again.
+  `over_tasks` is the same for the mean over several sets of which only each set's standard error was kept.
 """
 
 import dataclasses
@@ -17,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = ["Runs", "bootstrap", "by_draw", "mean_interval", "packed", "shown", "shown_bootstrap", "unpacked"]
+__all__ = [
+    "Runs", "bootstrap", "by_draw", "mean_interval", "over_tasks", "packed", "shown", "shown_bootstrap", "unpacked",
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +94,21 @@ def bootstrap(hits: ArrayLike, others: ArrayLike, *, level: float = 0.95, draws:
     counts = np.random.default_rng(seed).multinomial(len(gains), np.full(len(gains), 1 / len(gains)), size=draws)
     low, high = np.quantile(counts @ gains / len(gains), [(1 - level) / 2, (1 + level) / 2])
     return float(gains.mean()), float(low), float(high)
+
+
+def over_tasks(differences: ArrayLike, errors: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Mean difference over data sets, and half the width of its interval for other tasks of the same sets.
+
+    Args:
+        differences: one a set, the mean over its tasks.
+        errors: the standard error of each, tasks taken as drawn at random; many tasks a set, so normal.
+        level: share of such intervals that contain the expected difference.
+
+    Returns:
+        Mean and half width, in the unit of the differences.
+    """
+    error = np.sqrt(np.sum(np.square(np.asarray(errors, float)))) / np.size(errors)
+    return float(np.mean(np.asarray(differences, float))), float(stats.norm.ppf((1 + level) / 2) * error)
 
 
 def shown(groups: Sequence[Runs], digits: int = 1) -> str:

@@ -142,3 +142,22 @@ def test_tasks_drawn_again_give_an_interval_of_the_difference_that_holds(interva
 def test_methods_that_answer_alike_differ_by_nothing(intervals):
     hits = np.random.default_rng(0).random((2, 50)) < 0.5
     assert intervals.bootstrap(hits, hits, draws=50) == (0, 0, 0)
+
+
+@pytest.mark.slow
+def test_means_over_sets_hold_for_other_tasks_of_the_same_sets(intervals):
+    """Three sets of unlike size, whose tasks are right by either of two methods with probabilities of their own."""
+    rng, truth, found = np.random.default_rng(5), (0.05, -0.02, 0.0), []
+    for _ in range(TIMES):
+        gains = [
+            (rng.random(number) < 0.7 + gain).astype(float) - (rng.random(number) < 0.7)
+            for number, gain in zip((100, 400, 900), truth, strict=True)
+        ]
+        errors = [each.std(ddof=1) / np.sqrt(len(each)) for each in gains]
+        found.append(intervals.over_tasks([each.mean() for each in gains], errors))
+    assert coverage(found, np.mean(truth)) == pytest.approx(0.95, abs=0.015)
+
+
+def test_one_set_has_the_interval_of_its_own_error(intervals):
+    assert intervals.over_tasks([0.02], [0.01]) == pytest.approx((0.02, 0.0195996), rel=1e-4)
+    assert intervals.over_tasks([0.02, 0.04], [0.03, 0.04]) == pytest.approx((0.03, 0.025 * 1.95996), rel=1e-4)
