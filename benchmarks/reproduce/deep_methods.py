@@ -373,7 +373,7 @@ HEADER = (
 
 
 def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, header and rows of one table for each experiment; accuracies in per cent."""
+    """Title, header and rows of one table for each experiment, without empty columns; accuracies in per cent."""
     for name in (name for name in DATA if name in results):
         rows = results[name]
         last = {row: mean(one, "last") for row, one in rows.items()}
@@ -396,7 +396,30 @@ def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list
             for row in ROWS
             if row in rows
         ]
-        yield f"{TITLES.get(name, name)}; {seeds} seeds", HEADER, lines
+        used = [place for place in range(len(HEADER)) if any(line[place] for line in lines)]
+        short = [tuple(line[place] for place in used) for line in lines]
+        yield f"{TITLES.get(name, name)}; {seeds} seeds", tuple(HEADER[place] for place in used), short
+
+
+def simulated(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """All simulated crowds in one table for each of two figures: a line a crowd, a column a row of `ROWS`."""
+    names = [name for name in SIMULATED if name in results]
+    for key, what in (("last", "accuracy after the last epoch"), ("tasks", "accuracy of their own tasks")):
+        found = {
+            name: {row: one for row, one in results[name].items() if all(key in run for run in one["runs"])}
+            for name in names
+        }
+        rows = [row for row in ROWS if any(row in each for each in found.values())]
+        lines = [
+            (name, *(_one_digit(found[name][row], key) if row in found[name] else "" for row in rows))
+            for name in names
+        ]  # fmt: skip
+        yield what.capitalize(), ("crowd", *rows), lines
+
+
+def _one_digit(one: dict[str, Any], key: str) -> str:
+    values = 100 * np.array([run[key] for run in one["runs"]])
+    return f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
 
 
 def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:

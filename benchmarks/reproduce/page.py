@@ -1,4 +1,4 @@
-"""Writes docs/methods-results.md from the saved results; runs nothing.
+"""Writes docs/methods-results.md and docs/methods-tables.md from the saved results; runs nothing.
 
 python benchmarks/reproduce/page.py
 """
@@ -17,6 +17,7 @@ from papers import wrapped
 from stack import AGAIN, elsewhere, recorded, told
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods-results.md"
+TABLES = PAGE.with_name("methods-tables.md")
 
 HEAD = """# Deep methods: results
 
@@ -60,8 +61,21 @@ seeds. The deviation is large for fifths, because each fifth has other tasks. Ho
 some differ from the papers, is at the [end](#how-it-was-measured).
 """
 
-LIA = """[The page of the paper](papers/lia.md) says what the rows are, which figures are reproduced, and on which
-versions each row was computed.
+SIMULATED = """Mean ± standard deviation of 3 draws, a line for each crowd; [each crowd's own table](methods-tables.md)
+has all other figures. Crowds with share 0 have no common noise, so they are the same with both patterns. Rows are as
+above; an empty cell was not run.
+"""
+
+LIA = """[The page of the paper](papers/lia.md) has every row by the number of annotations a task, beside the published
+figures. [All tables](methods-tables.md#lia-labels-of-the-annotated-tasks) have also the label by the network alone, the
+F1 of the medical relations, seconds and memory.
+"""
+
+TABLES_HEAD = """# Deep methods: all tables
+
+The tables that [the results](methods-results.md) show in short: each simulated crowd, and LIA's sets with every label
+and cost. What the columns mean, and [how it was measured](methods-results.md#how-it-was-measured), is said there.
+`benchmarks/reproduce/page.py` writes this page.
 """
 
 RECIPE = """The head of `benchmarks/reproduce/recipe.py` has the protocol, which was committed before the first run:
@@ -171,21 +185,44 @@ def render() -> str:
     parts, files = [HEAD], {}
     for heading, module, results in (
         ("## Deep methods on held-out tasks", deep_methods, deep_methods.RESULTS),
-        ("## LIA: labels of the annotated tasks, with few and with many annotators", lia, lia.RESULTS),
+        ("## LIA: labels of the annotated tasks", lia, lia.RESULTS),
         ("## WAUM: which tasks are bad, and whether leaving them out helps", waum, waum.RESULT),
     ):
         parts.append(heading + "\n")
-        if module is lia:
-            parts.append(LIA)
         table = json.loads(results.read_text(encoding="utf-8"))
         files[heading[3:].partition(":")[0]] = table
-        parts += [markdown(*one) for one in module.tables(table)]
-        if module is deep_methods:
+        if module is lia:
+            parts.append(LIA)
+        elif module is deep_methods:
+            parts += [markdown(*one) for one in deep_methods.tables(of_real_sets(table))]
+            parts += ["### CoNAL's simulated crowds\n", SIMULATED]
+            parts += [markdown(*one).replace("### ", "#### ", 1) for one in deep_methods.simulated(table)]
             parts.append(markdown(*deep_methods.against_recipe(table)))
             parts += [*compared(recipe.read()), *newer(annot_mix.read())]
+        else:
+            parts += [markdown(*one) for one in module.tables(table)]
     return "\n".join([*parts, TAIL.format(stacks=computed_on({**files, "Recipe": recipe.read()}), again=AGAIN)])
 
 
+def of_real_sets(results: dict[str, Any]) -> dict[str, Any]:
+    """Without the simulated crowds."""
+    return {name: rows for name, rows in results.items() if name not in deep_methods.SIMULATED}
+
+
+def render_tables() -> str:
+    """The page of all tables."""
+    deep, of_lia = (json.loads(module.RESULTS.read_text(encoding="utf-8")) for module in (deep_methods, lia))
+    crowds = {name: deep[name] for name in deep_methods.SIMULATED if name in deep}
+    return "\n".join([
+        TABLES_HEAD,
+        "## CoNAL's simulated crowds\n",
+        *(markdown(*one) for one in deep_methods.tables(crowds)),
+        "## LIA: labels of the annotated tasks\n",
+        *(markdown(*one) for one in lia.tables(of_lia)),
+    ])  # fmt: skip
+
+
 if __name__ == "__main__":
-    PAGE.write_text(render(), encoding="utf-8")
-    print(f"written: {PAGE}")
+    for page, text in ((PAGE, render()), (TABLES, render_tables())):
+        page.write_text(text, encoding="utf-8")
+        print(f"written: {page}")

@@ -1,4 +1,4 @@
-"""docs/methods-results.md says what the saved results say."""
+"""docs/methods-results.md and docs/methods-tables.md say what the saved results say."""
 
 import importlib
 import re
@@ -21,6 +21,24 @@ def page():
 
 def test_the_page_is_what_the_results_render_to(page):
     assert page.PAGE.read_text(encoding="utf-8") == page.render()
+    assert page.TABLES.read_text(encoding="utf-8") == page.render_tables()
+
+
+def test_every_row_of_a_simulated_crowd_stands_on_both_pages(page):
+    results = page.json.loads(page.deep_methods.RESULTS.read_text(encoding="utf-8"))
+    short, whole = page.PAGE.read_text(encoding="utf-8"), page.TABLES.read_text(encoding="utf-8")
+    crowds = page.deep_methods.SIMULATED
+    assert len(crowds) == 24
+    matrix = short[short.index("#### Accuracy after the last epoch") :].splitlines()
+    columns = matrix[2].strip("| ").split(" | ")
+    for name in crowds:
+        line = next(line for line in matrix if line.startswith(f"| {name} |"))
+        cells = dict(zip(columns, line[1:-1].replace("|", " | ").split(" | "), strict=True))
+        table = whole[whole.index(f"### {name};") :].partition("\n### ")[0]
+        for row, one in results[name].items():
+            accuracy = 100 * sum(run["last"] for run in one["runs"]) / len(one["runs"])
+            assert float(cells[row].split("±")[0]) == pytest.approx(accuracy, abs=0.051)
+            assert f"| {row} | {accuracy:.2f} " in table
 
 
 @pytest.mark.parametrize("name", ["deep_methods", "lia", "waum", "ner", "movie_reviews"])
