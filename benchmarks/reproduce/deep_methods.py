@@ -27,8 +27,9 @@ import dataclasses
 import json
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -443,6 +444,38 @@ def against_recipe(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[
     return "Cross-fitted EM against each: accuracy after the last epoch, by set", header, lines
 
 
+LENGTHS = {"last": "fixed", "chosen": "by the crowd's labels", "best": "by gold"}  # of the training
+
+
+def orders(results: dict[str, Any]) -> tuple[str, tuple[str, ...], list[tuple[str, ...]]]:
+    """Kendall's tau of the methods' order under two rules for the number of epochs, beside that of other seeds."""
+    from scipy.stats import kendalltau
+
+    def means(rows: dict[str, Any], key: str, seeds: Sequence[int]) -> list[float]:
+        return [np.mean([run[key] for run in one["runs"] if run["seed"] in seeds]) for one in rows.values()]
+
+    lines = []
+    for name in (name for name in ONE_TEST_SET if name in results):
+        rows = {row: one for row, one in results[name].items() if row != "gold"}
+        seeds = sorted(set.intersection(*({run["seed"] for run in one["runs"]} for one in rows.values())))
+        found = {key: means(rows, key, seeds) for key in LENGTHS}
+        pairs = [kendalltau(found[a], found[b]).statistic for a, b in combinations(LENGTHS, 2)]
+        noise = [
+            kendalltau(means(rows, "last", part), means(rows, "last", [*{*seeds} - {*part}])).statistic
+            for part in combinations(seeds, len(seeds) // 2)
+        ]
+        first = [list(rows)[int(np.argmax(values))] for values in found.values()]
+        lines.append((
+            TITLES[name].partition(",")[0] + (", CoNAL's training" if name == "music-conal" else ""), str(len(rows)),
+            *(f"{value:.2f}" for value in (*pairs, np.mean(noise))), *first,
+        ))  # fmt: skip
+    header = (
+        "set", "methods", *(f"{LENGTHS[a]} and {LENGTHS[b]}" for a, b in combinations(LENGTHS, 2)),
+        "fixed, other seeds", *(f"first, {words}" for words in LENGTHS.values()),
+    )  # fmt: skip
+    return "Order of the methods, by how the number of epochs is set: Kendall's tau", header, lines
+
+
 def gains(one: dict[str, Any], other: dict[str, Any]) -> dict[int, float]:
     """Differences of "last" in points: seed -> difference."""
     theirs = {run["seed"]: run["last"] for run in other["runs"]}
@@ -469,7 +502,7 @@ def simulated_runs(found: list[dict[int, float]]) -> list[Runs]:
 
 def show(results: dict[str, Any]) -> None:
     """Prints the tables."""
-    for title, header, rows in [*tables(results), against_recipe(results)]:
+    for title, header, rows in [*tables(results), against_recipe(results), orders(results)]:
         print_table(title, header, rows)
         print()
 

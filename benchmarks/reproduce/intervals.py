@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 __all__ = [
     "Runs", "bootstrap", "by_draw", "mean_interval", "over_tasks", "packed", "shown", "shown_bootstrap", "unpacked",
@@ -75,7 +75,7 @@ def mean_interval(groups: Sequence[Runs], level: float = 0.95) -> tuple[float, f
     if not variances.any():
         return mean, 0.0
     total = variances.sum()
-    return mean, float(stats.t.ppf((1 + level) / 2, total**2 / (variances**2 / freedom).sum()) * np.sqrt(total))
+    return mean, float(special.stdtrit(total**2 / (variances**2 / freedom).sum(), (1 + level) / 2) * np.sqrt(total))
 
 
 def bootstrap(hits: ArrayLike, others: ArrayLike, *, level: float = 0.95, draws: int = 10_000, seed: int = 0):
@@ -116,7 +116,7 @@ def over_tasks(differences: ArrayLike, errors: ArrayLike, level: float = 0.95) -
         Mean and half width, in the unit of the differences.
     """
     error = np.sqrt(np.sum(np.square(np.asarray(errors, float)))) / np.size(errors)
-    return float(np.mean(np.asarray(differences, float))), float(stats.norm.ppf((1 + level) / 2) * error)
+    return float(np.mean(np.asarray(differences, float))), float(special.ndtri((1 + level) / 2) * error)
 
 
 def shown(groups: Sequence[Runs], digits: int = 1) -> str:

@@ -64,3 +64,25 @@ def test_every_table_has_its_floor_and_its_ceiling(page):
         assert {"gold", "DL-MV"} <= {*rows}
         for row in rows.values():
             assert len({run["seed"] for run in row["runs"]}) == len(row["runs"]) >= 3
+
+
+def test_the_order_of_methods_is_compared_by_pairs(page):
+    """Four methods, five seeds: by gold two neighbours are exchanged, by the crowd all are the other way round."""
+
+    def rows(**accuracies):
+        return {"runs": [{"seed": seed, **accuracies} for seed in range(5)]}
+
+    results = {"labelme": {
+        "gold": rows(last=0.1, chosen=0.9, best=0.1),
+        "DL-MV": rows(last=0.5, chosen=0.8, best=0.5),
+        "CCEM": rows(last=0.6, chosen=0.7, best=0.7),
+        "LIA": rows(last=0.7, chosen=0.6, best=0.6),
+        "WAUM": rows(last=0.8, chosen=0.5, best=0.8),
+    }}  # fmt: skip
+    _, header, lines = page.deep_methods.orders(results)
+    found = dict(zip(header, lines[0], strict=True))
+    assert found["methods"] == "4"
+    assert found["fixed and by the crowd's labels"] == "-1.00"
+    assert found["fixed and by gold"] == "0.67"  # of six pairs one is turned
+    assert found["fixed, other seeds"] == "1.00"
+    assert (found["first, fixed"], found["first, by the crowd's labels"]) == ("WAUM", "DL-MV")
