@@ -56,7 +56,7 @@ OVERVIEW = (
         "no",
         "[simulated crowds](#learnt-confusions-of-simulated-crowds)",
     ),
-    ("appendix", "EM instead of gradients; theorem 1", "text not at hand", "not run"),
+    ("appendix", "EM instead of gradients; theorem 1", "text not at hand", "[EM as a test](#what-is-not-here)"),
 )
 PROTOCOL = (
     ("Music", "124 features, 700 and 300 songs; batch normalization, 128 ReLU, dropout", "the same"),
@@ -121,8 +121,11 @@ the confusion of an annotator over all their tasks, and *ω* the correlation of 
 the training L1 is {common:.2f} (common) and {own:.2f} (own) with the authors' start 2 I."""
 ABSENT = (
     "CIFAR-10: the photographs are not available here.",
-    "The EM form of the appendix, and theorem 1 as a test on data that satisfy it: the text of neither is in a source "
-    "at hand, only that the authors reject EM as sensitive to its start. `DeepEM` is EM with own confusions only.",
+    "The EM form of the appendix as it is printed: its text is in no source at hand, only that the authors reject EM as "
+    "sensitive to its start. EM that follows from the model (hidden are the truth of a task, and which of the two "
+    "confusions an annotation follows) is a test, `tests/layers/test_conal.py`: with known p and ω it finds both "
+    "confusions, and where it ends the likelihood of the layer has a maximum. It was not trained with a network inside.",
+    "Theorem 1 as a test on data that satisfy it: its statement is in no source at hand.",
 )
 # parts of the protocol in conal.py -> what is said where they have no rows yet
 NOT_YET = {

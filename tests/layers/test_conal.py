@@ -399,6 +399,83 @@ def few():
     return simulated(num_tasks=200, num_annotators=10, seed=1)
 
 
+def em(p, omega, ids, labels, rounds):
+    """EM of the model with two hidden things: the truth of a task, and which confusion an annotation follows.
+
+    Derived from the model (the form in the paper's appendix is in no source at hand). omega and p are known, and all
+    tasks have as many labels.
+
+    Args:
+        p: probabilities of the truth [N, K].
+        omega: share of the common confusion [N, M].
+        ids: annotators [N, M].
+        labels: what they said [N, M].
+        rounds: number of rounds.
+
+    Returns:
+        Common confusion [K, K], own ones [R, K, K], and the log-likelihood before each round.
+    """
+    (tasks, classes), annotators = p.shape, ids.max() + 1
+    said = np.eye(classes)[labels]  # [N, M, K]
+    votes = said.mean(axis=1)
+    common = np.einsum("ik,iml->kl", votes, said) + 0.1
+    common /= common.sum(axis=1, keepdims=True)
+    own, seen = np.full((annotators, classes, classes), 1 / classes), []
+    for _ in range(rounds):
+        by_common = omega[..., None] * np.moveaxis(common[:, labels], 0, -1)  # [N, M, K]
+        by_own = (1 - omega)[..., None] * own[ids[..., None], np.arange(classes), labels[..., None]]
+        joint = np.log(p) + np.log(by_common + by_own).sum(axis=1)
+        top = joint.max(axis=1, keepdims=True)
+        odds = np.exp(joint - top)
+        seen.append(float((top[:, 0] + np.log(odds.sum(axis=1))).sum()))
+        q = odds / odds.sum(axis=1, keepdims=True)
+        follows = q[:, None] * by_common / (by_common + by_own)  # [N, M, K]
+        common = np.einsum("imk,iml->kl", follows, said)
+        own = np.zeros_like(own)
+        np.add.at(own, ids, np.einsum("imk,iml->imkl", q[:, None] - follows, said))
+        common, own = (np.maximum(each, 1e-12) for each in (common, own))
+        common, own = common / common.sum(axis=1, keepdims=True), own / own.sum(axis=2, keepdims=True)
+    return common, own, seen
+
+
+def test_em_of_the_same_model_ends_in_a_maximum_of_the_layers_likelihood():
+    rng, tasks, redundancy = np.random.default_rng(0), 1500, 3
+    layer = CoNAL(4, embedding_size=E, mixing="probabilities")
+    layer.build((None, K), (None, D))
+    for weight in (layer.annotators, layer.instance_map.kernel):
+        weight.assign(rng.normal(size=weight.shape))
+    x = rng.normal(size=(tasks, D)).astype("float32")
+    ids = np.stack([rng.permutation(4)[:redundancy] for _ in range(tasks)])
+    omega = 1 / (1 + np.exp(-array(layer._log_odds(ids, layer._instance_embeddings(x)))))
+    # all annotators follow one confusion, and each an own one; instances say much of the truth
+    common = np.array([[0.3, 0.7, 0.0], [0.0, 0.3, 0.7], [0.7, 0.0, 0.3]])
+    own = np.stack([(1 - wrong) * np.eye(K) + wrong / K for wrong in (0.1, 0.3, 0.5, 0.9)])
+    p = rng.dirichlet(np.full(K, 0.1), size=tasks).clip(1e-3)
+    p = (p / p.sum(axis=1, keepdims=True)).astype("float32")
+    truth = np.array([rng.choice(K, p=row / row.sum()) for row in p.astype("float64")])
+    rows = np.where((rng.random(omega.shape) < omega)[..., None], common[truth][:, None], own[ids, truth[:, None]])
+    labels = (rng.random(omega.shape)[..., None] > rows.cumsum(axis=-1)).sum(axis=-1).clip(max=K - 1)
+
+    found_common, found_own, seen = em(p.astype("float64"), omega, ids, labels, rounds=300)
+    assert (np.diff(seen) > -1e-9).all()
+    assert np.abs(found_common - common).max() < 0.1  # both confusions are found apart, though none is ever seen alone
+    assert np.abs(found_own - own).max() < 0.2
+    layer.common.assign(np.log(found_common))
+    layer.kernel.assign(np.log(found_own))
+
+    def likelihood():
+        return float(ops.sum(ops.logsumexp(layer.log_joint(p, ids, labels, x), axis=1)))
+
+    best = likelihood()
+    assert best == pytest.approx(seen[-1], rel=1e-5)
+    for weight in (layer.common, layer.kernel):
+        there = array(weight)
+        for _ in range(5):
+            weight.assign(there + 0.2 * rng.normal(size=there.shape))
+            assert likelihood() < best - 0.1
+        weight.assign(there)
+
+
 @pytest.mark.learning
 @each_mixing
 def test_the_learnt_common_confusion_finds_the_true_one(mixing):
