@@ -121,10 +121,10 @@ the confusion of an annotator over all their tasks, and *ω* the correlation of 
 the training L1 is {common:.2f} (common) and {own:.2f} (own) with the authors' start 2 I."""
 ABSENT = (
     "CIFAR-10: the photographs are not available here.",
-    "The EM form of the appendix as it is printed: its text is in no source at hand, only that the authors reject EM as "
-    "sensitive to its start. EM that follows from the model (hidden are the truth of a task, and which of the two "
+    "The EM form of the appendix as it is printed: its text is in no source at hand, only that the authors reject EM "
+    "as sensitive to its start. EM that follows from the model (hidden are the truth of a task, and which of the two "
     "confusions an annotation follows) is a test, `tests/layers/test_conal.py`: with known p and ω it finds both "
-    "confusions, and where it ends the likelihood of the layer has a maximum. It was not trained with a network inside.",
+    "confusions, and where it ends the likelihood of the layer has a maximum. No network was trained inside of it.",
     "Theorem 1 as a test on data that satisfy it: its statement is in no source at hand.",
 )
 # parts of the protocol in conal.py -> what is said where they have no rows yet
