@@ -415,7 +415,7 @@ def em(p, omega, ids, labels, rounds):
     Returns:
         Common confusion [K, K], own ones [R, K, K], and the log-likelihood before each round.
     """
-    (tasks, classes), annotators = p.shape, ids.max() + 1
+    classes, annotators = p.shape[1], ids.max() + 1
     said = np.eye(classes)[labels]  # [N, M, K]
     votes = said.mean(axis=1)
     common = np.einsum("ik,iml->kl", votes, said) + 0.1
