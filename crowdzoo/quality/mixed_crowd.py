@@ -1,0 +1,188 @@
+"""people_and_models: labels from a few people and many models, where the people decide what a model's word is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene
+from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.engine.softmax import softmax
+from crowdzoo.constraints import SEED, Number, checked
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["PeopleAndModels", "people_and_models"]
+
+TRUST = 20.0  # annotations of a person that `trusted` counts as
+SHARED = 20.0  # annotations that the matrix of all models counts as in each row of a model's own
+COIN, COIN_RIGHT = 4.0, 0.5  # annotations a row in the matrix of all models before any are seen, and how many are right
+FOLDS = 5
+CORRELATIONS = np.linspace(0.0, 1.0, 41)
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleAndModels:
+    """What `people_and_models` found. N tasks, R annotators, K classes.
+
+    Attributes:
+        aggregation: posteriors and labels; `confusions` of an annotator alone, whatever others said; `effective_votes`
+            of a task are the people's annotations and what the models' are worth.
+        is_model: which annotators are models, bool [R].
+        correlation: how much models depend on each other, from 0 (m models are m independent votes) to 1 (they are one
+            vote).
+        models_per_task: number of models that labelled each task, int64 [N].
+    """
+
+    aggregation: Aggregation
+    is_model: NDArray[np.bool_]
+    correlation: float
+    models_per_task: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        models, people = int(self.is_model.sum()), int((~self.is_model).sum())
+        return (
+            f"PeopleAndModels({len(self.models_per_task):,} tasks, {people:,} people, {models:,} models, "
+            f"correlation {self.correlation:.2f})"
+        )
+
+    def next_confusions(self, tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the next answer depends on, as `next_annotations` takes it.
+
+        An answer of a person, or of the first model, follows the annotator's matrix. The next of m models adds the
+        share `s = worth(m + 1) - worth(m)` of a vote, with `worth(m) = m / (1 + (m - 1) c)` and c the correlation: its
+        matrix is taken s times, and the rest of its answers as what does not depend on the class.
+
+        Args:
+            tasks: codes, int [B].
+            annotators: codes, int [B, M].
+
+        Returns:
+            P(says l | truth k), [B, M, K, K].
+        """
+        assert self.aggregation.confusions is not None
+        assert self.aggregation.class_prior is not None
+        confusions = self.aggregation.confusions[annotators]
+        already = self.models_per_task[tasks]
+        more = _worth(already + 1, self.correlation) - _worth(already, self.correlation)
+        share = np.where(self.is_model[annotators], more[:, None], 1.0)[..., None, None]
+        blind = np.einsum("k,...kl->...l", self.aggregation.class_prior, confusions)[..., None, :]
+        return share * confusions + (1 - share) * blind
+
+
+@checked(trusted=Number(0, 1, above=True, below=True), seed=SEED)
+def people_and_models(
+    annotations: Annotations, models: Sequence[Any], *, trusted: float = 0.8, seed: int = 0
+) -> PeopleAndModels:
+    """Labels of tasks that models labelled, and people some of them.
+
+    A method that takes all annotators alike believes the models where they agree, and they agree for the wrong reasons,
+    too. Here nothing that models say changes what is believed of people:
+
+    1. The people's annotations are aggregated by themselves (`OneCoinDawidSkene`, with `trusted` as a prior).
+    2. The models' confusion matrices are what they say on the tasks that people labelled, each drawn to the matrix of
+       all models (20 annotations a row).
+    3. The m votes of models on a task count for m / (1 + (m - 1) c) (Kish's effective number). The correlation c is the
+       one at which the models, with matrices from other tasks (five-fold), predict best what people say (likelihood of
+       the people's annotations).
+    4. Bayes' rule: class prior of the people's tasks, people's annotations, weighted votes of models.
+
+    So a model's word counts for what it is worth beside people, and that is nothing where models guess. People should
+    have labelled some tasks at random: the matrices are those of the tasks that they labelled.
+
+    Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
+    how far many of a model can be trusted is the idea of prediction-powered inference (`prediction_powered_mean`).
+
+    Args:
+        annotations: kind classification, K classes.
+        models: names of the annotators that are models; all others are people.
+        trusted: how often people are right before any is seen, between 0 and 1; counts as 20 annotations of each
+            person. Where no two people label a task, all that is known of them is this.
+        seed: of the five parts of the tasks, and of random ties.
+
+    Raises:
+        ConfigError: an unknown name, or an option out of range.
+        DataError: another kind of labels, or no annotation of a person.
+
+    Warns:
+        VotesWarning: the labels are far from the votes; models may outnumber people who disagree with them.
+    """
+    check_classification(annotations, "people_and_models")
+    names = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
+    for model in models:
+        if str(model) not in names:
+            raise ConfigError(f"models: {unknown('annotator', str(model), list(names))}")
+    is_model = np.zeros(annotations.num_annotators, bool)
+    is_model[[names[str(model)] for model in models]] = True
+    by_model = is_model[annotations.annotator_ids]
+    people, machines = annotations.select_rows(~by_model), annotations.select_rows(by_model)
+    if not len(people):
+        raise DataError("people_and_models: no person labelled a task, so nothing says how far to trust the models.")
+
+    coin = OneCoinDawidSkene(right=TRUST * trusted, wrong=TRUST * (1 - trusted), max_iter=1000, seed=seed).fit(people)
+    assert coin.confusions is not None
+    asked = people.redundancy > 0
+    classes = coin.posteriors[asked].sum(axis=0) + 1
+    prior = classes / classes.sum()
+    logs_of_people = _logs(people, coin.confusions)
+
+    parts = np.random.default_rng(seed).permutation(annotations.num_tasks) % FOLDS
+    logs_of_models = np.zeros_like(logs_of_people)
+    for part in range(FOLDS):
+        matrices = _matrices(machines, coin.posteriors, asked & (parts != part))
+        logs_of_models[parts == part] = _logs(machines, matrices)[parts == part]
+    matrices = _matrices(machines, coin.posteriors, asked)
+    logs_of_models[~asked] = _logs(machines, matrices)[~asked]  # what a task says of models is no evidence about it
+    number = machines.redundancy
+    shares = [_worth(number, correlation) / np.maximum(number, 1) for correlation in CORRELATIONS]
+    likelihood = np.exp(logs_of_people - logs_of_people.max(axis=1, keepdims=True))
+    fits = []
+    for share in shares:
+        predicted = softmax(np.log(prior) + share[:, None] * logs_of_models)[0]
+        fits.append(float(np.log((predicted * likelihood)[asked].sum(axis=1)).sum()))
+    best = int(np.argmax(fits))
+    posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models)[0]
+    confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
+    aggregation = Aggregation.of(
+        "people-and-models",
+        annotations,
+        posteriors,
+        seed=seed,
+        confusions=confusions,
+        class_prior=prior,
+        effective_votes=people.redundancy + _worth(number, CORRELATIONS[best]),
+    )
+    return PeopleAndModels(aggregation, is_model, float(CORRELATIONS[best]), number)
+
+
+def _worth(number: NDArray[np.int64], correlation: float) -> NDArray[np.float64]:
+    """How many independent votes so many are worth."""
+    return number / (1 + np.maximum(number - 1, 0) * correlation)
+
+
+def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-likelihood of each task's annotations under each class, [N, K]."""
+    said = np.log(confusions[annotations.annotator_ids, :, annotations.labels])  # [A, K]
+    return np.stack(
+        [np.bincount(annotations.task_ids, column, annotations.num_tasks) for column in said.T], axis=1
+    ).astype(np.float64)
+
+
+def _matrices(machines: Annotations, posteriors: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Confusion matrices of the models on the tasks that are known, [R, K, K]; above 0."""
+    size, number = machines.num_classes, machines.num_annotators
+    rows = known[machines.task_ids]
+    cells = machines.annotator_ids[rows] * size + machines.labels[rows]
+    truth = posteriors[machines.task_ids[rows]]
+    counts = np.stack(
+        [np.bincount(cells, column, number * size).reshape(number, size) for column in truth.T], axis=1
+    )  # [R, true, said]
+    wrong = (1 - COIN_RIGHT) / max(size - 1, 1)
+    coin = np.where(np.eye(size, dtype=bool), COIN_RIGHT if size > 1 else 1.0, wrong)
+    common = counts.sum(axis=0) + COIN * coin
+    found: NDArray[np.float64] = counts + SHARED * common / common.sum(axis=1, keepdims=True)
+    return found / found.sum(axis=2, keepdims=True)
