@@ -171,8 +171,8 @@ WHY = """## What differs, and why
   the task that helps there, more than the features.
 - **Label model.** It is our own implementation of the family that Snorkel and MeTaL belong to, compared with MeTaL.
 - **Medical relations.** The paper's accuracies are 3 to 46 per cent on questions of yes or no, by a definition that it
-  does not give, and sentences differ. Only the order can be compared (majority vote itself has none, so it counts as
-  not reproduced). There our networks already have the authors' rounds, so there is one protocol.
+  does not give, and sentences differ. Only the order can be compared, and majority vote, by whose side it is judged,
+  counts as not reproduced. Our networks have the authors' rounds on these sets, so there is one protocol.
 - **Dawid-Skene.** The paper does not compare with it. With ten annotations a task it is about as good as LIA,
   published or ours, on Blue Birds and RTE, and on RTE with five, too.
 

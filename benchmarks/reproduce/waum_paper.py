@@ -181,7 +181,9 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
         )
     ]
     pruned = {name: row for name, row in training.items() if name.startswith("WAUM") and name != "WAUM, alpha 0"}
-    for figure, sign, words in (("accuracy", 1, "accuracy"), ("ece", -1, "calibration")):
+    for figure, sign, words, unit in (
+        ("accuracy", 1, "accuracy", "accuracy"), ("ece", -1, "calibration", "calibration error"),
+    ):  # fmt: skip
         each = {
             name.removeprefix("WAUM, "): _difference(
                 _accuracy(row, figure), _accuracy(training["WAUM, alpha 0"], figure)
@@ -191,13 +193,17 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
         better = [name for name, (_, low, high) in each.items() if (low > 0 if sign > 0 else high < 0)]
         text = "; ".join(f"{name} {mean:+.1f} [{low:+.1f}, {high:+.1f}]" for name, (mean, low, high) in each.items())
         found.append(
-            Claim(f"Leaving bad tasks out helps {words} on Music (an interval beyond zero)", bool(better), text)
+            Claim(
+                f"Leaving bad tasks out helps {words} on Music (an interval beyond zero)",
+                bool(better),
+                f"change of {unit}: {text}",
+            )
         )
     best = max(statistics.mean(_accuracy(row)) for row in pruned.values())
     others = {
         name: statistics.mean(_accuracy(training[name])) for name in ("majority vote", "naive soft", "Dawid-Skene")
     }
-    text = f"WAUM, best α, {best:.1f}; " + ", ".join(f"{name} {value:.1f}" for name, value in others.items())
+    text = f"WAUM, α by gold, {best:.1f}; " + ", ".join(f"{name} {value:.1f}" for name, value in others.items())
     found.append(Claim("WAUM is above aggregated labels on Music", best > max(others.values()), text))
     deep = saved("reproduce_deep.json")["labelme"]
     ours = {row: statistics.mean(per_cent(deep[row]["runs"], "last")) for row in LABELME}
