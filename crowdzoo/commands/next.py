@@ -23,7 +23,7 @@ from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.instances import AnnotatorTable, Instances
-    from crowdzoo.quality import NextAnnotations
+    from crowdzoo.quality import NextAnnotations, PeopleAndModels
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["describe", "run"]
@@ -61,8 +61,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--sure", type=number(0, 1), default=0.99, metavar="P",
         help="do not ask about tasks with two answers or more whose class has this probability (default .99)",
     )  # fmt: skip
-    command.add_argument("--method", default=METHOD, metavar="NAME",
-        help=f"aggregation method with confusion matrices (default {METHOD})",
+    command.add_argument("--method", metavar="NAME",
+        help=f"aggregation method with confusion matrices (default {METHOD}; where --annotator-table says who is a "
+        "model, people's answers decide what a model's is worth)",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as prior=0.1; may be given several times",
@@ -91,9 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them, or replays what was asked."""
     kind = kind_of("classification")
     _check(arguments)
-    aggregator = kind.create_aggregator(
-        arguments.method, seed=arguments.seed, **options.settings_of(arguments.settings)
-    )
+    method = METHOD if arguments.method is None else arguments.method
+    aggregator = kind.create_aggregator(method, seed=arguments.seed, **options.settings_of(arguments.settings))
     instances = _instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
@@ -110,10 +110,11 @@ def run(arguments: argparse.Namespace) -> None:
         known = read_annotator_table(arguments.annotator_table, crowd.annotators)
     costs = _costs(arguments.costs, crowd) if known is None or known.costs is None else known.costs
     who = _asked(arguments.annotators, crowd)
-    result = fitted(aggregator, crowd)
+    mixed = _mixed(arguments, crowd, known)
+    result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
     if result.confusions is None:
         raise ConfigError(
-            f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
+            f"--method {method}: has no confusion matrices, so it does not say which annotator to ask; "
             f"take {METHOD}, dawid-skene, one-coin or ibcc."
         )
     from crowdzoo.quality import next_annotations, sure_tasks
@@ -123,12 +124,14 @@ def run(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     share = arguments.per_annotator or 2 * math.ceil(most / len(who))
     found = next_annotations(
-        result.posteriors, result.confusions, most, annotators=who, asked=crowd, per_task=arguments.per_task,
-        per_annotator=share, costs=costs, budget=arguments.budget, sure=sure_tasks(result, arguments.sure),
+        result.posteriors, result.confusions if mixed is None else mixed.next_confusions, most, annotators=who,
+        asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
+        sure=sure_tasks(result, arguments.sure),
     )  # fmt: skip
     sure = int(sure_tasks(result, arguments.sure).sum())
     rows = [
         *kind.size_rows(crowd),
+        *([] if mixed is None else [("correlation of models", f"{mixed.correlation:.2f}")]),
         ("sure tasks", f"{sure:,} of {crowd.num_tasks:,}"),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
@@ -149,6 +152,18 @@ def run(arguments: argparse.Namespace) -> None:
             for task, one, gain, cost in shown
         ]
         print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
+
+
+def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:
+    """Where some annotators are models and some people: labels that people's answers decide; else None."""
+    if arguments.method is not None or arguments.settings or table is None or table.sources is None:
+        return None
+    if len(np.unique(table.sources)) < 2:
+        return None
+    from crowdzoo.quality import people_and_models
+
+    models = crowd.annotators[table.sources == "model"].tolist()
+    return people_and_models(crowd, models, seed=arguments.seed)
 
 
 def _asked_by_source(found: NextAnnotations, table: AnnotatorTable | None) -> list[tuple[str, str]]:
@@ -292,4 +307,4 @@ def _simulate(arguments: argparse.Namespace, aggregator: Any, crowd: Annotations
         ("all tasks sure after", f"{found.stopped.mean():,.0f} annotations on average"),
         ("accuracy there", f"{found.stopped_accuracy.mean():.4f} (at random {found.random_accuracy.mean():.4f})"),
     ]
-    print_table(f"simulation, by {arguments.method}", ("", ""), rows)
+    print_table(f"simulation, by {arguments.method or METHOD}", ("", ""), rows)

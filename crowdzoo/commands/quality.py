@@ -44,7 +44,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--models", metavar="A,B,…",
-        help="annotators that are models: tests whether they may replace the others, who are people (needs SciPy)",
+        help="annotators that are models: how far they agree with the others, who are people, class by class, and "
+        "whether they may replace them (needs SciPy)",
     )  # fmt: skip
     options.add_annotator_table(command, "which annotators are models, in place of --models")
     command.add_argument(
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
     from crowdzoo.quality import quality_report
     from crowdzoo.report.plots import plot_quality
-    from crowdzoo.report.quality_tables import print_quality, print_replacements
+    from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
 
     SEED.checked("", "seed", arguments.seed)
     named = arguments.models is not None or arguments.annotator_table is not None
@@ -78,11 +79,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    tests, untested = [], None
+    tests, untested, agreement = [], None, None
     if named:
-        from crowdzoo.quality import alternative_annotator_test
+        from crowdzoo.quality import alternative_annotator_test, class_agreement
 
         models = _models(arguments, annotations)
+        agreement = class_agreement(annotations, models)
         try:
             tests = alternative_annotator_test(annotations, models, **options.given(arguments, ["epsilon"]))
         except DataError as error:  # the report comes first
@@ -96,6 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
     print_quality(report, arguments.top)
     if tests:
         print_replacements(tests)
+    if agreement is not None:
+        print_class_agreement(agreement)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:

@@ -17,6 +17,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa raw_agreement",
         "crowdzoo.quality.krippendorff": "Alpha coincidence_matrix krippendorff_alpha",
         "crowdzoo.quality.mixed_crowd": "PeopleAndModels people_and_models",
+        "crowdzoo.quality.model_agreement": "class_agreement",
         "crowdzoo.quality.next_annotation": "NextAnnotations information_gain next_annotations sure_tasks",
         "crowdzoo.quality.notes": "data_notes",
         "crowdzoo.quality.prediction_powered": "PoweredMean prediction_powered_mean",

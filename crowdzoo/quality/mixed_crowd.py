@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene
+from crowdzoo.aggregation import Aggregation, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.constraints import SEED, Number, checked
@@ -109,7 +110,7 @@ def people_and_models(
         DataError: another kind of labels, or no annotation of a person.
 
     Warns:
-        VotesWarning: the labels are far from the votes; models may outnumber people who disagree with them.
+        VotesWarning: labels from the people's annotations alone are far from the people's votes.
     """
     check_classification(annotations, "people_and_models")
     names = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
@@ -147,16 +148,18 @@ def people_and_models(
     best = int(np.argmax(fits))
     posteriors = softmax(np.log(prior) + logs_of_people + shares[best][:, None] * logs_of_models)[0]
     confusions = np.where(is_model[:, None, None], matrices, coin.confusions)
-    aggregation = Aggregation.of(
-        "people-and-models",
-        annotations,
-        posteriors,
-        seed=seed,
-        confusions=confusions,
-        class_prior=prior,
-        effective_votes=people.redundancy + _worth(number, CORRELATIONS[best]),
-    )
-    return PeopleAndModels(aggregation, is_model, float(CORRELATIONS[best]), number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VotesWarning)  # models may outnumber people, and are meant to be outvoted
+        aggregation = Aggregation.of(
+            "people-and-models",
+            annotations,
+            posteriors,
+            seed=seed,
+            confusions=confusions,
+            class_prior=prior,
+            effective_votes=people.redundancy + _worth(number, CORRELATIONS[best]),
+        )
+    return PeopleAndModels(replace(aggregation, notes=()), is_model, float(CORRELATIONS[best]), number)
 
 
 def _worth(number: NDArray[np.int64], correlation: float) -> NDArray[np.float64]:

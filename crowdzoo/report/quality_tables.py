@@ -15,10 +15,11 @@ from crowdzoo.report.tables import print_table
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["FEW", "below_chance", "print_quality", "print_replacements"]
+__all__ = ["FEW", "below_chance", "print_class_agreement", "print_quality", "print_replacements"]
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
+MOST_AGREEMENTS = 60  # rows, one a model and class
 
 
 def print_quality(report: QualityReport, top: int = 5) -> None:
@@ -75,6 +76,18 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
     ]  # fmt: skip
     header = ("model", "people", "winning rate", "advantage", "may replace")
     print_table("models in the place of people (alternative annotator test)", header, rows)
+
+
+def print_class_agreement(table: pa.Table) -> None:
+    """Prints how often each model says what people say, class by class.
+
+    Args:
+        table: result of `crowdzoo.quality.class_agreement`.
+    """
+    rows = [[_cell(value) for value in row.values()] for row in table.slice(0, MOST_AGREEMENTS).to_pylist()]
+    more = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
+    header = ("model", "class", "said by people", "said by model", "found", "confirmed", "people among themselves")
+    print_table(f"agreement of models with people{more}", header, rows)
 
 
 def below_chance(report: QualityReport) -> NDArray[np.bool_]:

@@ -147,3 +147,22 @@ def test_a_table_of_annotators_says_what_answers_cost_and_who_is_a_model(folder,
     assert f"{len(found) - len(cheap)} (cost {(len(found) - len(cheap)) * 5:g})" in said
     assert run("a.csv", "--annotator-table", "who.csv", "--cost", "w0=3") == 4
     assert "--cost and --annotator-table both say what answers cost" in capsys.readouterr().err
+
+
+def test_models_who_repeat_each_other_are_not_asked_again_where_people_tell_more(folder, capsys):
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=200)
+    view = np.where(rng.random(200) < 0.75, truth, 1 - truth)
+    rows = [f"t{task},gpt{code},{view[task]}\n" for task in range(200) for code in range(4)]
+    rows += [f"t{task},ann,{truth[task]}\nt{task},bo,{truth[task]}\n" for task in range(0, 200, 4)]
+    rows += ["t1,gpt4,1\n", "t2,gpt4,0\n"]
+    (folder / "mixed.csv").write_text("task,annotator,label\n" + "".join(rows))
+    who = "".join(f"gpt{code},model,0.1\n" for code in range(5)) + "ann,person,1\nbo,person,1\n"
+    (folder / "who.csv").write_text("annotator,source,cost\n" + who)
+    words = ["mixed.csv", "--annotator-table", "who.csv", "--budget", 50, "--per-annotator", 1000, "--out", "b.csv"]
+    assert run(*words) == 0
+    assert "correlation of models" in capsys.readouterr().out
+    assert {row["annotator"] for row in batch("b.csv")} <= {"ann", "bo"}
+    assert len(batch("b.csv")) == 50
+    assert run(*words, "--method", "hierarchical-dawid-skene") == 0
+    assert "correlation of models" not in capsys.readouterr().out

@@ -7,7 +7,7 @@ from scipy import stats
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.quality import alternative_annotator_test
+from crowdzoo.quality import alternative_annotator_test, class_agreement
 
 PEOPLE = ["ann", "bo", "cy", "di"]
 
@@ -145,3 +145,23 @@ def test_several_labels_by_one_annotator_for_a_task_are_refused(tmp_path):
     repeated = Annotations.read(tmp_path / "a.csv", on_duplicate="all")
     with pytest.raises(DataError, match="takes one label by an annotator for a task"):
         alternative_annotator_test(repeated, ["b"])
+
+
+def test_agreement_of_classes_by_hand(tmp_path, capsys):
+    """Two people and a model on four tasks; the model says "b" too often."""
+    rows = ["task,annotator,label"]
+    for task, said in enumerate(["aab", "aab", "bbb", "ab-"]):
+        rows += [f"{task},{who},{label}" for who, label in zip(("ann", "bo", "gpt"), said, strict=True) if label != "-"]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(rows) + "\n")
+    found = class_agreement(Annotations.read(path), ["gpt"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        ("gpt", "a", 4, 0, 0.0, None, 4 / 5),
+        ("gpt", "b", 2, 6, 1.0, 2 / 6, 2 / 3),
+    ]
+    assert [*found[0]] == ["model", "class", "by_people", "by_model", "found", "confirmed", "people"]
+    assert cli.main(["quality", str(path), "--bootstrap", "0", "--models", "gpt"]) == DataError.exit_code
+    said = capsys.readouterr()
+    assert ["gpt", "b", "2", "6", "1.000", "0.333", "0.667"] in [line.split() for line in said.out.splitlines()]
+    with pytest.raises(ConfigError, match="unknown annotator 'gtp'"):
+        class_agreement(Annotations.read(path), ["gtp"])

@@ -34,7 +34,6 @@ def crowd(seed=0, num_tasks=600, num_models=9, alike=0.45, asked=0.3):
     return table, [*said], truth, some
 
 
-@pytest.mark.filterwarnings("ignore:.*of the annotated tasks:UserWarning")
 def test_models_that_agree_for_the_wrong_reasons_do_not_outvote_people():
     table, models, truth, some = crowd()
     found = people_and_models(table, models).aggregation
@@ -43,11 +42,11 @@ def test_models_that_agree_for_the_wrong_reasons_do_not_outvote_people():
     alone = OneCoinDawidSkene().fit(people).expected_accuracy(np.where(asked, truth, -1))
     assert right[asked].mean() >= alone - 0.01
     assert found.posteriors.max(axis=1).mean() == pytest.approx(right.mean(), abs=0.06)
+    assert found.notes == ()
     for method in ("majority-vote", "hierarchical-dawid-skene", "robust"):
         assert (create(method).fit(table).labels == truth)[asked].mean() < right[asked].mean() - 0.15
 
 
-@pytest.mark.filterwarnings("ignore:.*of the annotated tasks:UserWarning")
 def test_the_correlation_is_high_for_copies_and_low_for_models_who_err_independently():
     table, models, *_ = crowd(num_models=6)
     assert people_and_models(table, models).correlation > 0.5
@@ -61,7 +60,6 @@ def test_the_correlation_is_high_for_copies_and_low_for_models_who_err_independe
     assert found.aggregation.expected_accuracy(truth) > 0.9
 
 
-@pytest.mark.filterwarnings("ignore:.*of the annotated tasks:UserWarning")
 def test_posteriors_are_bayes_rule_with_the_votes_of_models_shared_out():
     table, models, _, some = crowd(num_tasks=80)
     both = people_and_models(table, models)
@@ -77,7 +75,6 @@ def test_posteriors_are_bayes_rule_with_the_votes_of_models_shared_out():
         assert found.effective_votes[task] == pytest.approx(worth)
 
 
-@pytest.mark.filterwarnings("ignore:.*of the annotated tasks:UserWarning")
 def test_the_next_model_adds_what_its_vote_is_worth_and_a_person_all():
     table, models, *_ = crowd(num_tasks=100)
     both = people_and_models(table, models)
@@ -94,7 +91,6 @@ def test_the_next_model_adds_what_its_vote_is_worth_and_a_person_all():
     np.testing.assert_array_equal(alone, none.aggregation.confusions[0])
 
 
-@pytest.mark.filterwarnings("ignore:.*of the annotated tasks:UserWarning")
 def test_a_person_is_asked_where_further_models_repeat_each_other_and_a_model_where_it_is_new():
     table, models, *_ = crowd(alike=0.7)
     costs = np.where(np.isin(table.annotators, models), 0.05, 1.0)

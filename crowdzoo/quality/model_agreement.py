@@ -1,0 +1,74 @@
+"""class_agreement: how often models say what people say, class by class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.quality.columns import name_column
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["class_agreement"]
+
+
+def class_agreement(annotations: Annotations, models: Sequence[Any]) -> pa.Table:
+    """Agreement of each model with people, of each class.
+
+    Every pair of a label of the model and a label of a person for the same task counts once. Of the pairs whose person
+    says a class, `found` is the share whose model says so, too; of those whose model says it, `confirmed` is the share
+    whose person does. A model that calls too much by a class has a high `found` and a low `confirmed`. To compare with:
+    `people` is the share of pairs of two people of whom one says the class and the other does as well.
+
+    Args:
+        annotations: kind classification, K classes.
+        models: names of the annotators that are models; all others are people.
+
+    Returns:
+        A row a model and class: `model`, `class`, `by_people` and `by_model` (pairs whose person, whose model says the
+        class), `found`, `confirmed`, `people`; null where there are no pairs.
+
+    Raises:
+        ConfigError: an unknown name.
+        DataError: another kind of labels, or several labels by one annotator for a task.
+    """
+    if annotations.kind != "classification":
+        raise DataError(f"class_agreement is for classes, got kind {annotations.kind!r}.")
+    annotations.check_no_repeats("class_agreement")
+    codes = {str(name): code for code, name in enumerate(annotations.annotators.tolist())}
+    for model in models:
+        if str(model) not in codes:
+            raise ConfigError(unknown("annotator", str(model), list(codes)))
+    chosen = [codes[str(model)] for model in models]
+    size, tasks = annotations.num_classes, annotations.task_ids
+    by_person = ~np.isin(annotations.annotator_ids, chosen)
+    cells = tasks[by_person] * size + annotations.labels[by_person]
+    votes = np.bincount(cells, minlength=annotations.num_tasks * size).reshape(-1, size)  # of people
+    others = votes.sum(axis=1, keepdims=True) - 1
+    people = _share((votes * (votes - 1)).sum(axis=0), (votes * np.maximum(others, 0)).sum(axis=0))
+    columns: dict[str, list[Any]] = {name: [] for name in ("by_people", "by_model", "found", "confirmed")}
+    for code in chosen:
+        own = annotations.annotator_ids == code
+        said = annotations.labels[own]
+        pairs = np.stack([np.bincount(said, column, size) for column in votes[tasks[own]].T])  # [person, model]
+        same = pairs.diagonal()
+        by_people, by_model = pairs.sum(axis=1), pairs.sum(axis=0)
+        columns["by_people"] += by_people.astype(np.int64).tolist()
+        columns["by_model"] += by_model.astype(np.int64).tolist()
+        columns["found"] += _share(same, by_people)
+        columns["confirmed"] += _share(same, by_model)
+    return pa.table(
+        {
+            "model": name_column(annotations.annotators[np.repeat(np.array(chosen, np.int64), size)]),
+            "class": name_column(np.tile(np.asarray(annotations.classes), len(chosen))),
+            **columns,
+            "people": people * len(chosen),
+        }
+    )
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> list[float | None]:
+    return [float(one / all_) if all_ else None for one, all_ in zip(part, whole, strict=True)]
