@@ -212,7 +212,7 @@ def python_for(uv, versions, why):
 
 
 def set_up_main():
-    """`.venv` with every extra and the development tools, exactly as locked."""
+    """`.venv` with every extra but `gpu` and the development tools, exactly as locked."""
     versions, why = wanted_versions()
     stamp = digest(["uv.lock", "pyproject.toml", "bootstrap.py"], [versions, ROOT])
     if fresh(".venv", stamp):
@@ -235,6 +235,8 @@ def set_up_main():
         python,
         "--no-python-downloads",
         "--all-extras",
+        "--no-extra",
+        "gpu",
         "--group",
         "dev",
         "--compile-bytecode",

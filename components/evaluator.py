@@ -10,6 +10,7 @@ from typing import Any
 import apache_beam as beam
 from absl import logging
 
+from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.class_scores import class_scores
 from crowdzoo.components.code_version import code_version
 from crowdzoo.components.example_files import read_dataset_info, split_files
@@ -29,6 +30,7 @@ from crowdzoo.kinds.base import Kind
 __all__ = ["Evaluator"]
 
 CANDIDATE, BASELINE = "candidate", "baseline"
+LABELS, ANNOTATIONS = "labels", "annotations"  # what models are compared by
 # Kind of label -> what measures models
 _SCORES = {
     "classification": class_scores,
@@ -54,10 +56,11 @@ def Evaluator(  # noqa: N802, the function's name is the component's
 
     It is blessed if its metric (accuracy; of a tagger the spans' F1, of a regressor R² and of a reward model the share
     of pairs whose better side has the higher score, which TensorFlow Model Analysis does not know, so that this
-    component asks the exported models itself) reaches `minimum`, and falls below
-    that of the last pushed model by no more than `tolerance`. The last pushed model is found in the serving folder.
-    (TFX would take a Resolver node for that; open-source Kubeflow cannot run one, and with it a plain rerun would never
-    come from the cache.)
+    component asks the exported models itself) reaches `minimum`, and it is not worse than the last pushed model. Both
+    are compared on the same tasks of eval: by the metric, which may fall by no more than `tolerance`, or by the
+    log-likelihood of the annotations (see `annotation_scores`), which may fall by no more than `annotation_tolerance`.
+    The last pushed model is found in the serving folder. (TFX would take a Resolver node for that; open-source Kubeflow
+    cannot run one, and with it a plain rerun would never come from the cache.)
 
     Args:
         examples: the Examples from CrowdAggregator; the split eval is used.
@@ -65,10 +68,14 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         evaluation: receives TFMA's result, and `evaluation.json`: `truth` (`gold` or `aggregated`), `candidate` and
             `baseline` (each with `model`, `tasks`, `accuracy`, `cross_entropy`, of a tagger `f1`, `precision`,
             `recall`, `token_accuracy` and `types`, of a regressor `r2`, `mae` and `rmse`, of a reward model
-            `pair_accuracy` and `log_likelihood`; baseline null where nothing was pushed before), `metric`, `blessed`
-            and `reason`.
+            `pair_accuracy` and `log_likelihood`; compared by annotations also what `annotation_scores` gives; baseline
+            null where nothing was pushed before), `compared_by` (`labels` or `annotations`), `metric`, `blessed` and
+            `reason`.
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
-        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI).
+        settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
+            have `compare`, `labels` or `annotations` (for classes only); where it is missing, classes are compared by
+            `annotations` if no task of eval has gold, everything else by `labels`. And `annotation_tolerance`, nats for
+            each annotation, 0 where it is missing.
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
         beam_pipeline: runs the analysis.
@@ -89,12 +96,17 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         info = read_dataset_info(examples.uri)
         kind = kind_of(info["kind"])
         scores = _SCORES[kind.name](models, split_files(examples.uri, "eval"), info, evaluation.uri, beam_pipeline)
+        compared_by = options.get("compare") or _usual_comparison(kind, info["truth"])
+        if compared_by == ANNOTATIONS:
+            for name, found in annotation_scores(models, examples.uri, info).items():
+                scores[name] |= found
     if last_pushed and is_remote(serving):  # what was measured was a copy
         models[BASELINE] = f"{serving.rstrip('/')}/{Path(last_pushed).name}"
     summary: dict[str, Any] = {"truth": info["truth"], CANDIDATE: None, BASELINE: None}
     summary |= {name: {"model": models[name], **found} for name, found in scores.items()}
-    blessed, reason = _verdict(summary, kind, options["tolerance"], options["minimum"])
-    summary |= {"metric": kind.metric, "blessed": blessed, "reason": reason}
+    tolerances = {LABELS: options["tolerance"], ANNOTATIONS: options.get("annotation_tolerance", 0.0)}
+    blessed, reason = _verdict(summary, kind, tolerances[compared_by], options["minimum"], compared_by)
+    summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
 
@@ -119,16 +131,27 @@ def _comparable(candidate: str, last_pushed: str) -> bool:
     return left == right
 
 
-def _verdict(summary: dict[str, Any], kind: Kind, tolerance: float, minimum: float) -> tuple[bool, str]:
-    value, name = summary[CANDIDATE][kind.metric], kind.metric_title
+def _usual_comparison(kind: Kind, truth: str) -> str:
+    """By which of the two models are compared where the settings do not say."""
+    return ANNOTATIONS if kind.name == "classification" and truth == "aggregated" else LABELS
+
+
+def _verdict(
+    summary: dict[str, Any], kind: Kind, tolerance: float, minimum: float, compared_by: str = LABELS
+) -> tuple[bool, str]:
+    candidate, last = summary[CANDIDATE], summary[BASELINE]
+    value = candidate[kind.metric]
     if value < minimum:
-        return False, f"its {name} {value:.4f} is below the minimum {minimum:g}"
-    if summary[BASELINE] is None:
+        return False, f"its {kind.metric_title} {value:.4f} is below the minimum {minimum:g}"
+    if last is None:
         return True, "no model of the same classes and instances was pushed before it"
-    last = summary[BASELINE][kind.metric]
-    version = Path(summary[BASELINE]["model"]).name
-    if value < last - tolerance:
+    metric, name = kind.metric, kind.metric_title
+    if compared_by == ANNOTATIONS:
+        metric, name = "annotation_log_likelihood", "log-likelihood of held-out annotations"
+    value, before = candidate[metric], last[metric]
+    version = f"version {Path(last['model']).name}"
+    if value < before - tolerance:
         allowed = f" by more than the tolerance {tolerance:g}" if tolerance else ""
-        return False, f"its {name} {value:.4f} is below the {last:.4f} of version {version}{allowed}"
-    near = f"is within the tolerance {tolerance:g} of" if value < last else "is at least"
-    return True, f"its {name} {value:.4f} {near} the {last:.4f} of version {version}"
+        return False, f"its {name} {value:.4f} is below the {before:.4f} of {version}{allowed}"
+    near = f"is within the tolerance {tolerance:g} of" if value < before else "is at least"
+    return True, f"its {name} {value:.4f} {near} the {before:.4f} of {version}"

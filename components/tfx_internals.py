@@ -8,6 +8,7 @@ time to start. The others are not public; the comment says what they are needed 
 import argparse
 import contextlib
 import datetime
+import json
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,11 @@ from tfx.components.trainer.fn_args_utils import FnArgs
 # the Transform's executor: where it imports a file of the user's
 from tfx.components.transform import executor as transform_executor
 from tfx.components.transform.component import Transform as TfxTransform
+
+# the Tuner's executor: what it makes of its inputs and parameters for `tuner_fn`
+from tfx.components.tuner import executor as tuner_executor
+from tfx.components.tuner.component import Tuner as TfxTuner
+from tfx.components.tuner.component import TunerFnResult
 
 # the name of the run's number in a compiled pipeline, which all its components share
 from tfx.dsl.compiler.constants import PIPELINE_RUN_ID_PARAMETER_NAME
@@ -67,12 +73,15 @@ __all__ = [
     "Trainer",
     "TrainingExecutor",
     "Transform",
+    "Tuner",
+    "TunerFnResult",
+    "TuningExecutor",
     "component",
     "computed",
     "forbid_cache",
     "import_in_place",
+    "kubeflow_job",
     "kubeflow_resources",
-    "kubeflow_spec",
     "mark_blessing",
     "markers",
     "parameter",
@@ -112,6 +121,22 @@ class Trainer(TfxTrainer):
     """TFX's Trainer with `TrainingExecutor`; the same inputs, outputs and arguments."""
 
     EXECUTOR_SPEC = ExecutorClassSpec(TrainingExecutor)
+
+
+class TuningExecutor(tuner_executor.Executor):
+    """TFX's executor of the Tuner; `custom_config` gets the folder of the Examples artifact as `examples`."""
+
+    def Do(self, input_dict: dict[str, Any], output_dict: dict[str, Any], exec_properties: dict[str, Any]) -> None:  # noqa: N802, TFX's name
+        """Runs the search of `tuner_fn`."""
+        (examples,) = input_dict["examples"]
+        config = {**json.loads(exec_properties["custom_config"]), "examples": examples.uri}
+        super().Do(input_dict, output_dict, {**exec_properties, "custom_config": json.dumps(config)})
+
+
+class Tuner(TfxTuner):
+    """TFX's Tuner with `TuningExecutor`; the same inputs, outputs and arguments."""
+
+    EXECUTOR_SPEC = ExecutorClassSpec(TuningExecutor)
 
 
 class TransformingExecutor(transform_executor.Executor):
@@ -254,7 +279,7 @@ def forbid_cache(node: Any) -> None:
     node.execution_options.caching_options.enable_cache = False
 
 
-def kubeflow_spec(pipeline: Any, image: str, command: list[str]) -> dict[str, Any]:
+def kubeflow_job(pipeline: Any, image: str, command: list[str]) -> dict[str, Any]:
     """Compiles a pipeline by TFX's runner for Kubeflow.
 
     Args:
@@ -263,7 +288,7 @@ def kubeflow_spec(pipeline: Any, image: str, command: list[str]) -> dict[str, An
         command: what they run; TFX's arguments follow.
 
     Returns:
-        The PipelineSpec of version 2.1, as protobuf's JSON.
+        The PipelineJob, as protobuf's JSON; its `pipelineSpec` has version 2.1.
     """
     # here, because importing it takes seconds that a local run can do without
     from tfx.orchestration.kubeflow.v2 import kubeflow_v2_dag_runner
@@ -271,7 +296,7 @@ def kubeflow_spec(pipeline: Any, image: str, command: list[str]) -> dict[str, An
     config = kubeflow_v2_dag_runner.KubeflowV2DagRunnerConfig(
         default_image=image, default_commands=command, use_pipeline_spec_2_1=True
     )
-    return kubeflow_v2_dag_runner.KubeflowV2DagRunner(config).run(pipeline, write_out=False)["pipelineSpec"]
+    return kubeflow_v2_dag_runner.KubeflowV2DagRunner(config).run(pipeline, write_out=False)
 
 
 def kubeflow_resources(cpu: float | None, memory_gb: float | None, gpus: int, gpu_type: str) -> Any:

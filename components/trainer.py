@@ -25,6 +25,7 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.kinds.encoders import encoder_config
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.length import with_length
+from crowdzoo.training.tuned_values import tuned_values, with_values
 
 __all__ = ["run_fn"]
 
@@ -51,9 +52,11 @@ def run_fn(fn_args: FnArgs) -> None:
             `training` of the pipeline's configuration, and as `examples` the folder of the Examples artifact. It may
             hold `checkpoint`, a folder or a URI below which the state of the training is kept after each epoch, so that
             the same call goes on after a kill; it is removed once the model has been written. And `warm_start`, the
-            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones.
+            `model_run_dir` of the training whose weights this one begins with; "" begins with fresh ones. Values that
+            a Tuner has found (`fn_args.hyperparameters`) replace those of the three sections.
     """
-    config = fn_args.custom_config
+    config, tuned = fn_args.custom_config, tuned_values((fn_args.hyperparameters or {}).get("values", {}))
+    config |= with_values({name: config[name] for name in ("model", "method", "training")}, tuned)
     info = read_dataset_info(config["examples"])
     kind, num_tasks = kind_of(info["kind"]), info["num_tasks"]["train"]
     arguments = {key: value for key, value in config["method"].items() if key != "name"}
@@ -107,6 +110,7 @@ def run_fn(fn_args: FnArgs) -> None:
             "method": {**config["method"], **chosen},
             "model": config["model"],
             "training": {**config["training"], "epochs": settings.epochs, "batch_size": settings.batch_size},
+            **({"tuned": tuned} if tuned else {}),
             "aggregation": info["aggregation"],
             **{key: info[key] for key in ("scheme", "features") if info.get(key) is not None},
         },

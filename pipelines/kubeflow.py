@@ -1,4 +1,4 @@
-"""Compiles the pipeline for Kubeflow: one YAML file, that its API server takes."""
+"""Compiles the pipeline for Kubeflow: one YAML file, that its API server takes. Or for Vertex AI: one JSON file."""
 
 import json
 from pathlib import Path
@@ -19,12 +19,15 @@ COMMAND = ["python", "-m", "crowdzoo.pipelines.kubeflow_step"]
 _TYPES = {int: "NUMBER_INTEGER", float: "NUMBER_DOUBLE", str: "STRING"}
 
 
-def compile_pipeline(config: PipelineConfig, out: str | Path) -> None:
+def compile_pipeline(config: PipelineConfig, out: str | Path, *, vertex: bool = False) -> None:
     """Writes the pipeline as Kubeflow's PipelineSpec (version 2.1), with the platform's part as a second document.
 
+    For Vertex AI it is a PipelineJob, which has the spec in it.
+
     Args:
-        config: from `load_config(..., kubeflow=True)`.
-        out: path of the YAML file.
+        config: from `load_config(..., on="kubeflow")`, or "vertex".
+        out: path of the YAML file; for Vertex AI of the JSON file.
+        vertex: for Vertex AI.
 
     Raises:
         OSError: the file cannot be written.
@@ -36,7 +39,8 @@ def compile_pipeline(config: PipelineConfig, out: str | Path) -> None:
         node.with_platform_config(
             tfx.kubeflow_resources(wanted.cpu, wanted.memory_gb, wanted.gpus or 0, kubeflow.gpu_type)
         )
-    spec = tfx.kubeflow_spec(pipeline, str(kubeflow.image), COMMAND)
+    job = tfx.kubeflow_job(pipeline, str(kubeflow.image), COMMAND)
+    spec = job["pipelineSpec"]
     # the launcher's API has this beside the spec, and takes it from the spec where a run does not say another
     spec["defaultPipelineRoot"] = kubeflow.pipeline_root
     for component in spec["components"].values():
@@ -47,9 +51,13 @@ def compile_pipeline(config: PipelineConfig, out: str | Path) -> None:
     values = run_parameters(config)
     for key in kubeflow.parameters:
         _add_parameter(spec, key, values[key])
-    documents = [spec, *_platform(config, [each["executorLabel"] for each in spec["components"].values()])]
+    if vertex:
+        text = json.dumps(job, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    else:
+        documents = [spec, *_platform(config, [each["executorLabel"] for each in spec["components"].values()])]
+        text = yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True)
     with atomic_file(out) as file:
-        file.write(yaml.safe_dump_all(documents, sort_keys=True, allow_unicode=True).encode())
+        file.write(text.encode())
 
 
 def _local_paths(component: dict[str, Any]) -> list[str]:
@@ -64,20 +72,23 @@ def _local_paths(component: dict[str, Any]) -> list[str]:
 def _add_parameter(spec: dict[str, Any], key: str, value: Any) -> None:
     """Makes a setting a parameter of the run, which the component's entry point puts into the component's settings."""
     section, setting = key.split(".")
-    component, settings = {
-        "data": ("AnnotationExampleGen", "settings"),
-        "training": ("Trainer", "custom_config"),
-        "evaluation": ("Evaluator", "settings"),
+    components, settings = {
+        "data": (["AnnotationExampleGen"], "settings"),
+        "training": (["Tuner", "Trainer"], "custom_config"),
+        "evaluation": (["Evaluator"], "settings"),
     }[section]
     inside = {"data": setting, "training": key, "evaluation": setting.split("_")[0]}[section]
     name, kind = key.replace(".", "_"), {"parameterType": _TYPES[type(value)]}
     spec["root"].setdefault("inputDefinitions", {}).setdefault("parameters", {})[name] = {
         **kind, "defaultValue": value, "isOptional": True, "description": f"The setting {key}.",
     }  # fmt: skip
-    spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
-    spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
-    executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
-    executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
+    for component in components:
+        if component not in spec["components"]:  # there is a Tuner only where settings are searched for
+            continue
+        spec["components"][component]["inputDefinitions"]["parameters"][name] = kind
+        spec["root"]["dag"]["tasks"][component]["inputs"]["parameters"][name] = {"componentInputParameter": name}
+        executor = spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
+        executor["container"]["args"] += ["--setting", f"{name}={settings}.{inside}"]
 
 
 def _platform(config: PipelineConfig, executors: list[str]) -> list[dict[str, Any]]:

@@ -11,8 +11,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
+
+import tensorflow as tf
 
 from crowdzoo.components.tfx_internals import run_kubeflow_executor
 from crowdzoo.errors import CrowdzooError
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     except CrowdzooError as error:  # a message for users
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    _put_back(Path(call["outputs"]["outputFile"]), uris)
+    _put_back(call["outputs"]["outputFile"], uris)
     return 0
 
 
@@ -86,12 +87,15 @@ def _with_settings(call: dict[str, Any], settings: Mapping[str, str]) -> None:
         values[parameter] = json.dumps(content, sort_keys=True)
 
 
-def _put_back(file: Path, uris: Mapping[str, str]) -> None:
-    output = json.loads(file.read_text())
+def _put_back(file: str, uris: Mapping[str, str]) -> None:
+    """Puts URIs back into what TFX's entry point wrote, on this machine or, on Vertex AI, in its store."""
+    with tf.io.gfile.GFile(file) as written:
+        output = json.loads(written.read())
     for listed in output.get("artifacts", {}).values():
         for artifact in listed.get("artifacts", []):
             artifact["uri"] = uris.get(artifact["uri"], artifact["uri"])
-    file.write_text(json.dumps(output))
+    with tf.io.gfile.GFile(file, "w") as written:
+        written.write(json.dumps(output))
 
 
 if __name__ == "__main__":

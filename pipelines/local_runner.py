@@ -174,12 +174,18 @@ class LocalRunner(LocalDagRunner):
             model=self._folder("Trainer", "model"),
             model_run=self._folder("Trainer", "model_run"),
             report=self._folder("CrowdAggregator", "report"),
+            trials=_trials(self._folder("Tuner", "tuner_results")) if "Tuner" in self._outputs else (),
             page=self._folder("CrowdReport", "page") / PAGE_FILE if "CrowdReport" in self._outputs else None,
             annotations=self._folder("AnnotationExampleGen", "annotations"),
             serving=self._config.output.serving,
             metadata=self._config.output.metadata,
             log=self._console.log,
         )
+
+
+def _trials(folder: Path) -> tuple[dict[str, Any], ...]:
+    """TFX's table of a Tuner's trials, the best first."""
+    return tuple(json.loads((folder / "tuner_results.json").read_text()))
 
 
 def _training_of(versions: Sequence[Path], runs: Path) -> str:

@@ -69,21 +69,41 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         code_version=code_version("crowdzoo.components.crowd_aggregator"),
     )
     aggregator.add_upstream_node(example_validator)
+    what_is_trained: dict[str, Any] = {
+        "examples": aggregator.outputs["aggregated_examples"],
+        "schema": schema_gen.outputs["schema"],
+        "train_args": tfx.TrainArgs(splits=["train"]),
+        "eval_args": tfx.EvalArgs(splits=["eval"]),
+    }
+    settings = {
+        "seed": config.seed,
+        "model": config.base_arguments,
+        "method": config.method.model_dump(mode="json"),
+        "training": config.training_arguments,
+        "files": content_hashes(config.model_files),
+        **({"source": source_hash(config.base)} if is_own(config.base) else {}),
+    }
+    tuners = []
+    if config.tuner is not None:
+        search = {
+            **config.tuner.model_dump(mode="json", exclude={"search"}),
+            "dimensions": config.tuner.search.dimensions,
+        }
+        tuners = [
+            tfx.Tuner(
+                tuner_fn="crowdzoo.components.tuner.tuner_fn",
+                **what_is_trained,
+                custom_config={**settings, "tuner": search, "code_version": code_version("crowdzoo.components.tuner")},
+            )
+        ]
     trainer = tfx.Trainer(
         run_fn="crowdzoo.components.trainer.run_fn",
-        examples=aggregator.outputs["aggregated_examples"],
-        schema=schema_gen.outputs["schema"],
-        train_args=tfx.TrainArgs(splits=["train"]),
-        eval_args=tfx.EvalArgs(splits=["eval"]),
+        **what_is_trained,
+        **({"hyperparameters": tuners[0].outputs["best_hyperparameters"]} if tuners else {}),
         custom_config={
             "name": config.name,
-            "seed": config.seed,
-            "model": config.base_arguments,
-            "method": config.method.model_dump(mode="json"),
-            "training": config.training_arguments,
+            **settings,
             "code_version": code_version("crowdzoo.components.trainer"),
-            "files": content_hashes(config.model_files),
-            **({"source": source_hash(config.base)} if is_own(config.base) else {}),
             **({"checkpoint": checkpoint} if config.training.checkpoint else {}),
             **({"warm_start": ""} if config.training.warm_start else {}),  # the runner knows what is served
         },
@@ -91,7 +111,11 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
     evaluator = Evaluator(
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
-        settings=_json(tolerance=config.evaluation.tolerance, minimum=config.minimum, serving=serving),
+        settings=_json(
+            **config.evaluation.model_dump(include={"tolerance", "compare", "annotation_tolerance"}),
+            minimum=config.minimum,
+            serving=serving,
+        ),
         code_version=code_version("crowdzoo.components.evaluator"),
         **({"baseline": ""} if kubeflow else {}),
     )
@@ -122,6 +146,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
             schema_gen,
             example_validator,
             aggregator,
+            *tuners,
             trainer,
             evaluator,
             *reports,

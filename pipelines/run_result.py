@@ -1,10 +1,12 @@
 """What a run of the pipeline came to."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from crowdzoo.training.tuned_values import OWN, tuned_values
 
 __all__ = ["RunResult"]
 
@@ -33,6 +35,7 @@ class RunResult:
         model: folder of the trained model's artifact: `Format-Serving/` is the SavedModel.
         model_run: folder of the training's own files: `model.keras`, `history.json`.
         report: folder of the annotator report.
+        trials: of the Tuner, the best first: `score`, and values of settings by dotted key; none where it did not run.
         page: the page on the crowd and the model, report.json beside it; None where none was made.
         annotations: folder of the annotations artifact.
         serving: folder of all pushed versions.
@@ -51,6 +54,7 @@ class RunResult:
     model: Path
     model_run: Path
     report: Path
+    trials: tuple[Mapping[str, Any], ...]
     page: Path | None
     annotations: Path
     serving: Path
@@ -66,15 +70,30 @@ class RunResult:
         lines = [
             f"Model:       {self.pushed if self.pushed else 'not pushed'}: {self.reason}",
             f"{score} on {candidate['tasks']:,} {counted}, against {truth}",
+            *_held_out(candidate, self.evaluation["baseline"]),
             f"Annotators:  {self.report}",
             *([] if self.page is None else [f"Page:        {self.page}"]),
             f"Metadata:    {self.metadata}",
             f"Log:         {self.log}",
             f"Time:        {self.total_seconds:.1f} s, {len(self.cached)} of {len(self.seconds)} components cached",
         ]
-        lines += _chosen(self.report, self.model_run)
+        lines += _chosen(self.report, self.model_run) + _tuned(self.trials)
         lines += [f"Anomaly:     {anomaly}" for anomaly in self.anomalies]
         return "\n".join(lines)
+
+
+def _held_out(candidate: Mapping[str, Any], baseline: Mapping[str, Any] | None) -> list[str]:
+    """A line on the annotations of the held-out tasks; none where models were not compared by them."""
+    if "annotation_log_likelihood" not in candidate:
+        return []
+    value, number = candidate["annotation_log_likelihood"], candidate["annotations"]
+    line = f"Held out:    log-likelihood {value:.4f} nats for each of {number:,} annotations"
+    if baseline is not None:
+        error = candidate["gain_error"]
+        line += (
+            f", {candidate['gain']:+.4f}{'' if error is None else f' ± {1.96 * error:.4f}'} against the served model"
+        )
+    return [line]
 
 
 def _chosen(report: Path, model_run: Path) -> list[str]:
@@ -93,3 +112,17 @@ def _chosen(report: Path, model_run: Path) -> list[str]:
         more = f"; level with it: {level} of {len(others)} others" if others else ""
         lines.append(f"Method:      auto: {best['method']}, {best['epochs']} epochs{more}")
     return lines
+
+
+def _tuned(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line on what the Tuner came to; none where there was no Tuner."""
+    if not trials:
+        return []
+    best, own = trials[0], [trial["score"] for trial in trials if trial.get(OWN)]
+    values = ", ".join(f"{key} {value}" for key, value in tuned_values(_values(best)).items())
+    more = f"; the file's own settings {own[0]:.4f}" if own else ""
+    return [f"Tuned:       {values}: {best['score']:.4f}, the best of {len(trials)} trials{more}"]
+
+
+def _values(trial: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in trial.items() if key not in ("trial_id", "score")}

@@ -34,6 +34,13 @@ LISTED = {
     "tqdm": ("MPL-2.0", "used as it is; the licence covers its own files"),
     "namex": ("unknown", "its metadata say nothing; the file LICENSE that it brings is Apache-2.0; Keras needs it"),
 }
+# NVIDIA's libraries, which the extra `gpu` alone brings
+NVIDIA = ("unknown", "NVIDIA's own licence; only the extra gpu installs it, and nothing of it is passed on here")
+
+
+def listed(name: str) -> tuple[str, str] | None:
+    """The licence that a package has and why it may be there; None where there is no exception for it."""
+    return LISTED.get(name) or (NVIDIA if name.startswith("nvidia-") else None)
 
 
 def canonical(name: str) -> str:
@@ -70,7 +77,7 @@ def _named(text: str) -> set[str]:
 def refused(name: str, text: str) -> str | None:
     """Why a package may not be a dependency; None if it may."""
     strict = families(text) - PERMISSIVE
-    if not strict or strict == {LISTED.get(name, ("", ""))[0]}:
+    if not strict or strict == {(listed(name) or ("", ""))[0]}:
         return None
     return f"{name}: {', '.join(sorted(strict))} ({text or 'says nothing'})"
 
@@ -113,10 +120,12 @@ def test_strong_copyleft_unknown_and_changed_licences_are_refused():
     assert refused("new", "") == "new: unknown (says nothing)"
     assert refused("certifi", "GPL-3.0-only") == "certifi: GPL (GPL-3.0-only)"
     assert refused("certifi", "MPL-2.0") is None
+    assert refused("nvidia-cudnn-cu12", "NVIDIA Proprietary Software") is None
+    assert refused("nvidia-cudnn-cu12", "GPL-3.0-only") == "nvidia-cudnn-cu12: GPL (GPL-3.0-only)"
 
 
 if __name__ == "__main__":
     print("| package | version | licence | note |\n|---|---|---|---|")
     for name, version, text in packages():
-        note = refused(name, text) or (LISTED[name][1] if name in LISTED else "")
+        note = refused(name, text) or (listed(name) or ("", ""))[1]
         print(f"| {name} | {version} | {text or 'says nothing'} | {note} |")

@@ -34,12 +34,12 @@ def pinned() -> dict[str, set[str]]:
     return found
 
 
-def locked() -> dict[str, set[str]]:
-    """Name -> versions of all that the extras need, directly or not, by the lock."""
+def locked(*left_out: str) -> dict[str, set[str]]:
+    """Name -> versions of all that the extras but some need, directly or not, by the lock."""
     entries = defaultdict(list)
     for entry in tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]:
         entries[entry["name"]].append(entry)
-    extras = list(entries["crowdzoo"][0]["optional-dependencies"])
+    extras = [extra for extra in entries["crowdzoo"][0]["optional-dependencies"] if extra not in left_out]
     found, waiting = defaultdict(set), [("crowdzoo", None, extra) for extra in ["", *extras]]
     seen = set()
     while waiting:
@@ -60,6 +60,15 @@ def locked() -> dict[str, set[str]]:
 
 def test_the_constraints_are_those_of_the_lock():
     assert pinned() == locked(), "run `make constraints`"
+
+
+def test_nvidias_libraries_come_by_the_extra_gpu_alone_and_it_brings_nothing_else():
+    without, whole = locked("gpu"), locked()
+    more = {*whole} - {*without}
+    assert {name for name in whole if name.startswith("nvidia-")} == more
+    assert {"nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12"} <= more
+    assert all(whole[name] == without[name] for name in without)
+    assert '"--no-extra",\n        "gpu",' in (ROOT / "bootstrap.py").read_text(), "`make setup` would install it"
 
 
 def test_the_constraints_are_what_uv_exports():

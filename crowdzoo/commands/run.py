@@ -27,11 +27,14 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="overrides",
         help="replace a setting, such as training.epochs=20; may be given several times",
     )  # fmt: skip
-    command.add_argument("--on", choices=("kubeflow",),
+    command.add_argument("--on", choices=("kubeflow", "vertex"),
         help="compile the pipeline for this in place of running it here; needs --out",
     )  # fmt: skip
     command.add_argument(
-        "--out", type=path, metavar="FILE.yaml", help="with --on: the file that Kubeflow takes, replaced if it exists"
+        "--out",
+        type=path,
+        metavar="FILE",
+        help="with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes, replaced if it exists",
     )
 
 
@@ -45,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.on is not None:
         return _compile(arguments, overrides)
     if arguments.out is not None:
-        raise ConfigError("--out is for --on kubeflow. The folder of a run is the setting output.root.")
+        raise ConfigError("--out is for --on kubeflow and --on vertex. The folder of a run is the setting output.root.")
     config = load_config(arguments.config, overrides)
     if arguments.check:
         from crowdzoo.pipelines.config.data_checks import check_data
@@ -67,24 +70,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
-    """Writes the pipeline for Kubeflow; nothing of it runs here."""
+    """Writes the pipeline for Kubeflow or Vertex AI; nothing of it runs here."""
     from crowdzoo.pipelines.config import load_config
 
+    where, endings = {"kubeflow": ("Kubeflow", (".yaml", ".yml")), "vertex": ("Vertex AI", (".json",))}[arguments.on]
     if arguments.check == "all":
         raise ConfigError("--check=all reads files, which are not on this machine with --on. Use --check.")
     if not arguments.check:
         if arguments.out is None:
-            raise ConfigError("--on kubeflow needs --out FILE.yaml, where the pipeline is written.")
-        if arguments.out.suffix not in (".yaml", ".yml"):
-            raise ConfigError(f"--out {arguments.out}: must end in .yaml or .yml, as Kubeflow takes the file.")
+            raise ConfigError(f"--on {arguments.on} needs --out FILE{endings[0]}, where the pipeline is written.")
+        if arguments.out.suffix not in endings:
+            raise ConfigError(f"--out {arguments.out}: must end in {' or '.join(endings)}, as {where} takes the file.")
         check_output_file(arguments.out, "--out", inputs=[arguments.config])
-    config = load_config(arguments.config, overrides, kubeflow=True)
+    config = load_config(arguments.config, overrides, on=arguments.on)
     if arguments.check:
-        print(f"{arguments.config}: fine for Kubeflow, no input file was read")
+        print(f"{arguments.config}: fine for {where}, no input file was read")
         return 0
     use_tensorflow()
     from crowdzoo.pipelines.kubeflow import compile_pipeline
 
-    compile_pipeline(config, arguments.out)
-    print(f"{arguments.out}: the pipeline {config.name} for Kubeflow")
+    compile_pipeline(config, arguments.out, vertex=arguments.on == "vertex")
+    print(f"{arguments.out}: the pipeline {config.name} for {where}")
     return 0

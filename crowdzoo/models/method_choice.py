@@ -39,8 +39,8 @@ class MethodCandidate:
 
     Attributes:
         settings: of its training, with the number of epochs that predicted best.
-        score: mean log-probability of a hidden annotation, nats.
-        behind: how much less that is than the best candidate's, nats.
+        score: mean log-probability of a hidden annotation, nats; with gold, accuracy on hidden tasks.
+        behind: how much less that is than the best candidate's.
         error: standard error of `behind`, tasks taken as independent.
     """
 
@@ -80,6 +80,7 @@ def choose_method(
     *,
     tasks: Any = None,
     candidates: Candidates = CANDIDATES,
+    gold: NDArray[Any] | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     on_training: Callable[[], Any] = lambda: None,
 ) -> MethodChoice:
@@ -103,6 +104,8 @@ def choose_method(
         annotations: classes.
         tasks: ids of the rows of x; see `CrowdModel.fit`.
         candidates: methods and their hyperparameters. "aggregated" is trained on the posteriors of method robust.
+        gold: true classes, codes `[N]` by the rows of x, -1 where unknown. Where it is given, a score is the share of
+            hidden tasks with gold whose most probable class is right, in place of the likelihood of annotations.
         callbacks: Keras callbacks of each training.
         on_training: called after each training.
 
@@ -157,13 +160,25 @@ def choose_method(
                 said = np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), dtype=np.float64)
                 answers[place].append(said)
             on_training()
+    number: Any = annotations.redundancy[asked].sum()
+    if gold is not None:
+        known, truth = gold[asked] >= 0, gold[asked]
+        number = known.sum()
+        if not number:
+            raise DataError("choose_method: no hidden task has gold. Name the gold of more tasks, or leave gold out.")
+
+    def judged(answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A number for each hidden task, whose sum over `number` is the score."""
+        if gold is None:
+            return scores(answers, likelihoods[asked])
+        return (answers[known].argmax(axis=1) == truth[known]).astype(np.float64)
+
     best = []
     for own, per_length in zip(tried, found, strict=True):
-        found_scores = [scores(np.concatenate(answers), likelihoods[asked]) for answers in per_length]
+        found_scores = [judged(np.concatenate(answers)) for answers in per_length]
         chosen = int(np.argmax([score.sum() for score in found_scores]))
         best.append((replace(own, epochs=epochs[chosen]), found_scores[chosen]))
     best.sort(key=lambda each: -each[1].sum())
-    number = annotations.redundancy[asked].sum()
     described = []
     for own, score in best:
         gap = best[0][1] - score

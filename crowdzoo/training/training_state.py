@@ -59,9 +59,10 @@ def restore_state(callback: Any, state: Mapping[str, Any]) -> None:
 
 
 def _variables(model: Any) -> list[Any]:
-    strategy = getattr(model, "distribute_strategy", None)  # TensorFlow makes variables of several devices in its scope
-    with contextlib.nullcontext() if strategy is None else strategy.scope():
-        model.optimizer.build(model.trainable_variables)
+    if not model.optimizer.built:  # LossScaleOptimizer makes new variables when it is built again
+        strategy = getattr(model, "distribute_strategy", None)  # TensorFlow makes variables of all devices in its scope
+        with contextlib.nullcontext() if strategy is None else strategy.scope():
+            model.optimizer.build(model.trainable_variables)
     counted = {id(variable) for variable in model.metrics_variables}  # begin anew in every epoch
     return [*(each for each in model.variables if id(each) not in counted), *model.optimizer.variables]
 

@@ -1,7 +1,8 @@
 """What a configuration cannot know about itself: whether its files have the right columns, and its names exist."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from crowdzoo import datasets
 from crowdzoo.errors import ConfigError, DataError, did_you_mean, short_repr, unknown
@@ -20,6 +21,7 @@ from crowdzoo.tables.naming import find_columns
 from crowdzoo.tables.suffixes import column_names
 from crowdzoo.training.candidates import AUTO, named_candidates
 from crowdzoo.training.methods import check_method
+from crowdzoo.training.tuned_values import with_values
 
 __all__ = ["outside_problems", "setting_problems"]
 
@@ -46,7 +48,12 @@ def setting_problems(config: PipelineConfig) -> list[str]:
     Returns:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
-    return [*_aggregation_problems(config), *_method_problems(config), *_report_problems(config)]
+    return [
+        *_aggregation_problems(config),
+        *_method_problems(config),
+        *_tuner_problems(config),
+        *_report_problems(config),
+    ]
 
 
 def outside_problems(config: PipelineConfig) -> list[str]:
@@ -94,6 +101,59 @@ def _method_problems(config: PipelineConfig) -> list[str]:
             "aggregation takes it, with dawid-skene or majority-vote."
         ]
     return []
+
+
+def _tuner_problems(config: PipelineConfig) -> list[str]:
+    """What the section tuner searches for that is no setting, or has a value that it may not have."""
+    if config.tuner is None:
+        return []
+    if config.kind != "classification":
+        return [
+            f"tuner: compares settings for classes, and these are labels of kind {config.kind}. Remove the section."
+        ]
+    if config.method.name == AUTO:
+        return ["tuner: method auto compares methods itself. Name a method, or remove the section tuner."]
+    if config.training.patience is not None:
+        return ["tuner: chooses the number of epochs itself. Remove training.patience, or the section tuner."]
+    sections: dict[str, dict[str, Any]] = {
+        "model": config.base_arguments,
+        "method": config.method.model_dump(mode="json"),
+        "training": config.training_arguments,
+    }
+    known = {
+        "model": [] if is_own(config.base) else [key for key in sections["model"] if key != "base"],
+        "training": [key for key in sections["training"] if key not in ("patience", "devices")],
+    }
+    problems = []
+    for key, dimension in config.tuner.search.dimensions.items():
+        section, name = key.split(".", 1)
+        if section in known and name not in known[section]:
+            what = f"setting of {section} that can be searched for"
+            problems.append(f"tuner.search: {unknown(what, name, known[section])}" if known[section] else
+                            "tuner.search.model: is not for a base of your own. Remove it.")  # fmt: skip
+            continue
+        values = dimension.get("values") or [dimension["min"], dimension["max"]]
+        for value in values:
+            try:
+                _check_training(config, with_values(sections, {key: value}))
+            except ConfigError as error:
+                problems.append(_sentence(f"tuner.search.{key}", error))
+                break
+    return problems
+
+
+def _check_training(config: PipelineConfig, sections: Mapping[str, Mapping[str, Any]]) -> None:
+    """Makes the settings of a training as the Trainer does.
+
+    Raises:
+        ConfigError: a value that they may not have.
+    """
+    method = dict(sections["method"])
+    name = method.pop("name")
+    check_method(name, method, config.kind)
+    config.label_kind.settings(
+        method=name, arguments=method, seed=config.seed, **sections["model"], **sections["training"]
+    )
 
 
 def _report_problems(config: PipelineConfig) -> list[str]:

@@ -8,10 +8,11 @@ from crowdzoo.files.paths import scheme_of
 from crowdzoo.models.bases import is_own
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 
-__all__ = ["STORES", "kubeflow_problems", "run_parameters"]
+__all__ = ["STORES", "kubeflow_problems", "run_parameters", "vertex_problems"]
 
 STORES = ("gs", "s3")  # schemes of object stores that components read and write themselves
 _ROOTS = (*STORES, "minio")  # those that Kubeflow's launcher knows
+_ACCELERATOR = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)+")  # as Vertex AI writes them
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _WANTED = "a URI that begins with gs:// or s3://, or a path below where a volume of kubeflow.volumes is mounted"
 
@@ -26,6 +27,32 @@ def kubeflow_problems(config: PipelineConfig) -> list[str]:
         One sentence for each problem: key, value, what is wrong, the way out.
     """
     return [*_own_problems(config), *_place_problems(config), *_model_problems(config), *_parameter_problems(config)]
+
+
+def vertex_problems(config: PipelineConfig) -> list[str]:
+    """Checks what matters on Vertex AI: it has Google's object store, and neither secrets nor volumes of Kubernetes.
+
+    Args and returns: as `kubeflow_problems`.
+    """
+    kubeflow = config.kubeflow
+    problems = [
+        f"kubeflow.{key}: is for Kubernetes, and Vertex AI has none. Remove it."
+        for key in ("secrets", "volumes")
+        if getattr(kubeflow, key)
+    ]
+    places = {"kubeflow.pipeline_root": kubeflow.pipeline_root, "kubeflow.serving": kubeflow.serving}
+    for key, place in {**places, **{f"data.{key}": place for key, place in _inputs(config).items()}}.items():
+        if place is not None and scheme_of(place) != "gs":
+            problems.append(f"{key}: must begin with gs:// on Vertex AI, got {short_repr(place)}.")
+    components = type(kubeflow.resources).model_fields
+    asked = [name for name in components if name != "default" and kubeflow.resources_of(name).gpus]
+    if asked and not _ACCELERATOR.fullmatch(kubeflow.gpu_type):
+        problems.append(
+            f"kubeflow.gpu_type: must name an accelerator of Vertex AI, which {asked[0]} asks for, such as "
+            f"NVIDIA_TESLA_T4 or NVIDIA_L4, got {short_repr(kubeflow.gpu_type)}."
+        )
+    shown = {problem.split(":")[0] for problem in problems}
+    return [*problems, *(each for each in kubeflow_problems(config) if each.split(":")[0] not in shown)]
 
 
 def run_parameters(config: PipelineConfig) -> dict[str, Any]:

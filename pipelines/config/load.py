@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from crowdzoo.errors import ConfigError, shorten
 from crowdzoo.files.paths import scheme_of
 from crowdzoo.pipelines.config.checks import outside_problems, setting_problems
-from crowdzoo.pipelines.config.kubeflow_checks import kubeflow_problems
+from crowdzoo.pipelines.config.kubeflow_checks import kubeflow_problems, vertex_problems
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig, backbone_files
 from crowdzoo.pipelines.config.problems import config_error, sentences
 from crowdzoo.pipelines.yaml_files import read_yaml
@@ -21,7 +21,7 @@ _DEEPEST_KEY = 10
 
 
 def load_config(
-    path: str | Path, overrides: Mapping[str, Any] | None = None, *, kubeflow: bool = False
+    path: str | Path, overrides: Mapping[str, Any] | None = None, *, on: Literal["kubeflow", "vertex"] | None = None
 ) -> PipelineConfig:
     """Reads and checks a pipeline's configuration.
 
@@ -32,8 +32,8 @@ def load_config(
     Args:
         path: a YAML file.
         overrides: values that replace the file's, by dotted key: `{"training.epochs": 5}`.
-        kubeflow: the pipeline is compiled for Kubeflow: input files are URIs or paths on volumes, which are not looked
-            at, and the section `kubeflow` must be complete.
+        on: the pipeline is compiled for Kubeflow or Vertex AI: input files are URIs or paths on volumes, which are not
+            looked at, and the section `kubeflow` must be complete.
 
     Returns:
         The checked configuration.
@@ -56,10 +56,11 @@ def load_config(
     try:
         # a section without lines is None to YAML
         given = {key: value for key, value in values.items() if value is not None}
-        config = PipelineConfig.model_validate(given, context={"kubeflow": kubeflow})
+        config = PipelineConfig.model_validate(given, context={"kubeflow": on is not None})
     except ValidationError as error:
         raise config_error(path, sentences(error)) from None
-    if problems := [*setting_problems(config), *(kubeflow_problems if kubeflow else outside_problems)(config)]:
+    outside = {None: outside_problems, "kubeflow": kubeflow_problems, "vertex": vertex_problems}[on]
+    if problems := [*setting_problems(config), *outside(config)]:
         raise config_error(path, problems)
     return config
 

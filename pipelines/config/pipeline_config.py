@@ -25,6 +25,7 @@ from crowdzoo.pipelines.config.sections import (
     Section,
     TrainingConfig,
 )
+from crowdzoo.pipelines.config.tuner import TunerConfig
 from crowdzoo.pipelines.config.values import Seed
 from crowdzoo.training.candidates import AUTO
 
@@ -53,6 +54,7 @@ class PipelineConfig(Section):
     model: ModelConfig = ModelConfig()
     method: MethodConfig
     training: TrainingConfig = TrainingConfig()
+    tuner: TunerConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
     report: ReportConfig = ReportConfig()
     output: OutputConfig
@@ -94,9 +96,10 @@ class PipelineConfig(Section):
             else f"base {self.base}"
         )
         reading = (key for key in (*kind.inputs, *kind.reading, *second) if key in DataConfig.model_fields)
+        by_annotations = ("compare", "annotation_tolerance") if kind.name == "classification" else ()
         for section, allowed in {
             "data": dict.fromkeys(("dataset", *reading, "eval_fraction")),
-            "evaluation": ("tolerance", f"minimum_{kind.metric}"),
+            "evaluation": ("tolerance", *by_annotations, f"minimum_{kind.metric}"),
             "model": ("base", *self._base_keys),
         }.items():
             strange = sorted(getattr(self, section).model_fields_set - set(allowed))

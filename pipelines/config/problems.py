@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -78,4 +78,5 @@ def _known_keys(sections: Sequence[str | int]) -> list[str]:
     model: Any = PipelineConfig
     for section in sections:
         model = model.model_fields[section].annotation
+        model = next((each for each in get_args(model) if each is not type(None)), model)  # of a section or None
     return [field.alias or name for name, field in model.model_fields.items()]

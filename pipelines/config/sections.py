@@ -14,6 +14,7 @@ from crowdzoo.pipelines.config.values import (
     Fraction,
     LearningRate,
     LocalPath,
+    Nats,
     Place,
     Rating,
     Size,
@@ -274,6 +275,10 @@ class EvaluationConfig(Section):
     Attributes:
         tolerance: how far accuracy (F1, R², share of pairs) may fall below that of the last pushed model (0.01 is one
             point).
+        compare: what a new classifier and the last pushed one are compared by: `labels` is accuracy, against gold or
+            aggregated labels; `annotations` is the log-likelihood of the annotations of the held-out tasks. Where it is
+            not set, `labels` if any held-out task has gold, else `annotations`.
+        annotation_tolerance: how far that log-likelihood may fall, nats for each annotation.
         minimum_accuracy: the least accuracy that any pushed classifier must have.
         minimum_f1: the least F1 of spans that any pushed tagger must have.
         minimum_r2: the least R² that any pushed regressor must have; at 0, the default, it is at least as good as one
@@ -283,6 +288,8 @@ class EvaluationConfig(Section):
     """
 
     tolerance: Fraction = 0.0
+    compare: Literal["labels", "annotations"] | None = None
+    annotation_tolerance: Nats = 0.01
     minimum_accuracy: Fraction = 0.0
     minimum_f1: Fraction = 0.0
     minimum_r2: Fraction = 0.0

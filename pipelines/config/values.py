@@ -10,8 +10,8 @@ from crowdzoo.errors import ConfigError
 from crowdzoo.files.paths import local_path, scheme_of
 
 __all__ = [
-    "Bool", "ClassName", "Count", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Place", "Rating",
-    "Resource", "Seed", "Size",
+    "Bool", "ClassName", "Count", "Dropout", "EvalFraction", "Fraction", "LearningRate", "LocalPath", "Nats", "Place",
+    "Rating", "Resource", "Seed", "Size", "Trials",
 ]  # fmt: skip
 
 
@@ -46,10 +46,12 @@ def _place(value: Any, info: ValidationInfo) -> Any:
 
 Bool = Annotated[bool, _follows(Flag(), "true or false, without quotes")]
 Size = Annotated[int, _follows(Number(1, 1_000_000, whole=True))]
+Trials = Annotated[int, _follows(Number(2, 10_000, whole=True))]
 Count = Annotated[int, _follows(Number(0, 1000, whole=True))]
 Resource = Annotated[float, _follows(Number(0, 100_000, above=True), "a number above 0 and at most 100,000")]
 Seed = Annotated[int, _follows(Number(0, 2**31 - 1, whole=True))]
 Fraction = Annotated[float, _follows(Number(0, 1))]
+Nats = Annotated[float, _follows(Number(0, 1000), "a number from 0 to 1000")]
 EvalFraction = Annotated[float, _follows(Number(0, 1, above=True, below=True))]
 Dropout = Annotated[float, _follows(Number(0, 1, below=True), "a number from 0 to below 1")]
 LearningRate = Annotated[float, _follows(Number(0, 1000, above=True), "a number above 0 and at most 1000")]

@@ -130,6 +130,27 @@ def new_folder():
     return Folder
 
 
+@pytest.fixture(scope="session")
+def linear_model():
+    """A function that saves a served model of three features, and returns its folder."""
+
+    def linear_model(folder, weights):
+        """A served model of three features: softmax of `instances @ weights`."""
+
+        class Linear(tf.Module):
+            @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
+            def __call__(self, instances):
+                probabilities = tf.nn.softmax(instances @ tf.constant(weights, tf.float32))
+                label = tf.argmax(probabilities, axis=1)
+                return {"probabilities": probabilities, "label": label, "class": tf.gather(["x", "y", "z"], label)}
+
+        module = Linear()
+        tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
+        return folder
+
+    return linear_model
+
+
 @pytest.fixture
 def folder(tmp_path):
     return Folder(tmp_path)

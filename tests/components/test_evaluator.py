@@ -4,27 +4,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-import tensorflow as tf
 
 from crowdzoo.components import evaluator
 from crowdzoo.components.evaluator import _verdict
 from crowdzoo.kinds import kind_of
-
-
-def linear_model(folder, weights):
-    """A served model of three features: softmax of `instances @ weights`."""
-
-    class Linear(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((None, 3), tf.float32, name="instances")])
-        def __call__(self, instances):
-            probabilities = tf.nn.softmax(instances @ tf.constant(weights, tf.float32))
-            label = tf.argmax(probabilities, axis=1)
-            return {"probabilities": probabilities, "label": label, "class": tf.gather(["x", "y", "z"], label)}
-
-    module = Linear()
-    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.__call__})
-    return folder
-
 
 GOOD, BAD = np.eye(3), -np.eye(3)
 
@@ -46,7 +29,7 @@ def crowd(tmp_path_factory, new_folder, write_crowd):
 
 
 @pytest.fixture
-def evaluate(crowd, tmp_path):
+def evaluate(crowd, tmp_path, linear_model):
     """A function that evaluates a model of given weights; it returns summary, blessing and its files."""
 
     def evaluate(weights, card=None, **limits):
@@ -88,7 +71,7 @@ def test_scores_are_those_of_numpy_on_tasks_with_truth_and_a_first_model_is_bles
 
 
 @pytest.mark.slow  # so does the run in pipelines/test_local.py
-def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate):
+def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_model):
     linear_model(evaluate.serving / "7", GOOD)
     summary, blessing, files = evaluate(BAD)
     assert summary["baseline"]["accuracy"] == pytest.approx(expected(evaluate.records, GOOD)[0], abs=1e-6)
@@ -99,7 +82,7 @@ def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate):
     assert "of version 7" in summary["reason"]
 
 
-def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate, monkeypatch):
+def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate, linear_model, monkeypatch):
     def scores(models, *_):
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
@@ -113,7 +96,7 @@ def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate, monkeypatch):
 
 
 def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and_named_by_its_uri(
-    evaluate, monkeypatch
+    evaluate, linear_model, monkeypatch
 ):
     def baseline(candidate, uri, place):
         assert uri == "s3://crowd/serving/"
@@ -157,3 +140,25 @@ def test_verdict(case, kind, other):
     found, reason = _verdict(summary, kind, tolerance, minimum)
     assert found is blessed
     assert reason.startswith(f"its {word} {value:.4f} ") or (baseline is None and blessed)
+
+
+@pytest.mark.parametrize(("value", "tolerance", "blessed"), [
+    (-0.9, 0.0, True), (-1.0, 0.0, True), (-1.01, 0.0, False), (-1.01, 0.02, True), (-1.03, 0.02, False),
+])  # fmt: skip
+def test_compared_by_annotations_their_likelihood_decides_and_accuracy_only_about_the_minimum(
+    value, tolerance, blessed
+):
+    old = {"model": "/serving/7", "accuracy": float(blessed), "annotation_log_likelihood": -1.0}
+    summary = {"candidate": {"accuracy": 0.5, "annotation_log_likelihood": value}, "baseline": old}
+    found, reason = _verdict(summary, kind_of("classification"), tolerance, 0.5, "annotations")
+    assert found is blessed
+    assert reason.startswith(f"its log-likelihood of held-out annotations {value:.4f} ")
+    assert _verdict(summary, kind_of("classification"), 9.0, 0.6, "annotations")[1].startswith("its accuracy 0.5000 is")
+
+
+@pytest.mark.parametrize(("kind", "truth", "expected"), [
+    ("classification", "gold", "labels"), ("classification", "aggregated", "annotations"),
+    ("regression", "aggregated", "labels"), ("sequence", "aggregated", "labels"),
+])  # fmt: skip
+def test_classes_without_gold_are_compared_by_annotations(kind, truth, expected):
+    assert evaluator._usual_comparison(kind_of(kind), truth) == expected

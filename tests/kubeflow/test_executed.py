@@ -41,7 +41,7 @@ def story(tmp_path_factory, store, client):
     for path in files:
         client.upload_file(str(path), "crowd", f"labelme/{path.name}")
     (folder / "labelme.yaml").write_text(CONFIG)
-    compile_pipeline(load_config(folder / "labelme.yaml", kubeflow=True), folder / "pipeline.yaml")
+    compile_pipeline(load_config(folder / "labelme.yaml", on="kubeflow"), folder / "pipeline.yaml")
     launcher = Launcher(
         folder / "pipeline.yaml", folder / "disks", client, arguments={"training_epochs": 3}, environment=store
     )

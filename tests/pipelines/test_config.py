@@ -84,7 +84,7 @@ BROKEN = {
     "unknown key": (
         "name: x\n" + DATA + "trainning: {epochs: 1}\n",
         ", unknown key 'trainning': choose one of name, task, seed, data, aggregation, model, method, training, "
-        "evaluation, report, output, beam, kubeflow. Did you mean 'training'?",
+        "tuner, evaluation, report, output, beam, kubeflow. Did you mean 'training'?",
     ),
     "unknown key below": (
         "name: x\n" + DATA + "training: {epoch: 1}\n",
@@ -247,7 +247,8 @@ BROKEN = {
     ),
     "bar of a tagger": (
         "name: x\n" + DATA + "evaluation: {minimum_f1: 0.5}\n",
-        ", evaluation.minimum_f1 is not for task classification, where evaluation has tolerance, minimum_accuracy.",
+        ", evaluation.minimum_f1 is not for task classification, where evaluation has tolerance, "
+        "compare, annotation_tolerance, minimum_accuracy.",
     ),
     "base without a name": (
         "name: x\n" + DATA + "model: {base: ''}\n",

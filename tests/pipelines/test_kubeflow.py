@@ -51,7 +51,7 @@ def compiled(tmp_path_factory):
     """The file, its documents, and the spec and the containers as protos; names that protobuf does not know fail."""
     folder = tmp_path_factory.mktemp("compiled")
     (folder / "labelme.yaml").write_text(CONFIG)
-    compile_pipeline(load_config(folder / "labelme.yaml", kubeflow=True), folder / "pipeline.yaml")
+    compile_pipeline(load_config(folder / "labelme.yaml", on="kubeflow"), folder / "pipeline.yaml")
     documents = list(yaml.safe_load_all((folder / "pipeline.yaml").read_text()))
     spec = json_format.ParseDict(documents[0], pipeline_spec_pb2.PipelineSpec())
     deployment = json_format.ParseDict(documents[0]["deploymentSpec"], pipeline_spec_pb2.PipelineDeploymentConfig())
@@ -210,10 +210,55 @@ def test_a_step_whose_input_cannot_be_used_ends_with_the_message(tmp_path, monke
     assert capsys.readouterr().err == "DataError: s3://crowd/a.csv: holds no annotations.\n"
 
 
+def test_for_vertex_it_is_a_job_in_json_with_the_same_tasks_and_the_accelerator(tmp_path, capsys):
+    text = CONFIG.replace("minio://mlpipeline", "gs://crowd").replace("s3://", "gs://").replace("/mnt", "gs://mnt")
+    lines = [line for line in text.splitlines() if not line.startswith(("  secrets", "  volumes"))]
+    (tmp_path / "labelme.yaml").write_text("\n".join(lines).replace("nvidia.com/gpu", "NVIDIA_TESLA_T4"))
+    out = tmp_path / "job.json"
+    assert main(["run", str(tmp_path / "labelme.yaml"), "--on", "vertex", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: the pipeline labelme for Vertex AI\n"
+    job = json_format.Parse(out.read_text(), pipeline_spec_pb2.PipelineJob())
+    assert job.display_name == "labelme"
+    assert job.runtime_config.gcs_output_directory == "gs://crowd/runs"
+    spec = json_format.ParseDict(json_format.MessageToDict(job.pipeline_spec), pipeline_spec_pb2.PipelineSpec())
+    assert {name: {*task.dependent_tasks} for name, task in spec.root.dag.tasks.items()} == TASKS
+    assert {*spec.root.input_definitions.parameters} >= {"training_epochs", "data_annotations"}
+    deployment = json_format.ParseDict(
+        json_format.MessageToDict(spec.deployment_spec), pipeline_spec_pb2.PipelineDeploymentConfig()
+    )
+    trainer = deployment.executors[spec.components["Trainer"].executor_label].container
+    assert (trainer.resources.accelerator.type, trainer.resources.accelerator.count) == ("NVIDIA_TESLA_T4", 1)
+    assert trainer.resources.memory_limit == 16
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_a_tuner_is_a_task_before_the_trainer_and_gets_the_runs_parameters_too(tmp_path):
+    (tmp_path / "labelme.yaml").write_text(CONFIG)
+    search = {"tuner.search.model.hidden": [[8], [32]], "kubeflow.resources.Tuner": {"gpus": 2}}
+    compile_pipeline(load_config(tmp_path / "labelme.yaml", search, on="kubeflow"), tmp_path / "pipeline.yaml")
+    document, platform = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
+    spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec())
+    tasks = spec.root.dag.tasks
+    assert {*tasks} == {*TASKS, "Tuner"}
+    assert {*tasks["Tuner"].dependent_tasks} == {"CrowdAggregator", "SchemaGen"}
+    assert {*tasks["Trainer"].dependent_tasks} == {"CrowdAggregator", "SchemaGen", "Tuner"}
+    given = tasks["Trainer"].inputs.artifacts["hyperparameters"].task_output_artifact
+    assert (given.producer_task, given.output_artifact_key) == ("Tuner", "best_hyperparameters")
+    for name in ("Tuner", "Trainer"):
+        assert tasks[name].inputs.parameters["training_epochs"].component_input_parameter == "training_epochs"
+    label = spec.components["Tuner"].executor_label
+    container = document["deploymentSpec"]["executors"][label]["container"]
+    assert container["resources"]["accelerator"]["count"] == "2"
+    assert "training_epochs=custom_config.training.epochs" in container["args"]
+    assert label in platform["platforms"]["kubernetes"]["deploymentSpec"]["executors"]
+    config = json.loads(tasks["Tuner"].inputs.parameters["custom_config"].runtime_value.constant.string_value)
+    assert config["tuner"]["dimensions"] == {"model.hidden": {"values": [[8], [32]]}}
+
+
 def test_without_secrets_and_volumes_there_is_one_document(tmp_path):
     (tmp_path / "labelme.yaml").write_text(CONFIG)
     places = {"kubeflow.secrets": {}, "kubeflow.volumes": {}, "data.instances": "gs://crowd/i.parquet"}
-    config = load_config(tmp_path / "labelme.yaml", places, kubeflow=True)
+    config = load_config(tmp_path / "labelme.yaml", places, on="kubeflow")
     compile_pipeline(config, tmp_path / "pipeline.yaml")
     assert len(list(yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text()))) == 1
 
@@ -223,7 +268,7 @@ def test_a_shipped_data_set_is_written_in_the_container(tmp_path):
         "{annotations: s3://crowd/answers.csv, instances: /mnt/crowd/instances.parquet}", "{dataset: labelme}"
     )
     (tmp_path / "labelme.yaml").write_text(text)
-    config = load_config(tmp_path / "labelme.yaml", {"kubeflow.parameters": []}, kubeflow=True)
+    config = load_config(tmp_path / "labelme.yaml", {"kubeflow.parameters": []}, on="kubeflow")
     compile_pipeline(config, tmp_path / "pipeline.yaml")
     spec, _ = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
     given = spec["root"]["dag"]["tasks"]["AnnotationExampleGen"]["inputs"]["parameters"]
@@ -237,7 +282,7 @@ def test_a_shipped_data_set_is_written_in_the_container(tmp_path):
 )
 def test_every_shipped_configuration_compiles(file, tmp_path):
     needed = {"image": "crowdzoo:1.0", "pipeline_root": "gs://crowd/runs", "serving": "gs://crowd/serving"}
-    config = load_config(file, {"kubeflow": needed, "output.root": str(tmp_path / "here")}, kubeflow=True)
+    config = load_config(file, {"kubeflow": needed, "output.root": str(tmp_path / "here")}, on="kubeflow")
     compile_pipeline(config, tmp_path / "pipeline.yaml")
     (document,) = yaml.safe_load_all((tmp_path / "pipeline.yaml").read_text())
     spec = json_format.ParseDict(document, pipeline_spec_pb2.PipelineSpec())
@@ -259,7 +304,9 @@ def test_the_command_writes_the_file_and_says_so(tmp_path, capsys, monkeypatch):
     ("arguments", "says"),
     [
         (["--on", "kubeflow"], "--on kubeflow needs --out FILE.yaml"),
-        (["--out", "p.yaml"], "--out is for --on kubeflow"),
+        (["--out", "p.yaml"], "--out is for --on kubeflow and --on vertex"),
+        (["--on", "vertex"], "--on vertex needs --out FILE.json"),
+        (["--on", "vertex", "--out", "p.yaml"], "--out p.yaml: must end in .json, as Vertex AI takes the file"),
         (["--on", "kubeflow", "--out", "p.json"], "--out p.json: must end in .yaml or .yml"),
         (["--on", "kubeflow", "--out", "labelme.yaml"], "is also an input"),
         (["--on", "kubeflow", "--out", "p.yaml", "--check=all"], "--check=all reads files"),

@@ -18,7 +18,7 @@ kubeflow:
 def loaded(folder, text=CONFIG, **overrides):
     path = folder / "kubeflow.yaml"
     path.write_text(text)
-    return load_config(path, overrides, kubeflow=True)
+    return load_config(path, overrides, on="kubeflow")
 
 
 def refused(folder, text=CONFIG, **overrides):
@@ -104,3 +104,44 @@ def test_resources_of_a_component_go_before_the_default(tmp_path):
     kubeflow = loaded(tmp_path, **{"kubeflow.resources": resources}).kubeflow
     assert kubeflow.resources_of("Trainer").model_dump() == {"cpu": 2, "memory_gb": 16, "gpus": 1}
     assert kubeflow.resources_of("Pusher").model_dump() == {"cpu": 2, "memory_gb": 8, "gpus": None}
+
+
+VERTEX = {
+    "kubeflow.pipeline_root": "gs://crowd/runs", "kubeflow.serving": "gs://crowd/serving",
+    "data.annotations": "gs://crowd/answers.csv",
+}  # fmt: skip
+
+
+def for_vertex(folder, **overrides):
+    (folder / "vertex.yaml").write_text(CONFIG)
+    return load_config(folder / "vertex.yaml", {**VERTEX, **overrides}, on="vertex")
+
+
+def test_vertex_takes_places_in_googles_store_and_its_own_names_of_accelerators(tmp_path):
+    resources = {"kubeflow.resources": {"Trainer": {"gpus": 1}}, "kubeflow.gpu_type": "NVIDIA_TESLA_T4"}
+    assert for_vertex(tmp_path, **resources).kubeflow.resources_of("Trainer").gpus == 1
+    assert for_vertex(tmp_path).kubeflow.gpu_type == "nvidia.com/gpu", "which nobody asks for"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"data.annotations": "s3://crowd/a.csv"}, "data.annotations: must begin with gs:// on Vertex AI, got 's3:"),
+        ({"data.annotations": "a.csv"}, "data.annotations: must begin with gs:// on Vertex AI"),
+        ({"kubeflow.serving": "s3://crowd/s"}, "kubeflow.serving: must begin with gs:// on Vertex AI"),
+        ({"kubeflow.pipeline_root": "minio://a/b"}, "kubeflow.pipeline_root: must begin with gs:// on Vertex AI"),
+        ({"kubeflow.image": None}, "kubeflow.image: is missing"),
+        ({"kubeflow.secrets": {"store": {"A": "b"}}}, "kubeflow.secrets: is for Kubernetes, and Vertex AI has none"),
+        ({"kubeflow.volumes": {"crowd": "/mnt/crowd"}}, "kubeflow.volumes: is for Kubernetes"),
+        (
+            {"kubeflow.resources": {"Trainer": {"gpus": 1}}},
+            "kubeflow.gpu_type: must name an accelerator of Vertex AI, which Trainer asks for, such as NVIDIA_TESLA_T4 "
+            "or NVIDIA_L4, got 'nvidia.com/gpu'",
+        ),
+    ],
+)
+def test_what_vertex_does_not_have_is_refused_once_with_its_key(tmp_path, more, message):
+    with pytest.raises(ConfigError) as caught:
+        for_vertex(tmp_path, **more)
+    assert message in str(caught.value)
+    assert str(caught.value).count(message.split(":")[0] + ":") == 1

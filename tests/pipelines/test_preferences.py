@@ -150,7 +150,7 @@ def test_it_compiles_for_kubeflow(inputs):
         text + "kubeflow: {image: 'crowdzoo:1.0', pipeline_root: s3://a/runs, serving: s3://a/serving, "
         "parameters: [data.gold, evaluation.minimum_pair_accuracy]}\n"
     )
-    compile_pipeline(load_config(inputs.path / "essays.yaml", kubeflow=True), inputs.path / "compiled.yaml")
+    compile_pipeline(load_config(inputs.path / "essays.yaml", on="kubeflow"), inputs.path / "compiled.yaml")
     (spec,) = yaml.safe_load_all((inputs.path / "compiled.yaml").read_text())
     parameters = spec["root"]["inputDefinitions"]["parameters"]
     found = {name: each["defaultValue"] for name, each in parameters.items()}

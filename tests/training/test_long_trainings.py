@@ -137,13 +137,84 @@ PAIRS = [("crowdsourced-layer", "classification"), ("cross-fitted-em", "classifi
          ("waum", "classification"), ("conal", "classification"), ("rating-em", "regression")]  # fmt: skip
 
 
-def train_on_two(path):
-    """In a process that has two devices: every method on one and on both, its answers."""
+def gone_on(folder, epochs=4, **given):
+    """A training that is interrupted in its third epoch and goes on, and the same training in one piece."""
+
+    def stop(epoch, logs):
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    def fit(*callbacks, **more):
+        settings = TrainingSettings(
+            hidden=(8,), epochs=epochs, batch_size=30, learning_rate=0.02, dropout=0.3, seed=3, **given
+        )
+        return train(settings, X, annotations=LABELS, callbacks=callbacks, **more)[0]
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(keras.callbacks.LambdaCallback(on_epoch_begin=stop), checkpoint=folder)
+    again = []
+    noted = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: again.append(epoch))
+    resumed = fit(noted, checkpoint=folder)
+    assert again == [2, 3], "or it began from the start"
+    return resumed, fit()
+
+
+def check_gone_on(resumed, whole):
+    for one, two in zip(resumed.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert resumed.history.history["loss"] == whole.history.history["loss"]
+    for one, two in zip(resumed.optimizer.variables, whole.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(one), keras.ops.convert_to_numpy(two))
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_a_killed_training_in_mixed_precision_goes_on_to_the_same_weights(precision, tmp_path):
+    check_gone_on(*gone_on(tmp_path / "checkpoint", precision=precision))
+
+
+def test_a_killed_training_with_accumulated_gradients_goes_on_to_the_same_weights(tmp_path):
+    check_gone_on(*gone_on(tmp_path / "checkpoint", gradient_accumulation_steps=3))
+
+
+def go_on_on_two(path):
+    """In a process that has two devices: trainings that are interrupted and go on."""
+    two_devices()
+    for number, precision in enumerate([None, "mixed_bfloat16", "mixed_float16"]):
+        try:
+            check_gone_on(*gone_on(Path(path) / str(number), devices=2, precision=precision))
+        except AssertionError as error:
+            raise AssertionError(f"{precision}: {error}") from error
+
+
+def two_devices():
     if BACKEND == "tensorflow":
         import tensorflow as tf
 
         halves = [tf.config.LogicalDeviceConfiguration()] * 2
         tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], halves)
+
+
+def in_a_process_with_two_devices(*arguments):
+    """Runs this file with two devices of the CPU."""
+    root = Path(__file__).parents[2]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    done = subprocess.run([sys.executable, __file__, *arguments], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
+def test_a_killed_training_on_two_devices_goes_on_to_the_same_weights_in_every_precision(tmp_path):
+    in_a_process_with_two_devices("go-on", str(tmp_path))
+
+
+def train_on_two(path):
+    """In a process that has two devices: every method on one and on both, its answers."""
+    two_devices()
     found = {}
     for method, kind in PAIRS:
         for devices in (1, 2):
@@ -157,15 +228,8 @@ def train_on_two(path):
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND == "torch", reason="Keras has no data-parallel training on PyTorch")
 def test_two_devices_learn_what_one_learns_though_each_epoch_is_shuffled(tmp_path):
-    root = Path(__file__).parents[2]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
-    }
     path = tmp_path / "found.npz"
-    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    in_a_process_with_two_devices("train", str(path))
     found = np.load(path)
     for method, _ in PAIRS:
         np.testing.assert_allclose(found[f"{method} 2"], found[f"{method} 1"], rtol=2e-2, atol=5e-3, err_msg=method)
@@ -234,4 +298,4 @@ def test_what_cannot_stop_early_says_what_to_write():
 
 
 if __name__ == "__main__":
-    train_on_two(sys.argv[1])
+    {"train": train_on_two, "go-on": go_on_on_two}[sys.argv[1]](sys.argv[2])

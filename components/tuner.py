@@ -1,0 +1,150 @@
+"""Tuner: what TFX's Tuner runs, a search for settings by KerasTuner."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras_tuner
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from keras_tuner.engine.base_tuner import BaseTuner
+
+from crowdzoo.components.example_dataset import read_batches
+from crowdzoo.components.example_files import read_dataset_info
+from crowdzoo.components.task_examples import read_tasks
+from crowdzoo.components.tfx_internals import FnArgs, TunerFnResult
+from crowdzoo.errors import DataError
+from crowdzoo.kinds import kind_of
+from crowdzoo.models.method_choice import choose_method
+from crowdzoo.training.tuned_values import EPOCHS, OWN, as_choice, tuned_values, with_values
+
+__all__ = ["tuner_fn"]
+
+SECTIONS = ("model", "method", "training")
+FEWEST_GOLD = 20  # tasks of train with gold, where it is the objective
+_READ = 1024
+
+
+def tuner_fn(fn_args: FnArgs) -> TunerFnResult:
+    """What TFX's Tuner runs: settings are searched for that predict hidden tasks of the split train best.
+
+    A trial trains as `choose_method` does: without a part of the tasks of train, whose annotations (or gold) it is then
+    asked about; the hidden tasks are the same in each trial. The split eval is not used. The first trial has the
+    configuration's own values, where these lie in the space.
+
+    Args:
+        fn_args: TFX's arguments; `custom_config` holds what the Trainer's has, and `tuner`: `trials`, `algorithm`,
+            `objective` and `dimensions`, by dotted key `{"values": [...]}` or `{"min", "max", "step", "log"}`.
+
+    Returns:
+        The tuner, whose trials have the settings' values by dotted key, lists and words as JSON, and the number of
+        epochs that was best as "tuner/epochs".
+
+    Raises:
+        DataError: fewer than 20 labelled tasks, or than 20 tasks of train with gold where that is the objective.
+    """
+    config = fn_args.custom_config
+    options, info = config["tuner"], read_dataset_info(config["examples"])
+    instances, annotations = read_tasks(fn_args.train_files, info)
+    gold = _gold(fn_args.train_files, info) if options["objective"] == "gold" else None
+    tf.config.experimental.enable_op_determinism()
+    own = {key: _configured(config, key) for key in options["dimensions"]}
+    space = keras_tuner.HyperParameters()
+    for key, dimension in options["dimensions"].items():
+        _add(space, key, dimension)
+    inside = all(_holds(dimension, own[key]) for key, dimension in options["dimensions"].items())
+    first = {key: as_choice(value) for key, value in own.items()} if inside else None
+    tuner = _Tuner(
+        _oracle(options, space, config["seed"], first),
+        directory=fn_args.working_dir,
+        project_name="tuner",
+        overwrite=True,
+    )
+    tuner.first = first
+    return TunerFnResult(tuner=tuner, fit_kwargs={
+        "config": config, "kind": info["kind"], "x": instances, "annotations": annotations, "gold": gold
+    })  # fmt: skip
+
+
+class _Tuner(BaseTuner):
+    """Makes trials as `choose_method` compares methods."""
+
+    first: dict[str, Any] | None = None
+
+    def run_trial(
+        self, trial: Any, *, config: Mapping[str, Any], kind: str, x: Any, annotations: Any, gold: Any
+    ) -> dict[str, float]:
+        """The score of a trial; the number of epochs goes to its values."""
+        values = trial.hyperparameters.values
+        sections = with_values({name: config[name] for name in SECTIONS}, tuned_values(values))
+        arguments = {key: value for key, value in sections["method"].items() if key != "name"}
+        settings = kind_of(kind).settings(
+            method=sections["method"]["name"], arguments=arguments, seed=config["seed"],
+            **sections["model"], **sections["training"],
+        )  # fmt: skip
+        (best,) = choose_method(
+            settings, x, annotations, candidates=((settings.method, settings.arguments),), gold=gold
+        ).candidates
+        own = {OWN: True} if trial.trial_id == self.oracle.start_order[0] and self.first is not None else {}
+        values |= {EPOCHS: best.settings.epochs, **own}
+        logging.info("trial %s: %s: %.4f", trial.trial_id, tuned_values(values), best.score)
+        return {"score": best.score}
+
+
+def _oracle(options: Mapping[str, Any], space: Any, seed: int, first: dict[str, Any] | None) -> Any:
+    """KerasTuner's search, with the configuration's own values before those that it draws."""
+    known = {
+        "random": keras_tuner.oracles.RandomSearchOracle,
+        "bayesian": keras_tuner.oracles.BayesianOptimizationOracle,
+    }[options["algorithm"]]
+
+    class Oracle(known):  # type: ignore[misc, valid-type]
+        def populate_space(self, trial_id: str) -> Any:
+            if first is not None and not self.trials:
+                return {"status": "RUNNING", "values": dict(first)}
+            return super().populate_space(trial_id)
+
+    return Oracle(
+        objective=keras_tuner.Objective("score", "max"), max_trials=options["trials"], hyperparameters=space, seed=seed
+    )
+
+
+def _add(space: Any, key: str, dimension: Mapping[str, Any]) -> None:
+    """A dimension of the space, in KerasTuner's words."""
+    if "values" in dimension:
+        values = dimension["values"]
+        numbers = [as_choice(value) for value in values]
+        if any(isinstance(value, str) for value in numbers):
+            space.Choice(key, [value if isinstance(value, str) else f"{value}" for value in numbers])
+        else:
+            space.Choice(key, numbers if all(isinstance(value, int) for value in numbers) else [*map(float, numbers)])
+        return
+    kind = space.Int if isinstance(dimension["min"], int) else space.Float
+    more = {"sampling": "log"} if dimension["log"] else {"step": dimension["step"]}
+    kind(key, dimension["min"], dimension["max"], **{name: value for name, value in more.items() if value is not None})
+
+
+def _configured(config: Mapping[str, Any], key: str) -> Any:
+    """The configuration's own value of a setting; None where it has none."""
+    section, name = key.split(".")
+    return config[section].get(name)
+
+
+def _holds(dimension: Mapping[str, Any], value: Any) -> bool:
+    if "values" in dimension:
+        return value in dimension["values"]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and dimension["min"] <= value <= dimension["max"]
+
+
+def _gold(files: list[str], info: dict[str, Any]) -> np.ndarray:
+    """Codes of the tasks of train, -1 where unknown; they are in the files' order."""
+    known = {"gold": tf.io.FixedLenFeature([1], tf.int64, default_value=-1)}
+    codes = [batch["gold"][:, 0] for batch in read_batches(files, info, "train", _READ, instances=(), others=known)]
+    gold = np.concatenate(codes)
+    if (number := int((gold >= 0).sum())) < FEWEST_GOLD:
+        raise DataError(
+            f"tuner.objective: gold is known of {number} tasks of train, and at least {FEWEST_GOLD} are needed. Set it "
+            "to annotations, or name the gold of more tasks."
+        )
+    return gold
