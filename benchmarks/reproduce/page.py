@@ -156,6 +156,7 @@ def compared(results: dict[str, Any]) -> list[str]:
     return [
         "## Cross-fitted EM on sets that had no part in its choice\n",
         wrapped(outcome) + "\n",
+        wrapped(recipe.progress(results)) + "\n",
         RECIPE,
         *tables,
     ]

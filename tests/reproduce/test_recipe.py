@@ -109,3 +109,11 @@ def test_the_tables_are_printed(recipe, capsys):
     assert "+0.0 [+0.0, +0.0]" in printed
     recipe.show({})
     assert capsys.readouterr().out.strip() == "0 of 560 runs; 0 of 9 sets have two complete rounds"
+
+
+def test_the_first_decision_stands_beside_a_later_one(recipe):
+    first = results_of(recipe, dict.fromkeys(recipe.COMPARED, 0.6))  # 288 runs
+    assert recipe.progress(first) == "These are 288 of 560 runs; the tables have the rounds that are complete."
+    later = results_of(recipe, dict.fromkeys(recipe.COMPARED, 0.6), rounds=3)
+    assert recipe.progress(later).startswith("These are 432 of 560 runs;")
+    assert "At a first stop, with 334 runs, cross-fitted EM had 75.6 and CCEM 75.7" in recipe.progress(later)
