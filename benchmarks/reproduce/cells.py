@@ -23,6 +23,11 @@ features are not the paper's, so that equal numbers would be chance, ~ is the be
 `benchmarks/reproduce/cells.py` computes the marks from the saved results."""
 
 
+INTERVALS = """Intervals are 95 % intervals of the mean over paired runs (`benchmarks/reproduce/intervals.py`). All runs
+on one set have the same test tasks, so the intervals say how much the seeds matter, and nothing about other test
+tasks."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """A published figure.
@@ -220,6 +225,7 @@ class Page:
             *([self.more] if self.more else []),
             "## Claims in words and pictures\n",
             claims(self.claims),
+            *([paragraph(INTERVALS)] if any(set("±[") & set(each.figures) for each in self.claims) else []),
             "## What is not here\n",
             "\n".join(textwrap.fill(each, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False,
                                     break_on_hyphens=False) for each in self.absent) + "\n",

@@ -51,7 +51,8 @@ How to read the tables:
 | chosen | accuracy at the epoch that agrees best with the crowd's labels of a held-out tenth of the training tasks |
 | best (oracle) | the highest accuracy of all epochs on the test tasks; unknown in practice, but some papers print it |
 | own tasks | accuracy of the labels that the method infers for the training tasks, from instance and annotations |
-| against DL-MV | difference paired by seed, with a 95 % interval ([how](#how-it-was-measured)) |
+| against DL-MV | difference paired by seed, and its 95 % interval ([how](#how-it-was-measured)) |
+| [a, b], ± a | interval for other test tasks, by bootstrap; interval for other runs |
 | of the gap | share of the way from DL-MV to gold |
 | cross-fitted EM, GeoCrowdNet | variant and strength were [chosen by gold](#how-it-was-measured) of these sets |
 | paper | the published figure |
@@ -105,9 +106,10 @@ variants. Their rows are therefore too good by an unknown amount. Nothing else i
 
 Intervals are 95 % intervals of the mean (`benchmarks/reproduce/intervals.py`). Fifths share training tasks, so their
 variance has the term of Nadeau and Bengio (2003). Simulated crowds share their draws of instances and classes, so a
-draw's mean over them counts as one value. On Music and LabelMe all seeds have the same test tasks. There an interval
-in brackets is from a bootstrap over the test tasks. One with ± is of a row (or of DL-MV) that does not say which tasks
-were right: it says how much the seed matters, and nothing about other test tasks.
+draw's mean over them counts as one value. Each fifth and each draw has test tasks of its own, so these intervals hold
+for other test tasks, too. On Music and LabelMe all seeds have the same test tasks. There an interval in brackets is
+from a bootstrap over the test tasks. One with ± is of a row (or of DL-MV) that does not say which tasks were right: it
+says how much the seed matters, and nothing about other test tasks.
 
 Costs are those of one training on a busy two-core machine; memory is the peak of the whole process. Rows of the first
 part whose crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels)
