@@ -33,7 +33,7 @@ published label of a pair is the authors' consensus by MACE of the same judgment
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -179,44 +179,85 @@ def features(topic: int) -> np.ndarray:
     return ((found - mean) / np.maximum(deviation, 1e-9)).astype(np.float32)
 
 
-def score(form: str, topic: int) -> tuple[np.ndarray, float]:
-    """Scores of all arguments [N] after training on the other topics, and the log of Davidson's nu."""
+def small_scorer(width: int) -> Any:
+    """The scorer of the part cross-topic."""
+    import keras
+
+    return keras.Sequential([
+        keras.Input((width,)), keras.layers.Dense(64, "relu"), keras.layers.Dropout(0.5), keras.layers.Dense(1),
+    ])  # fmt: skip
+
+
+def score(
+    form: str,
+    train_topics: np.ndarray,
+    x: np.ndarray,
+    make: Callable[[int], Any] = small_scorer,
+    seed: int = 0,
+    **training: Any,
+) -> tuple[np.ndarray, float]:
+    """Scores of all arguments [N] after training on some topics, and the log of Davidson's nu.
+
+    Args:
+        form: what is learned from.
+        train_topics: numbers of the topics.
+        x: features of all arguments, float32 [N, D].
+        make: the scorer for D features.
+        seed: of the network.
+        **training: `epochs` (10), `batch_size` in pairs (128), `rate` of Adam (0.001).
+    """
     import keras
 
     from crowdzoo.layers import PairAnnotators, PairProbabilities
     from crowdzoo.models import CrowdModel
 
-    train = np.flatnonzero(topics() != topic)
-    x, crowd = features(topic), only(np.setdiff1d(topics(), [topic]))
+    train, crowd = np.flatnonzero(np.isin(topics(), train_topics)), only(train_topics)
     pairs, table = crowd.pairs()
+    targets = None if form == "judgments" else targets_of(form, crowd, train)
+    if form == "published label":  # the others have none
+        known = targets.sum(axis=1) > 0
+        pairs, targets = pairs[known], targets[known]
     sides = {"left": x[train[pairs[:, 0]]], "right": x[train[pairs[:, 1]]]}
-    keras.utils.set_random_seed(0)
-    scorer = keras.Sequential([
-        keras.Input((x.shape[1],)), keras.layers.Dense(64, "relu"), keras.layers.Dropout(0.5), keras.layers.Dense(1),
-    ])  # fmt: skip
+    keras.utils.set_random_seed(seed)
+    scorer = make(x.shape[1])
     inputs = {name: keras.Input((x.shape[1],), name=name) for name in sides}
     end = PairProbabilities()
     base = keras.Model(inputs, end(keras.layers.Concatenate()([scorer(side) for side in inputs.values()])))
-    how: dict[str, Any] = {"epochs": 10, "batch_size": 128, "verbose": 0}
+    how: dict[str, Any] = {"epochs": 10, "batch_size": 128, "verbose": 0, **training}
+    optimizer = keras.optimizers.Adam(how.pop("rate", 0.001))
     if form == "judgments":
         model = CrowdModel(base, PairAnnotators(crowd.num_annotators, len(crowd)))
-        model.compile(keras.optimizers.Adam(0.001), jit_compile=False)
+        model.compile(optimizer, jit_compile=False)
         model.fit(sides, table, **how)
     else:
-        votes = np.zeros((len(pairs), 3))
-        np.add.at(votes, (table.task_ids, table.labels), 1)
-        if form == "majority label":
-            drawn = np.where(
-                votes == votes.max(axis=1, keepdims=True), np.random.default_rng(0).random(votes.shape), -1
-            )
-            targets = np.eye(3)[drawn.argmax(axis=1)]
-        elif form == "probabilities":
-            targets = AnnotatorBradleyTerry().fit(crowd).probabilities(*pairs.T)
-        else:
-            targets = votes / votes.sum(axis=1, keepdims=True)
-        base.compile(keras.optimizers.Adam(0.001), loss="categorical_crossentropy", jit_compile=False)
+        base.compile(optimizer, loss="categorical_crossentropy", jit_compile=False)
         base.fit(sides, targets, **how)
     return scorer.predict(x, verbose=0)[:, 0].astype(float), float(end.log_nu)
+
+
+def targets_of(form: str, crowd: Annotations, train: np.ndarray) -> np.ndarray:
+    """Probabilities of the answers for each pair of the crowd, [P, 3]; a pair without a published label has zeros.
+
+    Args:
+        form: what is learned from.
+        crowd: judgments of some topics.
+        train: places of their arguments among all, int64.
+    """
+    pairs, table = crowd.pairs()
+    if form == "probabilities":
+        return AnnotatorBradleyTerry().fit(crowd).probabilities(*pairs.T)
+    if form == "published label":
+        sides, labels = published()
+        keys = dict(zip((sides[:, 0] * len(topics()) + sides[:, 1]).tolist(), labels.tolist(), strict=True))
+        own = train[pairs]
+        said = [keys.get(key, 3) for key in (own[:, 0] * len(topics()) + own[:, 1]).tolist()]
+        return np.eye(4)[said, :3]
+    votes = np.zeros((len(pairs), 3))
+    np.add.at(votes, (table.task_ids, table.labels), 1)
+    if form == "majority label":
+        drawn = np.where(votes == votes.max(axis=1, keepdims=True), np.random.default_rng(0).random(votes.shape), -1)
+        return np.eye(3)[drawn.argmax(axis=1)]
+    return votes / votes.sum(axis=1, keepdims=True)
 
 
 def cross_topic(form: str) -> Iterator[dict[str, Any]]:
@@ -227,7 +268,9 @@ def cross_topic(form: str) -> Iterator[dict[str, Any]]:
     for topic in np.unique(topics()[topics() % 2 == 1]).tolist():
         here = topics()[pairs[:, 0]] == topic
         scores, tie = (
-            (np.array([float(len(text)) for text in texts()]), 0.0) if form == "length" else score(form, topic)
+            (np.array([float(len(text)) for text in texts()]), 0.0)
+            if form == "length"
+            else score(form, np.setdiff1d(topics(), [topic]), features(topic))
         )
         lead = scores[pairs[here, 0]] - scores[pairs[here, 1]]
         agrees = np.where(lead == 0, 0.5, (lead > 0) == (labels[here] == 0))
