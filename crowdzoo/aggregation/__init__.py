@@ -33,6 +33,7 @@ from crowdzoo.aggregation.preferences.bradley_terry import BradleyTerry
 from crowdzoo.aggregation.preferences.crowd_bt import CrowdBT
 from crowdzoo.aggregation.preferences.methods import PREFERENCE_METHODS
 from crowdzoo.aggregation.preferences.noisy_bradley_terry import NoisyBradleyTerry
+from crowdzoo.aggregation.preferences.plackett_luce import PlackettLuce
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.ratings.methods import RATING_METHODS
 from crowdzoo.aggregation.ratings.ordinal_thresholds import OrdinalThresholds
@@ -85,6 +86,7 @@ __all__ = [
     "NoisyBradleyTerry",
     "OneCoinDawidSkene",
     "OrdinalThresholds",
+    "PlackettLuce",
     "PreferenceAggregation",
     "RatingAggregation",
     "RatingEM",

@@ -75,6 +75,11 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
         "--label-separator) are one answer, an empty cell is the answer that none holds; a probability for each label",
     )  # fmt: skip
+    command.add_argument("--rankings", action="store_true", default=None,
+        help="with --task preference: the file holds lists in order, columns annotator, task, rank (1 is the best; "
+        "empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare the "
+        "pairs of each list)",
+    )  # fmt: skip
     options.add_seed(command, "random ties and starts")
     options.add_kinds(command)
     options.add_reading(command, "gold")
@@ -98,6 +103,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.multi_label:
         _run_multi_label(arguments, kind, settings)
         return
+    if arguments.rankings:
+        _run_rankings(arguments, kind, settings)
+        return
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)
     if why := _why_out_of_core(arguments, kind, aggregator):
         _run_out_of_core(arguments, kind, aggregator, why)
@@ -110,6 +118,13 @@ def run(arguments: argparse.Namespace) -> None:
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
+    _written(arguments, kind, result, crowd, gold, used_gold)
+
+
+def _written(
+    arguments: argparse.Namespace, kind: Kind, result: Any, crowd: Annotations, gold: Any, used_gold: bool
+) -> None:
+    """Writes a result and prints its summary."""
     result = kind.noted(result, crowd)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
@@ -123,6 +138,30 @@ def run(arguments: argparse.Namespace) -> None:
     if getattr(result, "candidates", None):
         print()
         print_table("methods of auto", *_candidate_table(result.candidates))
+
+
+# Options that lists in order do not go with
+NOT_RANKINGS = ("multi_label", "classes", "on_bad_rows", "on_duplicate", "rejects", "missing", "label_separator")
+
+
+def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
+    """Aggregates lists in order, and prints a summary."""
+    if kind.name != "preference":
+        raise ConfigError("--rankings are preferences: add --task preference.")
+    for name in NOT_RANKINGS:
+        if getattr(arguments, name, None) not in (None, False, "error"):
+            raise ConfigError(f"--{name.replace('_', '-')} does not go with --rankings: leave one of them out.")
+    from crowdzoo.aggregation import PlackettLuce
+    from crowdzoo.instances.rankings import COLUMNS, read_rankings
+
+    rankings = read_rankings(arguments.annotations, Layout.of(vars(arguments), COLUMNS))
+    crowd = rankings.preferences()
+    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+    if arguments.method in (None, "plackett-luce"):
+        result = PlackettLuce(**settings).fit(rankings)
+    else:
+        result = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings).fit(crowd)
+    _written(arguments, kind, result, crowd, gold, False)
 
 
 # Options that several labels a task do not go with

@@ -10,6 +10,7 @@ from crowdzoo.instances.instances import Instances, check_annotated, read_inputs
 from crowdzoo.instances.named_by_image import named_by_image
 from crowdzoo.instances.opened import opened
 from crowdzoo.instances.predictions import Predictions, read_predictions
+from crowdzoo.instances.rankings import read_rankings
 from crowdzoo.instances.sentences import SENTENCES
 from crowdzoo.instances.tables import TABLES, served_tables, tables
 from crowdzoo.instances.texts import TEXTS, read_texts
@@ -38,6 +39,7 @@ __all__ = [
     "read_inputs",
     "read_instances",
     "read_predictions",
+    "read_rankings",
     "read_texts",
     "recognised",
     "sampled_images",

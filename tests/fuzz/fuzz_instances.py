@@ -18,6 +18,7 @@ from crowdzoo.instances import (
     read_gold_ratings,
     read_instances,
     read_predictions,
+    read_rankings,
     read_texts,
     recognised,
 )
@@ -84,6 +85,14 @@ def annotator_table(path):
     return found.sources, found.costs
 
 
+def rankings_of(path):
+    """Lists in order: each list has a place with a rank, and its places follow each other."""
+    found = read_rankings(path)
+    assert (np.diff(found.list_ids) >= 0).all()
+    assert (np.bincount(found.list_ids, found.ranked) >= 1).all()
+    return found.list_ids.tolist(), found.task_ids.tolist(), found.ranked.tolist(), found.annotator_ids.tolist()
+
+
 def predictions_of(path):
     """What a model says of two tasks: a class and its probability, or neither."""
     found = read_predictions(path, np.array(["a", "1"], object), ["a", "b"])
@@ -105,6 +114,7 @@ def everything(name, content):
         lambda path: columns_of(path, types={"f0": "category", "text": "category"}),
         lambda path: columns_of(path, typed_columns, {"f0": "number", "text": "text", "f1": "category"}),
         annotator_table,
+        rankings_of,
         lambda path: read_gold(path, np.array(["a", "1"], object), np.array(["a", "b"], object)).tolist(),
         predictions_of,
         lambda path: read_gold_ratings(path, np.array(["a", "1"], object)).tolist(),

@@ -156,15 +156,20 @@ class PreferenceMethod(Aggregator):
 
     def _prior(self, params: PairParams, gradient: PairParams) -> float:
         """Log density of the priors, up to a constant; its slopes are added to the gradient."""
-        size = np.abs(params.scores)
-        value = -self.prior * float((size + 2 * np.log1p(np.exp(-size))).sum())
-        gradient.scores[:] -= self.prior * np.tanh(params.scores / 2)
+        value = virtual_task(params.scores, gradient.scores, self.prior)
         value += normal(params.common, gradient.common, 0.0, VAGUE)
         return value + self._annotator_prior(params, gradient)
 
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         """As `_prior`, of the annotators' parameters."""
         return 0.0
+
+
+def virtual_task(scores: NDArray[np.float64], gradient: NDArray[np.float64], prior: float) -> float:
+    """Log-likelihood of `prior` wins and losses of each task against one of score 0; slopes go to the gradient."""
+    size = np.abs(scores)
+    gradient -= prior * np.tanh(scores / 2)
+    return -prior * float((size + 2 * np.log1p(np.exp(-size))).sum())
 
 
 def normal(values: NDArray[np.float64], gradient: NDArray[np.float64], mean: float, variance: float) -> float:
