@@ -2,11 +2,13 @@
 
     CROWDZOO_THREADS=1 python benchmarks/report_page.py                       # a minute
     python benchmarks/report_page.py --rows "10 annotators"                   # only this one is run again
+    python benchmarks/report_page.py --method robust --rows "100,000 annotators"    # another method, not saved
     python benchmarks/report_page.py --print                                  # the table of the saved results
 
 Ten classes, four annotations a task. Annotators are right in 75 of 100 cases on average, and how many annotations each
-has follows Zipf's law. Measured are Dawid-Skene, and page and numbers with 200 bootstrap samples, written to disk. The
-first run, in which Numba compiles, does not count. Seconds of the processor are those of all threads.
+has follows Zipf's law. Measured are the method that `crowdzoo report` takes for so many annotations, and page and
+numbers with 200 bootstrap samples, written to disk. The first run, in which Numba compiles, does not count. Seconds of
+the processor are those of all threads.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene
+from crowdzoo.aggregation import create
+from crowdzoo.commands.report import MOST_BY_DEFAULT, QUICK
 from crowdzoo.report.report_page import report_page
 from crowdzoo.report.tables import print_table
 
@@ -48,13 +51,15 @@ def crowd(num_annotations: int, num_annotators: int, num_classes: int = 10) -> A
     return Annotations.from_arrays(tasks, who, labels)
 
 
-def measure(annotations: Annotations) -> dict[str, Any]:
-    """Seconds and bytes of one page."""
+def measure(annotations: Annotations, method: str | None = None) -> dict[str, Any]:
+    """Seconds and bytes of one page; `method` is that of the command where none is given."""
+    method = method or (QUICK if len(annotations) > MOST_BY_DEFAULT else "robust")
     with tempfile.TemporaryDirectory() as folder:
         wall, processor = time.perf_counter(), time.process_time()
-        page = report_page(annotations, DawidSkene().fit(annotations), seed=SEED)
+        page = report_page(annotations, create(method).fit(annotations), seed=SEED)
         path = page.write(Path(folder) / "report.html")
         return {
+            "method": method,
             "annotations": len(annotations),
             "annotators": annotations.num_annotators,
             "tasks": annotations.num_tasks,
@@ -68,11 +73,19 @@ def measure(annotations: Annotations) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
+    parser.add_argument("--method", help="measure this one, and only print what it took")
     parser.add_argument("--print", action="store_true", help="only print the saved results")
     options = parser.parse_args()
     table = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"rows": {}}
+    if options.method:
+        for method in (options.method, QUICK):
+            measure(crowd(2000, 20), method)
+        for name in options.rows:
+            print(json.dumps(measure(crowd(*ROWS[name]), options.method)))
+        return
     if not options.print:
-        measure(crowd(2000, 20))
+        for method in ("robust", QUICK):
+            measure(crowd(2000, 20), method)
         table |= {
             "seed": SEED,
             "python": platform.python_version(),
@@ -82,8 +95,17 @@ def main() -> None:
         for name in options.rows:
             table["rows"][name] = measure(crowd(*ROWS[name]))
             RESULTS.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    head = ("annotations", "annotators", "tasks", "seconds", "processor_seconds", "page_bytes", "numbers_bytes")
-    rows = [[f"{row[name]:,}" for name in head] for row in table["rows"].values()]
+    head = (
+        "method",
+        "annotations",
+        "annotators",
+        "tasks",
+        "seconds",
+        "processor_seconds",
+        "page_bytes",
+        "numbers_bytes",
+    )
+    rows = [[row["method"], *(f"{row[name]:,}" for name in head[1:])] for row in table["rows"].values()]
     print_table("crowdzoo report", [name.replace("_", " ") for name in head], rows)
 
 

@@ -82,14 +82,14 @@ FILES = [
     aggregate("a row with too many values", ANNOTATIONS + "3,ann,cat,9\n", "row 6", "4 values"),
     aggregate("bytes that are not UTF-8", ANNOTATIONS.encode() + b"3,ann,c\xfft\n", "row 6, column 'label'", "UTF-8"),
     aggregate(
-        "ratings with a decimal comma", "task;annotator;label\n1;2;3,5\n", "row 2", "'3,5'", "--decimal ,",
+        "ratings with a decimal comma", "task;annotator;label\n1;2;3,5\n", "row 2", "'3,5'", "--decimal ','",
         options="--task regression",
     ),
     aggregate(
         "several labels in a cell", "task,annotator,label\n1,2,cat|dog\n1,3,cat\n2,3,dog\n", "'cat|dog'",
-        "--label-separator |",
+        "--label-separator '|'",
     ),
-    aggregate("a file without a header", "1,ann,cat\n2,bob,dog\n", "'task' is missing", "--no-header"),
+    aggregate("a file without a header", "1,ann,cat\n2,bob,dog\n", "'annotator' and 'label'", "--no-header"),
     aggregate("a confidence that is no number", "task,annotator,label,confidence\n1,2,cat,high\n", "row 2", "'high'"),
     aggregate(
         "thirty bad rows", "task,annotator,label\n" + "".join(f"{task},ann,\n" for task in range(30)),

@@ -164,7 +164,17 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the words, without repeating long ones, and where help is."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {short_message(message)}\n(`{self.prog} --help` lists what it takes)\n")
+        unknown = message.removeprefix("unrecognized arguments: ").partition("=")[0].split(" ")[0]
+        takers = [name for name, each in self.commands().items() if unknown in each._option_string_actions]
+        where = f"; {unknown} is an option of crowdzoo {', '.join(takers)}" if takers else ""
+        self.exit(
+            2, f"{self.prog}: error: {short_message(message)}{where}\n(`{self.prog} --help` lists what it takes)\n"
+        )
+
+    def commands(self) -> dict[str, argparse.ArgumentParser]:
+        """The commands below this one, by name."""
+        below = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        return {name: parser for choices in below for name, parser in choices.items()}
 
 
 def _parser() -> argparse.ArgumentParser:

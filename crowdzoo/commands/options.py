@@ -261,7 +261,7 @@ def as_options(message: str, options: Mapping[str, str]) -> str:
         alone = r"(?<![\w/'\"=.,-])"  # not inside a path, a value or another name
         value = r"'[^'\n]*'(?:(?:, | or )'[^'\s]*')*|[^\s,;)]*"
         for found in reversed(list(re.finditer(rf"{alone}{name}=({value})", message))):
-            plain = re.sub(r"'([^'\s]*)'", r"\1", found[1])  # one with a blank stays in quotes, for the shell
+            plain = re.sub(r"'([^'\s]*\w[^'\s]*)'", r"\1", found[1])  # blanks and marks stay quoted, for the shell
             words = re.sub(r" (True|False)\b", "", f"{option} {plain}")  # an option without a value
             message = f"{message[: found.start()]}{words}{message[found.end() :]}"
         if "_" in name:

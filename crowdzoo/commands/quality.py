@@ -10,7 +10,7 @@ from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.kinds import kind_of
+from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.option_types import integer, number, path
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ def describe(command: argparse.ArgumentParser) -> None:
         "--epsilon", type=number(0, 1),
         help="with --models, what a model saves: .2 beside experts (default), .15 trained people, .1 crowd workers",
     )  # fmt: skip
+    command.add_argument("--task", choices=tuple(KINDS), default="classification",
+        help="kind of labels: this command is for classes, and says which one is for others",
+    )  # fmt: skip
     options.add_seed(command, "the bootstrap")
     options.add_reading(command)
     options.add_image(command)
@@ -65,6 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
 
+    if arguments.task != "classification":
+        raise ConfigError(f"--task {arguments.task}: crowdzoo quality is for classes. {_other_command(arguments.task)}")
     SEED.checked("", "seed", arguments.seed)
     named = arguments.models is not None or arguments.annotator_table is not None
     if arguments.epsilon is not None and not named:
@@ -106,6 +111,18 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
     if untested is not None:
         raise untested
+
+
+def _other_command(task: str) -> str:
+    """Which command says of another kind of labels what this one says of classes."""
+    from crowdzoo.report.report_page import VALUES
+
+    if task in VALUES:
+        return (
+            f"crowdzoo report FILE --task {task} --out report.html writes agreement, annotators and tasks as a page, "
+            "and as numbers into report.json."
+        )
+    return f"crowdzoo aggregate FILE --task {task} --out DIR writes a table of annotators and one of tasks."
 
 
 def _models(arguments: argparse.Namespace, annotations: Annotations) -> list[str]:

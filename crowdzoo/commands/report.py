@@ -1,6 +1,8 @@
 """`crowdzoo report`: one page on a crowd's annotations."""
 
 import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crowdzoo.commands import options
 from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
@@ -11,7 +13,13 @@ from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, path
 from crowdzoo.tables.layout import Layout
 
+if TYPE_CHECKING:
+    from crowdzoo.report.page_parts import Warned
+
 __all__ = ["describe", "run"]
+
+MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
+QUICK = "one-coin"  # that of larger crowds
 
 
 def describe(command: argparse.ArgumentParser) -> None:
@@ -25,8 +33,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="what was labelled, to be shown with the tasks: texts, a table, or images; see crowdzoo train",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
-        help="aggregation method (default robust; ratings: rating-em; sentences: bsc-seq); an unknown name prints the "
-        "list",
+        help="aggregation method (default robust, and one-coin above 500,000 annotations; ratings: rating-em; "
+        "sentences: bsc-seq); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--before", type=path, metavar="FILE.json",
         help="numbers of an earlier report on the same crowd: the page says what changed since",
@@ -117,6 +125,9 @@ def run(arguments: argparse.Namespace) -> None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
         gold = kind.gold_of(annotations, arguments.gold, encoded)
+    quick = kind.name == "classification" and arguments.method is None and len(annotations) > MOST_BY_DEFAULT
+    if quick:
+        aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)
     aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(
@@ -124,6 +135,8 @@ def run(arguments: argparse.Namespace) -> None:
             metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
             before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, on_sample=step,
         )  # fmt: skip
+    if quick:
+        page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))
     page.write(arguments.out)
     print("\n".join(page.numbers.verdict))
     warned = page.numbers.warnings
@@ -137,3 +150,11 @@ def run(arguments: argparse.Namespace) -> None:
         )
     print(f"page: {arguments.out}\nnumbers: {page_data_path(arguments.out)}")
     page.check(conditions)
+
+
+def _of_quick() -> "Warned":
+    """Says on the page that its labels are not those of the default method."""
+    from crowdzoo.report.page_parts import Warned
+
+    finding = f"was taken for the labels, as there are more than {MOST_BY_DEFAULT:,} annotations: the default is slow"
+    return Warned(False, QUICK, finding, "give --method robust where annotators confuse classes each in their own way")

@@ -172,8 +172,8 @@ class _Measure:
     def disagreements(self, weights: NDArray[np.float64]) -> tuple[float, float]:
         """D_o and D_e where task t occurs `weights[t]` times; both 0 where all that is left is one value."""
         ratings = self.ratings
-        of_rows = np.repeat(weights, ratings.sizes)
-        counts = np.bincount(ratings.codes, of_rows, minlength=ratings.num_values).astype(np.float64)
+        counts = np.zeros(ratings.num_values)
+        _add_weights(ratings.starts, ratings.codes, weights, counts)
         number = counts.sum()
         if np.count_nonzero(counts) < 2:
             return 0.0, 0.0
@@ -297,6 +297,18 @@ def _count(codes: NDArray[np.int32], seen: NDArray[np.float64], distinct: NDArra
             number += 1
         seen[code] += 1
     return number
+
+
+@compiled()
+def _add_weights(
+    starts: NDArray[np.int64], codes: NDArray[np.int32], weights: NDArray[np.float64], counts: NDArray[np.float64]
+) -> None:  # pragma: no cover
+    """Adds the weight of each task to the counts of its values."""
+    for task in range(len(weights)):
+        weight = weights[task]
+        if weight != 0:
+            for row in range(starts[task], starts[task + 1]):
+                counts[codes[row]] += weight
 
 
 @compiled()

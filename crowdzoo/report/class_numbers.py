@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -40,6 +41,7 @@ __all__ = ["class_numbers"]
 
 MOST_CLASSES = 24  # of a picture of who says what
 MOST_CELLS = 60  # of an annotator's confusion matrix
+MOST_COUNTED = 10_000_000  # cells of all matrices that are counted without sorting
 MOST_VOTES = 20  # of a task, by name
 MOST_WARNED = 5  # pairs of classes
 MOST_PAIRS = 5_000_000  # of annotations by two annotators, to say who agrees with whom
@@ -183,7 +185,7 @@ def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any])
     against = below_chance(report)
     random = enough & ~against & (low <= chance) & (high < overall)
     number, top = table["annotations"].to_numpy(), table["top_share"].to_numpy()
-    usual = np.array([shares.get(name) or 0.0 for name in table["top_label"].to_pylist()])
+    usual = _shares_of(table["top_label"], report.classes)
     # who says the class of nine in ten annotations nine times in ten repeats nothing
     same = (number >= FEW) & (top >= 0.9) & (wilson(top, number)[0] > usual)
     vague = np.zeros(len(number), bool)
@@ -199,11 +201,16 @@ def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any])
         "few": ~enough,
     }
     marks["few"] &= ~marks["alone"]
-    found: list[list[str]] = [[] for _ in range(table.num_rows)]
-    for name, marked in marks.items():
-        for place in np.flatnonzero(marked).tolist():
-            found[place].append(name)
-    return found
+    together = sum(marked << place for place, marked in enumerate(marks.values()))  # a bit a note
+    names = {code: [name for place, name in enumerate(marks) if code >> place & 1] for code in set(together.tolist())}
+    return [names[code] for code in together.tolist()]
+
+
+def _shares_of(labels: pa.ChunkedArray, classes: pa.Table) -> NDArray[np.float64]:
+    """Share of all annotations that the class of each label has; 0 where there is no label."""
+    shares = np.nan_to_num(np.append(classes["share"].to_numpy(), 0.0))  # the last one is of no class
+    places = pc.fill_null(pc.index_in(labels, value_set=classes["class"].combine_chunks()), len(classes))
+    return shares[places.to_numpy()]
 
 
 def _tasks_first(tasks: dict[str, Any], most: int, also: list[int]) -> list[int]:
@@ -245,7 +252,12 @@ def _annotator_details(annotations: Annotations, aggregation: Aggregation, shown
     rows = np.flatnonzero(place[annotations.annotator_ids] >= 0)
     mine = annotations.select_rows(rows)
     cell = (place[mine.annotator_ids] * size + aggregation.labels[mine.task_ids]) * size + mine.labels
-    cells, counts = np.unique(cell, return_counts=True)
+    if len(shown) * size * size <= MOST_COUNTED:
+        every = np.bincount(cell)
+        cells = np.flatnonzero(every)
+        counts = every[cells]
+    else:
+        cells, counts = np.unique(cell, return_counts=True)
     details: list[dict[str, Any]] = [{"confusion": [], "peers": []} for _ in shown]
     for index in np.argsort(-counts, kind="stable").tolist():
         who, pair = divmod(int(cells[index]), size * size)
@@ -317,8 +329,8 @@ def _values(report: QualityReport, annotators: dict[str, Any], tasks: dict[str, 
 
 def _sure(tasks: dict[str, Any]) -> float | None:
     """Share of the labelled tasks whose label has a probability of 95 % or more."""
-    known = [each for each, number in zip(tasks["probability"], tasks["annotations"], strict=True) if number]
-    return sum(each >= SURE for each in known) / len(known) if known else None
+    known = np.array(tasks["probability"], np.float64)[np.array(tasks["annotations"], np.int64) > 0]
+    return float((known >= SURE).mean()) if len(known) else None
 
 
 def _facts(report: QualityReport) -> list[list[Any]]:
@@ -354,7 +366,7 @@ def _verdict(report: QualityReport, values: dict[str, float | None], pairs: dict
     overall, mean = report.overall, report.redundancy.tasks.mean
     agreement, worth, sure = overall["agreement"], overall["effective_votes"], values["sure_share"]
     start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
-    second = f"A task has {mean or 0:.3g} annotations on average"
+    second = f"A task has {mean or 0:.3g} annotation{'' if mean == 1 else 's'} on average"
     if worth is not None and mean is not None and worth < mean:
         second += f", which are worth {worth:.3g} independent ones"
     if sure is not None:

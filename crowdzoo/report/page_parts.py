@@ -258,7 +258,7 @@ def _no_agreement(overall: Mapping[str, Any]) -> Warned:
 def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
     """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
     counts = np.array(annotators["annotations"], np.int64)
-    serious = np.array([any(FLAGS[name].serious for name in names) for names in annotators["notes"]], bool)
+    serious = np.array(_serious(annotators), bool)
     by_number = np.argsort(-counts, kind="stable")
     kept = by_number[: most // 3]
     noted = by_number[serious[by_number]]
@@ -269,15 +269,24 @@ def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int
 
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that is theirs."""
-    serious = [any(FLAGS[name].serious for name in names) for names in annotators["notes"]]
-    theirs = sum(number for number, noted in zip(annotators["annotations"], serious, strict=True) if noted)
-    total = sum(annotators["annotations"])
-    return {"noted_annotators": float(sum(serious)), "noted_share": theirs / total if total else None}
+    serious, counts = np.array(_serious(annotators), bool), np.array(annotators["annotations"], np.int64)
+    theirs, total = int(counts[serious].sum()), int(counts.sum())
+    return {"noted_annotators": float(serious.sum()), "noted_share": theirs / total if total else None}
+
+
+def _serious(annotators: Mapping[str, list[Any]]) -> list[bool]:
+    """Whether each annotator has a serious note."""
+    names = {name for name, flag in FLAGS.items() if flag.serious}
+    return [not names.isdisjoint(notes) for notes in annotators["notes"]]
 
 
 def noted(note: str) -> Warned:
-    """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do."""
+    """A note of the library as a warning: what stands after its first sentence, or its colon, is what to do.
+
+    A note of one sentence is on a result that may be wrong, which another method may show.
+    """
     finding, _, fix = note.partition(". " if ". " in note else ": ")
+    fix = fix or "compare with another --method, or with tasks whose label is known"
     return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
 
 

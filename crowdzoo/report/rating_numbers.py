@@ -299,7 +299,8 @@ def _facts(
 
 
 def _verdict(alpha: Alpha | None, annotators: dict[str, Any], tasks: dict[str, Any], spread: Redundancy) -> list[str]:
-    second = f"A task has {spread.tasks.mean or 0:.3g} annotations on average"
+    mean = spread.tasks.mean or 0
+    second = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
     spreads = [each for each in tasks["spread"] if each is not None]
     if spreads:
         second += f", with a standard deviation of {np.mean(spreads):.3g} within a task"

@@ -38,6 +38,7 @@ REQUIRED = ("task", "annotator", "label")
 OPTIONAL = ("confidence", "timestamp")
 PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
 LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
+LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
 NUL = "holds a NUL byte. Save the file as UTF-8 text."
 _NO_TEXT = {  # what a file begins with -> what it is, and what to do
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
@@ -186,11 +187,13 @@ class Source:
             return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
         if "label" in missing and {"text", "spans"} <= {*free}:
             return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
-        for platform in PLATFORMS.values():
+        sets = self.layout.no_label is not None  # of several labels: neither platforms nor wide tables have them
+        for platform in () if sets else PLATFORMS.values():
             if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
-        if hint := did_you_mean(column, free):
-            return f"{message}{hint} Rename that column to '{column}'."
+        near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
+        if len(missing) == 1 and near[column]:
+            return f"{message}{near[column]} Rename that column to '{column}'."
         if len(header) == 1:
             return (
                 f"{message} The whole header is one column, {header[0]!r}. If something else separates the values, say "
@@ -200,17 +203,23 @@ class Source:
         numbers = self.layout.header and any(name.strip().isdecimal() for name in header)
         nothing = self.layout.header and not (found or self.layout.columns)
         no_header = " If the file has no header, say so: header=False." if numbers or nothing else ""
+        if self.sparse:  # optional ones were added to those that the first row has
+            header = [name for name in header if name not in OPTIONAL]
         shown = ", ".join(f"'{name}'" for name in header[:20]) + (", ..." if len(header) > 20 else "")
-        # where cells are sets, an empty one of a wide table could be an empty set, or no answer
-        may_be_wide = self.layout.no_label is None
-        if may_be_wide and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
+        if not sets and {"annotator", "label"} <= {*missing} and "task" in found and len(free) > 1 and not numbers:
             return (
                 f"{message} The columns are {shown}. If a row is a task and each other column an annotator, say so: "
                 f"wide=True. Otherwise say which column it is: {self.layout.option}='{column}=NAME'."
             )
-        if column == "position":
+        if missing == ["position"]:
             message += " A sequence needs one row a token, with the token's position from 0."
-        return f"{message} The columns are {shown}. Say which it is: {self.layout.option}='{column}=NAME'.{no_header}"
+        which = "it is"
+        if len(missing) > 1:
+            *others, last = (f"'{ours}'" for ours in missing)
+            message = f"{self.name}: columns {', '.join(others)} and {last} are missing."
+            message, which = message + "".join(dict.fromkeys(near.values())), "they are"
+        names = ",".join(f"{ours}=NAME" for ours in missing)
+        return f"{message} The columns are {shown}. Say which {which}: {self.layout.option}='{names}'.{no_header}"
 
 
 class TextSource(Source):

@@ -51,6 +51,19 @@ def test_a_condition_that_holds_exits_with_7_after_the_page_is_written(folder, c
     assert (folder / "r.html").is_file()
 
 
+def test_large_crowds_are_aggregated_by_a_quick_method_unless_one_is_given(folder, monkeypatch):
+    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 119)  # the file has 120 annotations
+    for words, method in (((), "one-coin"), (("--method", "robust"), "robust")):
+        assert run("a.csv", "--out", "r.html", "--bootstrap", 0, *words) == 0
+        numbers = json.loads((folder / "r.json").read_text("utf-8"))
+        assert numbers["method"] == method
+        said = [each["fix"] for each in numbers["warnings"] if each["about"] == "one-coin"]
+        assert [each[:20] for each in said] == (["give --method robust"] if method == "one-coin" else [])
+    monkeypatch.setattr("crowdzoo.commands.report.MOST_BY_DEFAULT", 120)
+    assert run("a.csv", "--out", "r.html", "--bootstrap", 0) == 0
+    assert json.loads((folder / "r.json").read_text("utf-8"))["method"] == "robust"
+
+
 def test_wrong_words_are_refused_before_any_work(folder, capsys):
     (folder / "page.json").write_text("{}")
     (folder / "own.html").write_text("<!doctype html><title>mine</title>")

@@ -136,6 +136,15 @@ def test_a_task_opens_with_its_votes_and_an_annotator_with_a_confusion_matrix():
     assert friends[-1] in ("a4", "a5")
 
 
+def test_a_note_of_one_sentence_has_something_to_do_and_one_annotation_is_singular():
+    annotations = Annotations.from_arrays(range(40), ["me"] * 40, [0, 1] * 20)
+    aggregation = replace(MajorityVote().fit(annotations), notes=("Class 'x' is the label of no task.",))
+    numbers = report_page(annotations, aggregation, bootstrap=0).numbers
+    (warned,) = [each for each in numbers.warnings if each.about == "data"]
+    assert "--method" in warned.fix
+    assert numbers.verdict[1].startswith("A task has 1 annotation on average;")
+
+
 def test_beyond_a_thousand_the_page_shows_those_that_matter_and_the_numbers_have_all():
     rng = np.random.default_rng(2)
     who = np.concatenate([np.arange(1500), np.repeat(np.arange(1490, 1500), 200)])

@@ -469,14 +469,20 @@ BAD_FILES = {
     "no header": (
         "a.csv",
         "a,x,1\nb,x,1\n",
-        "a.csv: column 'task' is missing. The columns are 'a', 'x', '1'. Say which it is: columns='task=NAME'. If the "
-        "file has no header, say so: header=False.",
+        "a.csv: columns 'task', 'annotator' and 'label' are missing. The columns are 'a', 'x', '1'. Say which they "
+        "are: columns='task=NAME,annotator=NAME,label=NAME'. If the file has no header, say so: header=False.",
     ),
     "no header, and no numbers": (
         "a.csv",
         "t-a,x,cat\nt-b,x,dog\n",
-        "a.csv: column 'task' is missing. The columns are 't-a', 'x', 'cat'. Say which it is: columns='task=NAME'. If "
-        "the file has no header, say so: header=False.",
+        "a.csv: columns 'task', 'annotator' and 'label' are missing. The columns are 't-a', 'x', 'cat'. Say which they "
+        "are: columns='task=NAME,annotator=NAME,label=NAME'. If the file has no header, say so: header=False.",
+    ),
+    "several missing columns, one of them misspelt": (
+        "a.jsonl",
+        '{"id": 1, "anotator": 1, "emotion": "joy", "ts": 1}',
+        "a.jsonl: columns 'task', 'annotator' and 'label' are missing. Did you mean 'anotator'? The columns are 'id', "
+        "'anotator', 'emotion', 'ts'. Say which they are: columns='task=NAME,annotator=NAME,label=NAME'.",
     ),
     "two of one column": (
         "a.csv",

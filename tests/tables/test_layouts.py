@@ -272,7 +272,7 @@ def test_the_command_line_reads_what_a_spreadsheet_in_german_saves(capsys):
     assert cli.main([*words, "--gold", "g.csv", "--gold-columns", "task=1,gold=2"]) == 0
     assert "0.1250" in capsys.readouterr().out  # the mean absolute error: 2 for 1.75, and 3 for 3
     assert cli.main([*words[:-2], "--force"]) == 3
-    assert "For numbers with a decimal comma give --decimal ,." in capsys.readouterr().err
+    assert "For numbers with a decimal comma give --decimal ','." in capsys.readouterr().err
 
 
 def test_the_command_line_reads_a_file_without_a_header(capsys):
