@@ -17,6 +17,7 @@ from typing import Any
 
 import choice
 import numpy as np
+from intervals import Runs, mean_interval
 from robust_grid import ROWS, crowds
 from rows import Parts, run
 
@@ -43,16 +44,16 @@ def grid_runs(num_classes: int, num_annotators: int) -> Iterator[dict[str, Any]]
 
 
 def summary(saved: dict[str, Any]) -> Iterator[str]:
-    """A line for each part: means, and the differences between the starts over its cells."""
+    """A line for each part: means, and the difference between the starts with its 95 % interval over the cells."""
     for part, rows in saved.items():
         runs = [[one] for row in rows.values() for one in row["runs"]]
         groups = runs if part in GENERATED else [row["runs"] for row in rows.values()]
         cells = np.array([[np.mean([one[name] for one in group]) for name in METHODS] for group in groups])
         means, gains = cells.mean(axis=0), cells[:, 2] - cells[:, 1]
-        error = gains.std(ddof=1) / len(gains) ** 0.5
+        mean, half = mean_interval([Runs(gains)])
         better, worse = (gains > 0).sum(), (gains < 0).sum()
         accuracy = ", ".join(f"{name} {mean:.4f}" for name, mean in zip(METHODS, means, strict=True))
-        yield f"{part}, {len(cells)} cells: {accuracy}; from one coin {gains.mean():+.4f} (standard error {error:.4f}),"
+        yield f"{part}, {len(cells)} cells: {accuracy}; from one coin {mean:+.4f} ± {half:.4f},"
         yield f"    {gains.min():+.3f} to {gains.max():+.3f}; better in {better}, worse in {worse}"
 
 
