@@ -3,6 +3,7 @@ r"""The same aggregation on Apache Beam and on the local engine: do they agree, 
     python benchmarks/beam.py                                  # in memory, 1e7 annotations; results/beam.json
     python benchmarks/beam.py --annotations 1e5 --no-save      # smaller
     python benchmarks/beam.py --method glad --shard-bytes 65536    # annotators in shards
+    python benchmarks/beam.py --method rating-em bsc-seq       # ratings, and sentences
     python benchmarks/beam.py --scaling                        # what the cost model of docs/beam.md is made of
 
 On another runner every argument that is not known here goes to Beam, and the folder must be one that workers see:
@@ -11,7 +12,8 @@ On another runner every argument that is not known here goes to Beam, and the fo
         --flink_master=host:8081 --environment_type=LOOPBACK
 
 Both engines run in one process, in turns, on the same table and for the same number of iterations; the ratio is the
-median of neighbours. It ends with an error if posteriors differ by more than 1e-6 or a label differs.
+median of neighbours. It ends with an error if posteriors (of ratings estimates and their errors, in units of the
+ratings' deviation) differ by more than 1e-6 or a label differs.
 """
 
 from __future__ import annotations
@@ -37,12 +39,79 @@ import crowdzoo.beam as on_beam
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
 from crowdzoo.aggregation.engine.threads import num_threads
+from crowdzoo.sequences.tags import TagSet, allowed_tags
 
 RESULTS = Path(__file__).parent / "results" / "beam.json"
 MOST = 1e-6  # that posteriors may differ by
 
 
-def table(annotations: int, classes: int, annotators: int) -> Annotations:
+# Name of a run -> kind of labels, name of the method
+METHODS = {
+    **{name: ("classification", name) for name in ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")},
+    **{name: ("regression", name) for name in ("mean", "median", "rating-em")},
+    **{name: ("sequence", name) for name in ("bsc-seq", "hmm-crowd")},
+    "token-votes": ("sequence", "majority-vote"),
+}
+ONE_PASS = ("majority-vote", "mean", "median", "token-votes")
+TYPES = 4  # of spans, so nine tags
+HALF = 5  # tokens: a sentence has two halves, and no span goes over the middle
+
+
+def table(annotations: int, classes: int, annotators: int, kind: str = "classification") -> Annotations:
+    """Simulated labels.
+
+    Args:
+        annotations: about how many.
+        classes: of classification.
+        annotators: how many.
+        kind: of the labels.
+    """
+    if kind == "regression":
+        return ratings(annotations, annotators)
+    return sentences(annotations, annotators) if kind == "sequence" else votes(annotations, classes, annotators)
+
+
+def ratings(annotations: int, annotators: int) -> Annotations:
+    """Ratings with a bias and a deviation of each annotator; each task has five."""
+    rng = np.random.default_rng(0)
+    tasks = np.repeat(np.arange(annotations // REDUNDANCY), REDUNDANCY)
+    who = rng.integers(annotators, size=len(tasks))
+    truth, bias = rng.normal(5, 2, annotations // REDUNDANCY), rng.normal(0, 0.7, annotators)
+    given = truth[tasks] + bias[who] + rng.normal(size=len(tasks)) * rng.uniform(0.2, 2, annotators)[who]
+    tasks_of, annotators_of = np.arange(len(truth)), np.arange(annotators)
+    return Annotations("regression", tasks, who, given, tasks_of, annotators_of, None, repeats=True)
+
+
+def sentences(annotations: int, annotators: int) -> Annotations:
+    """Sentences of ten tokens, five annotators each, who take each half from the truth or say anything."""
+    rng = np.random.default_rng(0)
+    tag_set = TagSet(allowed_tags([f"T{number}" for number in range(TYPES)]))
+    begins = np.array(tag_set.codes([f"B-T{number}" for number in range(TYPES)]))
+    inside = np.array(tag_set.codes([f"I-T{number}" for number in range(TYPES)]))
+    halves = np.full((64, HALF), tag_set.outside)  # to draw from: a span of two tokens, or nothing
+    for half in halves[16:]:
+        type_, place = rng.integers(TYPES), rng.integers(HALF - 1)
+        half[place : place + 2] = begins[type_], inside[type_]
+    number = max(annotations // (2 * HALF * REDUNDANCY), 1)
+    truth = rng.integers(len(halves), size=(number, 1, 2))
+    first = rng.integers(annotators, size=(number, 1))
+    who = (first + np.arange(REDUNDANCY)) % annotators  # five different ones
+    right = rng.random((number, REDUNDANCY, 2)) < rng.uniform(0.5, 0.95, annotators)[who][..., None]
+    said = np.where(right, truth, rng.integers(len(halves), size=right.shape))
+    shape = (number, REDUNDANCY, 2 * HALF)
+    return Annotations(
+        "sequence",
+        np.broadcast_to(np.arange(number)[:, None, None], shape).ravel(),
+        np.broadcast_to(who[..., None], shape).ravel(),
+        halves[said].ravel(),
+        np.arange(number),
+        np.arange(annotators),
+        np.array(tag_set.classes, object),
+        positions=np.broadcast_to(np.arange(2 * HALF), shape).ravel(),
+    )
+
+
+def votes(annotations: int, classes: int, annotators: int) -> Annotations:
     """Simulated votes, as in `benchmarks/aggregation.py`."""
     scenario = Scenario("", "", annotations, classes, annotators, ())
     with tempfile.TemporaryDirectory() as name:
@@ -61,15 +130,16 @@ def table(annotations: int, classes: int, annotators: int) -> Annotations:
 
 def settings_of(method: str, iterations: int) -> dict[str, Any]:
     """As many iterations, until nothing but rounding is left: with `tol=0` that decides when to stop."""
-    return {} if method == "majority-vote" else {"max_iter": iterations, "tol": 1e-12}
+    return {} if method in ONE_PASS else {"max_iter": iterations, "tol": 1e-12}
 
 
 def compare(
     given: argparse.Namespace, annotations: Annotations, method: str, iterations: int, shard_bytes: int, repeats: int
 ) -> dict[str, Any]:
     """Runs both engines in turns."""
-    aggregator = create(method, **settings_of(method, iterations))
-    aggregator.fit(table(1000, annotations.num_classes, 10))  # compiles
+    kind, name = METHODS[method]
+    aggregator = create(name, kind=kind, **settings_of(method, iterations))
+    aggregator.fit(table(1000, given.classes, 10, kind))  # compiles
     options = [f"--runner={given.runner}", *given.options]
     seconds: dict[str, list[float]] = {"local": [], "beam": []}
     pipelines: list[None] = []
@@ -98,24 +168,33 @@ def compare(
         "options": given.options,
         "method": method,
         "annotations": len(annotations),
-        "classes": annotations.num_classes,
+        "classes": annotations.num_classes if annotations.label_kind.has_classes else None,
         "annotators": annotations.num_annotators,
         "most_iterations": iterations,
         "shard_bytes": shard_bytes,
         "pipelines": len(pipelines) // repeats,
         "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
         "times_as_long": round(statistics.median(b / a for a, b in zip(*seconds.values(), strict=True)), 3),
-        "posteriors_differ_by": float(np.abs(local.posteriors - result.posteriors).max()),
-        "labels_that_differ": int((local.labels != result.labels).sum()),
+        "posteriors_differ_by": difference(local, result, annotations),
+        "labels_that_differ": 0 if kind == "regression" else int((local.labels != result.labels).sum()),
         "iterations_done": [local.num_iterations, result.num_iterations],
         "runs": repeats,
     }
 
 
+def difference(local: Any, result: Any, annotations: Annotations) -> float:
+    """The greatest difference of posteriors, or of estimates and their errors."""
+    if local.kind == "regression":
+        pairs = (local.estimates, result.estimates), (local.standard_errors, result.standard_errors)
+        return float(max(np.abs(one - other).max() for one, other in pairs) / annotations.labels.std())
+    return float(np.abs(local.posteriors - result.posteriors).max())
+
+
 def line(found: dict[str, Any]) -> str:
     """A run in words."""
     return (
-        f"{found['method']}, {found['annotations']:,} annotations, K={found['classes']}, R={found['annotators']:,}, "
+        f"{found['method']}, {found['annotations']:,} annotations, "
+        f"K={found['classes'] or '-'}, R={found['annotators']:,}, "
         f"{found['iterations_done'][1]} iterations, {found['pipelines']} pipelines on {found['runner']}: "
         f"local {found['seconds']['local']} s, Beam {found['seconds']['beam']} s, {found['times_as_long']} times; "
         f"posteriors differ by {found['posteriors_differ_by']:.1e}, {found['labels_that_differ']} labels"
@@ -152,7 +231,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runner", default="FnApiRunner", help="a Beam runner")
     parser.add_argument("--folder", help="for blocks and checkpoints, seen by all workers; default: a temporary one")
-    parser.add_argument("--method", nargs="+", help="default: all with a form on Beam")
+    parser.add_argument("--method", nargs="+", choices=METHODS, help="default: all with a form on Beam")
     parser.add_argument("--annotations", type=lambda text: int(float(text)), default=10**7)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--annotators", nargs="+", type=lambda text: int(float(text)), default=[10**3, 10**4])
@@ -169,9 +248,9 @@ def main() -> int:
     else:
         key, found = "compared", []
         for annotators in given.annotators:
-            annotations = table(given.annotations, given.classes, annotators)
-            for method in given.method or ["majority-vote", "dawid-skene", "one-coin", "glad", "ibcc"]:
-                iterations = 1 if method == "majority-vote" else given.iterations
+            for method in given.method or METHODS:
+                annotations = table(given.annotations, given.classes, annotators, METHODS[method][0])
+                iterations = 1 if method in ONE_PASS else given.iterations
                 found.append(compare(given, annotations, method, iterations, given.shard_bytes, given.repeats))
                 print(line(found[-1]), flush=True)
     if not given.no_save:

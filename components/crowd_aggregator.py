@@ -13,7 +13,7 @@ import pyarrow.csv
 import tensorflow as tf
 
 from crowdzoo.aggregation import create
-from crowdzoo.beam import aggregate, runs_on_beam
+from crowdzoo.beam import aggregate, fits_one_block, runs_on_beam
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.class_answers import class_answers
@@ -62,7 +62,8 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
 ) -> None:
     """Fits an aggregation method to the train split alone, and applies it to both splits.
 
-    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process. Tasks of eval
+    Methods that have a form on Beam (`crowdzoo.beam`) run there, the others in this process; so do small tables, if
+    Beam's only worker is this process (`fits_one_block`: it has nothing to share out). Tasks of eval
     get the posteriors that follow from what train taught about the annotators. Where these are not Bayes' rule with
     confusion matrices (robust, auto, majority vote, GLAD, BWA, ...), the method is fitted to the annotations of both
     splits for eval; train never learns from eval's. A task without annotations has the class prior.
@@ -95,7 +96,7 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
     write_dataset_info(aggregated_examples.uri, {**info, "truth": truth, "aggregation": aggregation})
 
     def fit(crowd: Any) -> Any:
-        if not runs_on_beam(method):
+        if not runs_on_beam(method) or fits_one_block(crowd, beam_pipeline):
             return method.fit(crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options

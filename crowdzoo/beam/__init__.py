@@ -18,8 +18,9 @@ Two ways to iterate:
 DirectRunner tries to download another runner first: pass `--runner=FnApiRunner`. See docs/beam.md.
 """
 
-from crowdzoo.aggregation.forms.forms import runs_on_blocks as runs_on_beam
+from crowdzoo.aggregation.forms.job import runs_in_parts as runs_on_beam
 from crowdzoo.beam.driver import aggregate, fit
+from crowdzoo.beam.one_block import fits_one_block
 from crowdzoo.beam.stored_blocks import stored_blocks
 from crowdzoo.beam.transforms import GLAD, IBCC, Aggregate, DawidSkene, MajorityVote, OneCoinDawidSkene
 from crowdzoo.beam.values import BlockPosteriors
@@ -34,6 +35,7 @@ __all__ = [
     "OneCoinDawidSkene",
     "aggregate",
     "fit",
+    "fits_one_block",
     "runs_on_beam",
     "stored_blocks",
 ]

@@ -70,9 +70,9 @@ def write_posteriors(found: BlockPosteriors, folder: Folder) -> str:
     return write_value(folder.posteriors(int(found.tasks[0])), found)
 
 
-def read_posteriors(folder: Folder, num_tasks: int, num_classes: int) -> Found:
-    """Of all tasks, from all files."""
-    posteriors, states = np.empty((num_tasks, num_classes)), np.empty(num_tasks)
+def read_posteriors(folder: Folder, num_tasks: int, num_columns: int) -> Found:
+    """Of all tasks, from all files; of sentences a token is a task."""
+    posteriors, states = np.empty((num_tasks, num_columns)), np.empty(num_tasks)
     labels = np.full(num_tasks, -1, np.int64)
     log_likelihood = 0.0
     for path in folder.found("posteriors-", ".bin"):

@@ -15,6 +15,7 @@ from crowdzoo.aggregation.engine.params import Params
 from crowdzoo.aggregation.engine.right_wrong import Cells
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.tally import Tally
+from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.beam import values
 from crowdzoo.errors import DataError
 
@@ -23,7 +24,7 @@ __all__ = ["ValueCoder", "decode", "decode_in_place", "encode"]
 
 DATACLASSES: tuple[type, ...] = (
     *(Counts, Params, Run, Cells, glad.Abilities, ibcc.Priors, ibcc.Beliefs, Tally),
-    *(values.BlockPosteriors, values.Item, values.Request, values.ShardRows),
+    *(SentenceBlock, values.BlockPosteriors, values.Item, values.Request, values.ShardRows),
     *(values.State, values.StoredBlock, values.Sums),
 )
 KINDS.update({kind: tuple(field.name for field in fields(kind)) for kind in DATACLASSES})

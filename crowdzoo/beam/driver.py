@@ -15,14 +15,15 @@ import numpy as np
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.engine.block import MAX_CELLS, Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.block import MAX_CELLS
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.forms.base import Method
-from crowdzoo.aggregation.forms.forms import method_of
+from crowdzoo.aggregation.forms.job import form_of, job_of
 from crowdzoo.aggregation.forms.runs import finished_run
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
+from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
 from crowdzoo.beam.checkpoints import read_posteriors, read_shard, stored_item, with_state, write_posteriors
 from crowdzoo.beam.coding import encode
 from crowdzoo.beam.engine import AT_LEAST_ONE, Engine, Flow, Shards
@@ -33,6 +34,8 @@ from crowdzoo.beam.shards import Sharded
 from crowdzoo.beam.values import Item, Message, State
 from crowdzoo.beam.whole import Whole
 from crowdzoo.errors import ConfigError
+from crowdzoo.sequences.crowd_sequences import CrowdSequences
+from crowdzoo.sequences.tags import TagSet
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MAX_SHARD_BYTES", "aggregate", "engine_of", "fit"]
@@ -61,16 +64,20 @@ def fit(
     data_id: str = "",
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
+    tag_set: TagSet | None = None,
+    num_words: int = 0,
 ) -> Run:
     """Fits an aggregator with one pipeline per few iterations, until it has converged.
 
     Args:
         read_blocks: gives a pipeline's PCollection[Block], such as `lambda pipeline: pipeline | beam.Create(blocks)`,
-            or by reading files; at least one block, if an empty one, and the same blocks each time.
-        aggregator: the settings: a DawidSkene, OneCoinDawidSkene, GLAD, IBCC or MajorityVote of
-            `crowdzoo.aggregation`.
+            or by reading files; at least one block, if an empty one, and the same blocks each time. Blocks of ratings
+            are made by `Block.of_ratings`; if their mean is more than a thousand deviations from zero, take it from
+            them first. Of sentences a PCollection[SentenceBlock].
+        aggregator: the settings, see `aggregate`; no TokenAggregation: give its method for classes, and tokens as
+            tasks.
         num_annotators: R.
-        num_classes: K.
+        num_classes: K; 0 for ratings.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: where checkpoints go, on a file system that all workers and the caller see. They are removed when
             the fit is complete; if it was killed, the next call with the same arguments goes on from the last one.
@@ -80,9 +87,12 @@ def fit(
             annotators in shards, since its planner's time doubles with each iteration, and its memory for what goes
             between steps is small.
         data_id: what identifies the data, so that a checkpoint of other data is not taken for its own.
-        max_shard_bytes: annotators are cut in shards whose parameters take no more than this.
+        max_shard_bytes: annotators are cut in shards whose parameters take no more than this. Not for ratings: every
+            worker has the parameters of all annotators, 64 bytes each.
         threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
             process, else one.
+        tag_set: tags of the sentences, for methods for sentences.
+        num_words: V, for sentences whose blocks have words.
 
     Returns:
         The best start's `Run`; the caller holds all parameters.
@@ -92,7 +102,7 @@ def fit(
             Beam; a setting that is out of range.
     """
     _check_iterations(iterations_per_pipeline)
-    method = method_of(aggregator, num_annotators, num_classes)
+    method = form_of(aggregator, num_annotators, num_classes, tag_set, num_words)
     place = Folder(folder)
     place.make()
 
@@ -109,7 +119,7 @@ def fit(
 
 
 def aggregate(
-    annotations: Annotations,
+    annotations: Annotations | CrowdSequences,
     aggregator: Any,
     *,
     make_pipeline: Callable[[], beam.Pipeline],
@@ -120,17 +130,19 @@ def aggregate(
     iterations_per_pipeline: int | None = None,
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
-) -> Aggregation:
+) -> Aggregation | RatingAggregation | SequenceAggregation:
     """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
 
     Args:
-        annotations: N tasks, R annotators, K classes.
-        aggregator: a local aggregator, whose settings are used: see `fit`.
+        annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
+        aggregator: a local aggregator, whose settings are used. Of classes a MajorityVote, DawidSkene,
+            OneCoinDawidSkene, GLAD or IBCC; of ratings a RatingMean, RatingMedian or RatingEM; of sentences a
+            BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of the methods for classes.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
-        gold: known class codes, int [N], -1 where unknown.
-        initial: as the aggregator's `fit` takes it.
+        gold: known class codes, int [N], -1 where unknown; of classes only.
+        initial: as the aggregator's `fit` takes it; of classes only.
         max_annotations: most annotations a block. Default: a 64th of all, between 2**14 and 2**20; where annotators
             are in shards 2**20, or less if parameters are large, since a block costs as much as it has annotators.
         iterations_per_pipeline: see `fit`.
@@ -142,17 +154,16 @@ def aggregate(
         DataError: annotations, gold or initial do not fit.
     """
     _check_iterations(iterations_per_pipeline)
-    num_tasks, num_classes = annotations.num_tasks, annotations.num_classes
-    method = method_of(aggregator, annotations.num_annotators, num_classes)
-    check_classification(annotations, type(aggregator).__name__)
-    known = checked_gold(gold, num_tasks, num_classes)
-    rows, shares, states = method.begin_from(annotations, initial)
+    job = job_of(aggregator, annotations, gold, initial)
+    if job.known is not None:
+        return job.known
+    method, (rows, shares, states) = job.method, job.begin
     place = Folder(folder)
     place.make()
     engine = engine_of(method, max_shard_bytes, rows, chained=True)  # items are no more than paths
     if max_annotations is None:
-        max_annotations = _block_size(len(annotations), method, engine.shards)
-    places, data_id = _write_items(annotations, known, max_annotations, shares, states, place)
+        max_annotations = _block_size(job.num_annotations, method, engine.shards)
+    places, data_id = _write_items(job.blocks(max_annotations), shares, states, place)
     has_begin = shares is not None or states is not None
 
     def read_items(pipeline: beam.Pipeline, first: bool) -> beam.PCollection:
@@ -167,10 +178,10 @@ def aggregate(
     place.clean_posteriors()
     driver.train(find=True)
     driver.find()
-    found = read_posteriors(place, num_tasks, num_classes)
+    found = read_posteriors(place, job.num_answers, method.num_columns)
     run = driver.run()
     place.clean()
-    return method.result(annotations, run, found)
+    return job.result(run, found)
 
 
 def _check_iterations(iterations_per_pipeline: int | None) -> None:
@@ -215,6 +226,7 @@ class _Driver:
             "classes": method.num_classes,
             "annotators per shard": self.engine.shards.size,
             "begin": begin.hexdigest(),
+            **method.identity,
             "data": self.data_id,
         }
         return json.dumps(values, sort_keys=True, default=lambda number: number.item())
@@ -254,14 +266,12 @@ class _Driver:
 
     def _steps(self, pipeline: beam.Pipeline) -> int:
         """How many E-steps a pipeline has."""
-        if not self.engine.method.max_iter:
-            return 0
         runs = () if self.state is None else self.state.runs
         sofar = min((len(run.history) for run in runs if not run.done), default=0)
         most = ITERATIONS if self.iterations is None else self.iterations
         if self.iterations is None and type(pipeline.runner).__name__ in OFTEN_FLINK:
             most = ITERATIONS_ON_FLINK if self.engine.shards.number == 1 else ITERATIONS_IN_SHARDS_ON_FLINK
-        return min(most, self.engine.method.max_iter + 1 - sofar)
+        return min(most, self.engine.method.num_steps - sofar)
 
     def find(self) -> None:
         """Writes the posteriors that follow from the last checkpoint, unless they are there."""
@@ -312,20 +322,15 @@ def _block_size(num_annotations: int, method: Method, shards: Shards) -> int:
     else:
         # an annotator's rows cross twice for each block that it is in
         wanted = min(MAX_ANNOTATIONS, max(MIN_ANNOTATIONS, MAX_ROWS_BYTES // (method.row_bytes * method.starts)))
-    return min(wanted, max(1, MAX_CELLS // max(method.num_classes, 1)))
+    return min(wanted, max(1, MAX_CELLS // max(method.num_columns, 1)))
 
 
 def _write_items(
-    annotations: Annotations,
-    gold: NDArray[np.int64] | None,
-    max_annotations: int,
-    shares: Array | None,
-    states: Array | None,
-    folder: Folder,
+    blocks: Sequence[Any], shares: Array | None, states: Array | None, folder: Folder
 ) -> tuple[list[tuple[str, int, int]], str]:
     """Writes all blocks; gives their paths, sizes and keys, and a hash of them."""
 
-    def write(some: Sequence[tuple[int, Block]]) -> list[tuple[tuple[str, int, int], bytes]]:
+    def write(some: Sequence[tuple[int, Any]]) -> list[tuple[tuple[str, int, int], bytes]]:
         written = []
         for number, block in some:
             data, digest = encode(block), hashlib.blake2b(digest_size=16)
@@ -339,7 +344,6 @@ def _write_items(
             written.append((place, digest.digest()))
         return written
 
-    blocks = blocks_of(annotations, gold, max_annotations) or [Block([], [], [])]
     parts = in_threads(write, list(enumerate(blocks)), num_threads())
     places, digests = zip(*itertools.chain(*parts), strict=True)
     return list(places), hashlib.blake2b(b"".join(digests), digest_size=16).hexdigest()

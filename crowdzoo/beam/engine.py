@@ -18,7 +18,7 @@ from crowdzoo.beam.files import Folder
 from crowdzoo.beam.values import ShardRows
 from crowdzoo.constraints import Number
 
-__all__ = ["AT_LEAST_ONE", "Engine", "Flow", "Shards", "outputs"]
+__all__ = ["AT_LEAST_ONE", "Engine", "Flow", "Shards", "is_alone", "outputs"]
 
 Array = NDArray[np.float64]
 AT_LEAST_ONE = Number(1, whole=True)
@@ -34,7 +34,7 @@ class Shards(NamedTuple):
     def of(cls, method: Method, max_bytes: int) -> Shards:
         """Shards of at most so many bytes of parameters, all starts together; of one annotator at least."""
         AT_LEAST_ONE.checked("", "max_shard_bytes", max_bytes)
-        size = max_bytes // (method.row_bytes * method.starts)
+        size = max_bytes // (method.row_bytes * method.starts) if method.takes_shards else method.num_annotators
         return cls(method.num_annotators, max(1, min(size, method.num_annotators)))
 
     @property
@@ -98,7 +98,7 @@ class Engine(ABC):
     def threaded(self, pipeline: beam.Pipeline, threads: int | None) -> Engine:
         """The same with a number of threads."""
         if threads is None:
-            threads = num_threads() if _alone(pipeline) else 1
+            threads = num_threads() if is_alone(pipeline) else 1
         AT_LEAST_ONE.checked("", "threads_per_worker", threads)
         return type(self)(self.method, self.shards, self.given, self.chained, threads)
 
@@ -152,7 +152,7 @@ class Engine(ABC):
         ).with_output_types(str)
 
 
-def _alone(pipeline: beam.Pipeline) -> bool:
+def is_alone(pipeline: beam.Pipeline) -> bool:
     """Whether the runner has one worker, in this process, which so may use all cores."""
     if type(pipeline.runner).__name__ not in ("FnApiRunner", "DirectRunner", "SwitchingDirectRunner"):
         return False

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.engine.block import FIELDS, Block
+from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.base import Method
 from crowdzoo.aggregation.forms.tally import Tally
+from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.beam.files import Reader
 from crowdzoo.beam.values import BlockPosteriors, Item, StoredBlock
 
@@ -25,7 +26,6 @@ __all__ = [
     "count_first",
     "key_of",
     "prepared_starts",
-    "renumbered",
     "with_first_states",
     "with_new_states",
 ]
@@ -35,30 +35,19 @@ Totals = MutableMapping[int, Tally]  # of each start that counts anything
 Prepared = dict[int, tuple[Any, bool]]
 
 
-def key_of(block: Block | StoredBlock) -> int:
+def key_of(block: Block | SentenceBlock | StoredBlock) -> int:
     """A block's first task, which no other block has; -1 of an empty block."""
     if isinstance(block, StoredBlock):
         return block.key
     return int(block.tasks[0]) if len(block.tasks) else -1
 
 
-def block_of(item: Item, reader: Reader | None = None) -> Block:
+def block_of(item: Item, reader: Reader | None = None) -> Any:
     """An item's block; where it is stored, in memory that is good until the reader reads the next."""
-    if isinstance(item.block, Block):
+    if not isinstance(item.block, StoredBlock):
         return item.block
     block = (reader or Reader()).read(item.block.path, item.block.size)
-    return block if item.codes is None else renumbered(block, item.codes)
-
-
-def renumbered(block: Block, codes: NDArray[np.int64]) -> Block:
-    """The same block with annotators numbered as they stand in `codes`, which has all of them."""
-    places = np.empty(codes.max(initial=-1) + 1, np.int32)
-    places[codes] = np.arange(len(codes))
-    changed = Block.__new__(Block)
-    for name in FIELDS:
-        setattr(changed, name, getattr(block, name))
-    changed.annotator_ids = places[block.annotator_ids]
-    return changed
+    return block if item.codes is None else block.renumbered(item.codes)
 
 
 def codes_of(item: Item) -> NDArray[np.int64]:
@@ -136,7 +125,5 @@ class Last(NamedTuple):
         """What they say of a block."""
         block, method = block_of(item), self.method
         before = None if item.state is None else item.state[0]
-        posteriors = method.posteriors(block, self.params, self.means, before)
-        labels = method.labels(posteriors, block.tasks)
-        likelihood = method.last_likelihood(block, self.means)
-        return BlockPosteriors(block.tasks, posteriors, labels, before, likelihood)
+        found = method.answers(block, self.params, self.means, before)
+        return BlockPosteriors(*found, before, method.last_likelihood(block, self.means))

@@ -32,4 +32,4 @@ def best_start(state: State) -> int:
 def best_run(state: State, method: Method) -> Run:
     """The best start as the local engine has it; with shards, of no annotator."""
     best = best_start(state)
-    return finished_run(method, state.runs[best], state.rows[best] if state.rows else method.zero(0).rows)
+    return finished_run(method, state.runs[best], state.rows[best] if state.rows else method.no_rows)

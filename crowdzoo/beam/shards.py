@@ -27,7 +27,6 @@ from crowdzoo.beam.items import (
     count_first,
     key_of,
     prepared_starts,
-    renumbered,
     with_first_states,
     with_new_states,
 )
@@ -47,7 +46,7 @@ def piece_of(item: Item) -> tuple[int, Item]:
     is_here = np.zeros(int(block.annotator_ids.max(initial=-1)) + 1, np.bool_)
     is_here[block.annotator_ids] = True
     codes = np.flatnonzero(is_here)
-    kept = item.block if isinstance(item.block, StoredBlock) else renumbered(block, codes)
+    kept = item.block if isinstance(item.block, StoredBlock) else block.renumbered(codes)
     return key_of(block), replace(item, block=kept, codes=codes)
 
 
@@ -116,7 +115,7 @@ def _sorted_out(messages: Iterable[Message]) -> tuple[list[Item], list[ShardRows
 
 def _rows_of(answers: list[ShardRows], method: Method, num_annotators: int, start: int) -> Array:
     """Rows of a block's annotators: answers are in order of shards, and each in that of its request."""
-    rows = np.concatenate([method.zero(0).rows, *(answer.rows[start] for answer in answers)])
+    rows = np.concatenate([method.no_rows, *(answer.rows[start] for answer in answers)])
     if len(rows) != num_annotators:
         raise DataError(f"{num_annotators} annotators of a block got {len(rows)} answers.")
     return rows

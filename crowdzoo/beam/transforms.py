@@ -72,7 +72,7 @@ class Aggregate(beam.PTransform):
         items = pcoll | "Items" >> beam.Map(Item).with_output_types(Item)
         shards = beam.Create(engine.first_shards()).with_output_types(Pair[int, Message])
         flow = engine.begin(items, pcoll.pipeline | "Shards" >> shards)
-        for number in range(method.max_iter + 1 if method.max_iter else 0):
+        for number in range(method.num_steps):
             flow = engine.step(flow, number)
         found = {
             "posteriors": engine.posteriors(flow),

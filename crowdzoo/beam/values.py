@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.tally import Tally
+from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 
 __all__ = [
     "BlockPosteriors",
@@ -28,9 +29,9 @@ class BlockPosteriors:
     """What was found for a block's tasks.
 
     Attributes:
-        tasks: task codes, int64 [T].
-        posteriors: class probabilities, [T, K].
-        labels: class codes, int64 [T].
+        tasks: task codes, int64 [T]; of sentences tokens, counted through all of them.
+        posteriors: class probabilities, [T, K]; of ratings two numbers a task, see the method's form.
+        labels: class codes, int64 [T]; of ratings zeros.
         state: what the method knows of each task (GLAD: b, the log of the inverse difficulty), [T], or None.
         log_likelihood: of the block's annotations, where the method asks for it at the end (iBCC), nats.
     """
@@ -73,7 +74,7 @@ class Item(Message):
         given: posteriors to begin from, [T, K], or None.
     """
 
-    block: Block | StoredBlock
+    block: Block | SentenceBlock | StoredBlock
     codes: NDArray[np.int64] | None = None
     state: NDArray[np.float64] | None = None
     given: NDArray[np.float64] | None = None

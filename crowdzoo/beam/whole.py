@@ -21,7 +21,7 @@ from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads
 from crowdzoo.aggregation.forms.base import Method
-from crowdzoo.aggregation.forms.runs import begun, next_run
+from crowdzoo.aggregation.forms.runs import begun, next_start
 from crowdzoo.aggregation.forms.tally import Tally
 from crowdzoo.beam.engine import Engine, Flow, outputs
 from crowdzoo.beam.files import Reader
@@ -201,13 +201,14 @@ def next_state(keyed: tuple[int, Iterable[Sums]], method: Method, states: Iterab
     assert total.before is not None
     rows_before = functools.cache(lambda: next(iter(states)).rows)
     for start, part in enumerate(total.parts):
-        run = total.before.runs[start]
-        after = run if part is None else next_run(method, run, part, total.before.penalties[start])
-        runs.append(after)
-        if part is None or after.done:
-            all_rows.append(rows_before()[start])
-        else:
-            all_rows.append(method.maximise(part, rows_before()[start] if method.needs_rows else None, run.params)[0])
+        run, penalty = total.before.runs[start], total.before.penalties[start]
+
+        def rows(start: int = start) -> Array:
+            return rows_before()[start]
+
+        after = (run, rows()) if part is None else next_start(method, run, part, rows, penalty)
+        runs.append(after[0])
+        all_rows.append(after[1])
     return _with_penalties(method, runs, all_rows)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from crowdzoo.aggregation import ConvergenceWarning, RatingAggregation, RatingEM, RatingMean, VotesWarning, create
-from crowdzoo.aggregation.ratings.rating_em import RESOLUTION, _gamma_shape
+from crowdzoo.aggregation.ratings.rating_steps import RESOLUTION, _gamma_shape
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.tables.annotations import Annotations
 

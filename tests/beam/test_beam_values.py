@@ -22,6 +22,7 @@ from apache_beam.internal import pickler
 
 from crowdzoo.aggregation.engine import coding
 from crowdzoo.aggregation.engine.coding import KINDS, decode, encode
+from crowdzoo.aggregation.sentences.sentence_block import SentenceBlock
 from crowdzoo.beam.coding import ValueCoder
 from crowdzoo.beam.values import (
     BlockPosteriors,
@@ -51,6 +52,12 @@ def values():
     sums = Sums((tally, None))
     run = Run(np.array([0.5, 0.5]), (-7.25, -6.5), -6.0, True, True)
     item = Item(block, np.array([0, 1, 2, 4]), RNG.random((2, 3)), RNG.random((3, 3)))
+    sentences = SentenceBlock(
+        *(np.array([4, 9]), np.array([0, 3, 4])),
+        *(np.array(column, np.int32) for column in ([0, 1, 2, 3], [1, 1, 1, 0], [0, 2, 0, 1], [3, 0, 2, 3])),
+        np.array([5, -1, 0, 0], np.int32),
+        17,
+    )
     beliefs = Beliefs(counts, Priors(1.0, 3.0, 1.0), params, 2.5)
     return [
         block,
@@ -81,6 +88,8 @@ def values():
         Cells(np.log([0.9, 0.5]), np.log([0.1, 0.5]), np.array([0.5, 0.5])),
         Abilities(np.array([1.5, -0.25]), np.array([0.5, 0.5])),
         Priors(1.0, 3.0, 0.5),
+        sentences,
+        Block.of_ratings([0, 2, 2], [1, 0, 1], [0.5, -3.25, 1e9]),
         beliefs,
     ]
 

@@ -31,8 +31,9 @@ class Folder:
         self.count = 0
 
     @staticmethod
-    def pipeline():
-        return beam.Pipeline(argv=["--runner=FnApiRunner"])
+    def pipeline(workers=1):
+        more = ["--direct_running_mode=multi_threading", f"--direct_num_workers={workers}"] if workers > 1 else []
+        return beam.Pipeline(argv=["--runner=FnApiRunner", *more])
 
     @staticmethod
     def artifact(kind, folder):
@@ -86,8 +87,8 @@ class Folder:
         )
         return outputs["examples"], outputs["annotations"]
 
-    def aggregate(self, examples, annotations, method="majority-vote", **arguments):
-        """Runs CrowdAggregator; returns its artifacts (examples, report)."""
+    def aggregate(self, examples, annotations, method="majority-vote", workers=1, **arguments):
+        """Runs CrowdAggregator; returns its artifacts (examples, report). One worker fits small tables itself."""
         self.count += 1
         outputs = {
             "aggregated_examples": self.artifact(standard_artifacts.Examples, self.path / f"aggregated{self.count}"),
@@ -99,7 +100,7 @@ class Folder:
             **outputs,
             settings=json.dumps({"method": method, "arguments": arguments, "seed": 0}),
             code_version="",
-            beam_pipeline=self.pipeline(),
+            beam_pipeline=self.pipeline(workers),
         )
         return outputs["aggregated_examples"], outputs["report"]
 

@@ -7,6 +7,8 @@ import pyarrow.parquet
 import pytest
 
 from crowdzoo.aggregation import DawidSkene, MajorityVote, create
+from crowdzoo.beam import fits_one_block
+from crowdzoo.components import crowd_aggregator
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.tables.annotations import Annotations
 
@@ -38,7 +40,7 @@ def fitted_crowd(tmp_path_factory, new_folder, write_crowd):
     folder = write_crowd(new_folder(tmp_path_factory.mktemp("fitted")))
     add_silent_task(folder)
     folder.examples, folder.annotations = folder.generate()
-    folder.aggregated, folder.report = folder.aggregate(folder.examples, folder.annotations, "dawid-skene", **EM)
+    folder.aggregated, folder.report = folder.aggregate(folder.examples, folder.annotations, "dawid-skene", 2, **EM)
     folder.fitted = DawidSkene(**EM).fit(train_annotations(folder, folder.annotations))
     return folder
 
@@ -82,7 +84,7 @@ def test_every_method_fits_train_alone_and_answers_eval(shared_crowd, name):
     """Some run on Beam, some do not; some have a model of the annotators that holds for other tasks, some do not."""
     settings = {"tol": 0.01} if name in ("glad", "one-coin", "ibcc") else {}
     annotations = shared_crowd.annotations
-    aggregated, _ = shared_crowd.aggregate(shared_crowd.examples, annotations, name, **settings)
+    aggregated, _ = shared_crowd.aggregate(shared_crowd.examples, annotations, name, 2, **settings)
     aggregator = create(name, seed=0, **settings)
     crowd = Annotations.from_parquet(pathlib.Path(annotations.uri, "annotations.parquet"))
     in_train = np.array([int(task[1:]) < 30 for task in crowd.tasks])
@@ -95,6 +97,29 @@ def test_every_method_fits_train_alone_and_answers_eval(shared_crowd, name):
         assert sorted(found) == sorted(names)
         for task, row in zip(names, rows, strict=True):
             np.testing.assert_allclose(found[task], row, atol=1e-6)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_beam_is_asked_where_it_has_other_workers_than_this_process(shared_crowd, monkeypatch, workers):
+    asked = []
+
+    def aggregate(crowd, method, **_):
+        asked.append(method)
+        return method.fit(crowd)
+
+    monkeypatch.setattr(crowd_aggregator, "aggregate", aggregate)
+    monkeypatch.setattr(crowd_aggregator.tf.io.gfile, "rmtree", lambda folder: None)
+    shared_crowd.aggregate(shared_crowd.examples, shared_crowd.annotations, "majority-vote", workers)
+    assert len(asked) == (0 if workers == 1 else 1)
+
+
+def test_a_table_of_more_than_one_block_is_no_small_one(shared_crowd):
+    size, alone = 2**14, shared_crowd.pipeline()
+    for more, fits in ((0, True), (1, False)):
+        tasks = np.arange(size + more)
+        crowd = Annotations.from_arrays(tasks, tasks * 0, tasks % 2)
+        assert fits_one_block(crowd, alone) == fits
+        assert not fits_one_block(crowd, shared_crowd.pipeline(2))
 
 
 def test_a_task_that_nobody_annotated_has_the_class_prior_of_train(fitted_crowd):
@@ -112,7 +137,7 @@ def test_annotations_of_eval_tasks_change_nothing_for_train(crowd_folder, fitted
     with open(crowd_folder.path / "answers.csv", "w", newline="") as file:
         csv.writer(file).writerows([rows[0], *changed])
     before = fitted_crowd.aggregated
-    after, _ = crowd_folder.aggregate(*crowd_folder.generate(), "dawid-skene", **EM)
+    after, _ = crowd_folder.aggregate(*crowd_folder.generate(), "dawid-skene", 2, **EM)
     assert posteriors(crowd_folder, before, "train") == posteriors(crowd_folder, after, "train")
     assert posteriors(crowd_folder, before, "eval") != posteriors(crowd_folder, after, "eval")
 

@@ -96,8 +96,10 @@ def test_gold_that_is_no_number_is_named_with_its_row(ratings_folder):
 # === CrowdAggregator ===
 
 
-def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(ratings_folder):
-    examples, report = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean")
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(ratings_folder, workers):
+    """With two workers on Beam."""
+    examples, report = ratings_folder.aggregate(*ratings_folder.generate_ratings(), method="mean", workers=workers)
     train, held = (by_task(ratings_folder, examples, split) for split in ("train", "eval"))
     assert {task: record["aggregated_label"] for task, record in train.items()} == {
         "t0": [5.5], "t1": [-1.0], "t2": [0.25]
@@ -112,6 +114,19 @@ def test_each_split_is_aggregated_by_its_own_ratings_and_gold_is_what_counts(rat
     lines = tf.io.gfile.GFile(f"{report.uri}/annotators.csv").read().splitlines()
     assert lines[0] == '"annotator","annotations","reliability"'
     assert len(lines) == 4
+
+
+@pytest.mark.slow
+def test_rating_em_on_beam_gives_what_it_gives_in_this_process(ratings_folder):
+    made = ratings_folder.generate_ratings()
+    here, there = (ratings_folder.aggregate(*made, "rating-em", workers, tol=0.01) for workers in (1, 2))
+    for split in ("train", "eval"):
+        expected, found = (by_task(ratings_folder, examples, split) for examples, _ in (here, there))
+        assert expected.keys() == found.keys()
+        for task, record in expected.items():
+            assert found[task]["aggregated_label"] == pytest.approx(record["aggregated_label"], abs=1e-6)
+    tables = [pyarrow.parquet.read_table(f"{report.uri}/annotators.parquet").to_pandas() for _, report in (here, there)]
+    np.testing.assert_allclose(tables[0][["bias", "precision"]], tables[1][["bias", "precision"]], rtol=1e-6)
 
 
 def test_without_gold_the_estimates_are_what_counts_where_somebody_rated(ratings_folder):

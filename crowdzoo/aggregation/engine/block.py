@@ -41,7 +41,7 @@ class Block:
     Attributes:
         starts: annotations of the t-th task are rows `starts[t]` to `starts[t + 1]`, int64 [T + 1].
         annotator_ids: sorted by task, int32 [A].
-        labels: sorted by task, uint8 [A], or int32 where a code is above 255.
+        labels: sorted by task, uint8 [A], or int32 where a code is above 255; float64 where they are ratings.
         tasks: int64 [T].
         gold: int64 [T], or None.
 
@@ -51,7 +51,7 @@ class Block:
 
     starts: NDArray[np.int64]
     annotator_ids: NDArray[np.int32]
-    labels: NDArray[np.integer]
+    labels: NDArray[Any]
     tasks: NDArray[np.int64]
     gold: NDArray[np.int64] | None
 
@@ -63,18 +63,41 @@ class Block:
         tasks: ArrayLike | None = None,
         gold: ArrayLike | None = None,
     ):
-        columns = {
-            name: np.asarray(column, np.int64)
-            for name, column in (("task_ids", task_ids), ("annotator_ids", annotator_ids), ("labels", labels))
-        }
-        for name, column in columns.items():
-            if column.shape != columns["task_ids"].shape or column.ndim != 1:
-                raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
-            if column.size and column.min() < 0:
-                raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
-            if name != "task_ids" and column.size and column.max() >= 2**31:
-                raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
-        ids, annotators, said = columns.values()
+        ids, annotators = _checked_codes(task_ids=task_ids, annotator_ids=annotator_ids)
+        (said,) = _checked_codes(ids, labels=labels)
+        self._fill(ids, annotators, said, tasks, gold)
+
+    @classmethod
+    def of_ratings(
+        cls, task_ids: ArrayLike, annotator_ids: ArrayLike, ratings: ArrayLike, tasks: ArrayLike | None = None
+    ) -> Block:
+        """A block whose labels are ratings.
+
+        Args:
+            task_ids: see `Block`.
+            annotator_ids: see `Block`.
+            ratings: finite numbers, [A].
+            tasks: see `Block`.
+
+        Raises:
+            DataError: as for `Block`, or a rating is not finite.
+        """
+        ids, annotators = _checked_codes(task_ids=task_ids, annotator_ids=annotator_ids)
+        said = np.asarray(ratings, np.float64)
+        if said.shape != ids.shape or not np.isfinite(said).all():
+            raise DataError(f"A block has one finite rating for each of its {len(ids):,} annotations.")
+        block = cls.__new__(cls)
+        block._fill(ids, annotators, said, tasks, None)
+        return block
+
+    def _fill(
+        self,
+        ids: NDArray[np.int64],
+        annotators: NDArray[np.int64],
+        said: NDArray[Any],
+        tasks: ArrayLike | None,
+        gold: ArrayLike | None,
+    ) -> None:
         self.tasks = np.unique(ids) if tasks is None else np.asarray(tasks, np.int64)
         self.gold = None if gold is None else np.asarray(gold, np.int64)
         if self.tasks.size and (self.tasks[0] < 0 or (np.diff(self.tasks) <= 0).any()):
@@ -85,7 +108,9 @@ class Block:
         num_tasks = len(self.tasks)
         self.starts = np.zeros(num_tasks + 1, np.int64)
         np.cumsum(occurrences(index, num_tasks), out=self.starts[1:])
-        label_type = np.uint8 if said.max(initial=0) < 256 else np.int32
+        label_type: type = np.float64
+        if said.dtype != np.float64:
+            label_type = np.uint8 if said.max(initial=0) < 256 else np.int32
         if (index[1:] >= index[:-1]).all():
             self.annotator_ids, self.labels = annotators.astype(np.int32), said.astype(label_type)
         else:
@@ -107,13 +132,24 @@ class Block:
         return np.repeat(np.arange(len(self.tasks)), np.diff(self.starts))
 
     @property
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.integer], NDArray[np.int64]]:
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
         """`starts`, `annotator_ids`, `labels` and `gold` as kernels take them: `gold` is empty where it is None."""
         return self.starts, self.annotator_ids, self.labels, NO_GOLD if self.gold is None else self.gold
 
     @cached_property
     def _highest(self) -> tuple[int, int]:
         return int(self.annotator_ids.max(initial=-1)), int(self.labels.max(initial=0))
+
+    def check_annotators(self, num_annotators: int) -> None:
+        """Refuses annotators beyond the given number, which no kernel looks for.
+
+        Raises:
+            DataError: there is one.
+        """
+        if self._highest[0] >= num_annotators:
+            raise DataError(
+                f"A block has annotator {self._highest[0]}, but there are {num_annotators} (codes count from 0)."
+            )
 
     def check_codes(self, num_annotators: int, num_classes: int) -> None:
         """Refuses annotators or labels beyond the given numbers, which no kernel looks for.
@@ -127,6 +163,16 @@ class Block:
                 f"A block has annotator {annotator} and class {label}, but there are "
                 f"{num_annotators} annotators and {num_classes} classes (codes count from 0)."
             )
+
+    def renumbered(self, codes: NDArray[np.int64]) -> Block:
+        """The same block with annotators numbered as they stand in `codes`, which has all of them."""
+        places = np.empty(codes.max(initial=-1) + 1, np.int32)
+        places[codes] = np.arange(len(codes))
+        changed = Block.__new__(Block)
+        for name in FIELDS:
+            setattr(changed, name, getattr(self, name))
+        changed.annotator_ids = places[self.annotator_ids]
+        return changed
 
     def said(self, num_annotators: int, num_classes: int) -> NDArray[np.int64]:
         """Who said what as one number, `annotator * K + label`, [A].
@@ -177,6 +223,20 @@ class Block:
         block.tasks = self.tasks[begin:end]
         block.gold = None if self.gold is None else self.gold[begin:end]
         return block
+
+
+def _checked_codes(like: NDArray[np.int64] | None = None, **columns: ArrayLike) -> list[NDArray[np.int64]]:
+    """Columns of codes as int64, all of the shape of `like` (None: of the first one)."""
+    found = {name: np.asarray(column, np.int64) for name, column in columns.items()}
+    shape = next(iter(found.values())).shape if like is None else like.shape
+    for name, column in found.items():
+        if column.shape != shape or column.ndim != 1:
+            raise DataError(f"A block's columns are 1-d, of one length, got {name} of shape {column.shape}.")
+        if column.size and column.min() < 0:
+            raise DataError(f"Codes count from 0; a missing annotation has no row; got {column.min()} in {name}.")
+        if name != "task_ids" and column.size and column.max() >= 2**31:
+            raise DataError(f"Codes of annotators and classes have 31 bits, got {column.max()} in {name}.")
+    return list(found.values())
 
 
 def _rows(task_ids: NDArray[np.int64], tasks: NDArray[np.int64]) -> NDArray[np.int64]:

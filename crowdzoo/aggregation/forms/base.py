@@ -7,6 +7,7 @@ annotators alone: M-steps and penalties are sums, or lists, over annotators.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,11 +35,11 @@ Begin = tuple[tuple[Array, Array] | None, Array | None, Array | None]
 
 
 class Found(NamedTuple):
-    """What was found for all tasks.
+    """What was found for all tasks, or for all tokens of sentences.
 
     Attributes:
-        posteriors: class probabilities, [N, K].
-        labels: class codes, [N].
+        posteriors: class probabilities, [N, K]; of ratings see `RatingEMForm` and `PlainRatingForm`.
+        labels: class codes, [N]; of ratings zeros.
         states: states of the tasks, [N]; without meaning where the method has none.
         log_likelihood: see `Method.last_likelihood`.
     """
@@ -67,6 +68,8 @@ class Method(ABC):
         has_state: whether something of each task goes on from step to step.
         needs_rows: whether an M-step looks at the annotators' parameters before it.
         first_state: what that is in the beginning.
+        judges_m_step: whether `iterated` stands for `maximise` and `objective`.
+        takes_shards: whether annotators may be cut in shards, so that no worker has the parameters of all.
         params_type: class of the local engine's parameters.
         also_found: what a result is made of beside posteriors and labels, by its name in `Found`.
     """
@@ -74,6 +77,8 @@ class Method(ABC):
     has_state = False
     first_state = 0.0
     needs_rows = False
+    judges_m_step = False
+    takes_shards = True
     params_type: type = Params
     also_found: tuple[str, ...] = ()
 
@@ -87,13 +92,38 @@ class Method(ABC):
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of an annotator's counts, and of its parameters."""
+        """Of an annotator's counts."""
         return (self.num_classes, self.num_classes)
+
+    @property
+    def params_shape(self) -> tuple[int, ...]:
+        """Of an annotator's parameters."""
+        return self.row_shape
 
     @property
     def row_bytes(self) -> int:
         """Bytes of an annotator's parameters."""
-        return 8 * int(np.prod(self.row_shape))
+        return 8 * int(np.prod(self.params_shape))
+
+    @property
+    def num_columns(self) -> int:
+        """Columns of `Found.posteriors`."""
+        return self.num_classes
+
+    @property
+    def num_steps(self) -> int:
+        """Most E-steps: one for each M-step, and a last one that tells what the last M-step was worth."""
+        return self.max_iter + 1 if self.max_iter else 0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint's method has to have in common with this one, beside settings and sizes."""
+        return {}
+
+    @property
+    def no_rows(self) -> Array:
+        """Parameters of no annotator."""
+        return np.zeros((0, *self.params_shape))
 
     def zero(self, num_annotators: int) -> Tally:
         """Counts of nothing."""
@@ -152,6 +182,16 @@ class Method(ABC):
     def penalty(self, rows: Array) -> float:
         """The part of the objective that is a sum over annotators."""
 
+    def iterated(self, run: Run[Array], total: Tally, rows: Callable[[], Array]) -> tuple[Run[Array], Array]:
+        """One iteration, where the objective follows from an M-step and not from the E-step before it.
+
+        Args:
+            run: before.
+            total: counts under the run's parameters, of all annotators.
+            rows: gives the annotators' parameters before.
+        """
+        raise NotImplementedError
+
     def means(self, rows: Array, common: Array) -> Any:
         """Parameters as probabilities, where they are others than those that the kernels want."""
         return None
@@ -159,6 +199,13 @@ class Method(ABC):
     def posteriors(self, block: Block, params: Any, means: Any, state: Array | None) -> Array:
         """Class probabilities, [T, K]."""
         return bayes.posteriors(block, params)
+
+    def answers(
+        self, block: Any, params: Any, means: Any, state: Array | None
+    ) -> tuple[NDArray[np.int64], Array, NDArray[np.int64]]:
+        """Tasks of a block (of sentences tokens), what is found for each, and labels: [T], [T, columns], [T]."""
+        posteriors = self.posteriors(block, params, means, state)
+        return block.tasks, posteriors, self.labels(posteriors, block.tasks)
 
     def last_likelihood(self, block: Block, means: Any) -> float:
         """Log-likelihood of a block (nats), where the method states another than that of the last step."""

@@ -1,4 +1,4 @@
-"""Which aggregators run on blocks that lie somewhere else (on Beam, or on disk), and in which form."""
+"""Which aggregators for classes run on blocks that lie somewhere else (on Beam, or on disk), and in which form."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from crowdzoo.aggregation.engine.run import Run, advance
 from crowdzoo.aggregation.forms.base import Method
 from crowdzoo.aggregation.forms.tally import Tally
 
-__all__ = ["begun", "finished_run", "next_run"]
+__all__ = ["begun", "finished_run", "next_run", "next_start"]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,26 @@ def next_run(method: Method, run: Run[Array], total: Tally, penalty: float) -> R
         method.tol,
         lambda: method.maximise(nobody, None, run.params)[1],
     )
+
+
+def next_start(
+    method: Method, run: Run[Array], total: Tally, rows: Callable[[], Array], penalty: float
+) -> tuple[Run[Array], Array]:
+    """A run after one more iteration, and its annotators' parameters, where those of all of them are at hand.
+
+    Args:
+        method: whose steps.
+        run: before.
+        total: counts under the run's parameters.
+        rows: gives the annotators' parameters before.
+        penalty: the annotators' part of the objective, nats.
+    """
+    if method.judges_m_step:
+        return method.iterated(run, total, rows)
+    after = next_run(method, run, total, penalty)
+    if after.done:
+        return after, rows()
+    return after, method.maximise(total, rows() if method.needs_rows else None, run.params)[0]
 
 
 def finished_run(method: Method, run: Run[Array], rows: Array) -> Run:

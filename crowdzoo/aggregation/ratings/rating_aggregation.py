@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from crowdzoo.aggregation.result_files import ReadResult
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["RatingAggregation", "agreement"]
+__all__ = ["RatingAggregation"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -124,32 +124,3 @@ class RatingAggregation(Result):
 
     def _summary(self) -> dict[str, Any]:
         return {**super()._summary(), **sizes(self.annotations_per_task, self.annotators)}
-
-
-def agreement(annotations: Annotations, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How reliable annotators are, judged by the mean of the others who rated the same tasks.
-
-    `V / (V + e_r)`: V is the variance of the estimates, e_r the mean squared difference between r's ratings and the
-    mean of the task's other ratings. Annotators who shared no task have the mean error of all.
-
-    Args:
-        annotations: ratings of N tasks by R annotators.
-        estimates: [N].
-
-    Returns:
-        [R], from 0 to 1.
-    """
-    tasks, annotators, ratings = annotations.task_ids, annotations.annotator_ids, annotations.labels
-    counts = annotations.redundancy
-    others = counts[tasks] - 1
-    shared = others > 0
-    totals = np.bincount(tasks, ratings, annotations.num_tasks)
-    rest = (totals[tasks] - ratings) / np.maximum(others, 1)
-    squares = np.where(shared, np.square(ratings - rest), 0.0)
-    number = np.bincount(annotators[shared], minlength=annotations.num_annotators)
-    sums = np.bincount(annotators, squares, annotations.num_annotators)
-    pooled = squares.sum() / max(shared.sum(), 1)
-    errors = np.where(number > 0, sums / np.maximum(number, 1), pooled)
-    spread = estimates[counts > 0].var()
-    both = spread + errors
-    return np.where(both > 0, spread / np.where(both > 0, both, 1.0), 1.0)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_ratings
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.ratings.plain_ratings import by_rank, fit_answers
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
-from crowdzoo.aggregation.ratings.rating_mean import by_rank, finished
 from crowdzoo.constraints import END, setting
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ class RatingMedian(Aggregator):
     """
 
     kind: ClassVar[str] = "regression"
+    name: ClassVar[str] = "median"
+    title: ClassVar[str] = "The median rating"
 
     low: float | None = setting(None, END)
     high: float | None = setting(None, END)
@@ -53,10 +57,16 @@ class RatingMedian(Aggregator):
             ConfigError: an impossible scale.
             DataError: not ratings, none at all, or some outside of the scale.
         """
-        check_ratings(annotations, "The median rating", self.low, self.high)
-        tasks, ratings, rank, counts = by_rank(annotations)
-        lower, upper = ((counts - 1) // 2)[tasks], (counts // 2)[tasks]
+        return fit_answers(self, annotations)
+
+    def check(self, annotations: Annotations) -> None:
+        """Refuses what `fit` refuses."""
+        check_ratings(annotations, self.title, self.low, self.high)
+
+    def answers(self, block: Block) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Estimates of a block's tasks, and their errors in units of the deviation of single ratings, [T] each."""
+        ratings, rank, counts = by_rank(block)
+        lower, upper = ((counts - 1) // 2)[block.index], (counts // 2)[block.index]
         times = (rank == lower).astype(np.int64) + (rank == upper)  # twice where there is one in the middle
-        estimates = np.bincount(tasks, times * ratings, len(counts)) / 2
         factors = np.where(counts > 2, np.sqrt(np.pi / 2), 1.0) / np.sqrt(np.maximum(counts, 1))
-        return finished("median", annotations, estimates, factors)
+        return np.bincount(block.index, times * ratings, len(counts)) / 2, factors

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdzoo.aggregation.sentences.chain_model import LEAST_PRIOR, ChainMethod, fit_chain
+from crowdzoo.aggregation.sentences.chain_method import LEAST_PRIOR, ChainMethod
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.constraints import Number, setting
 from crowdzoo.sequences.tags import OUTSIDE, TagSet
 
@@ -59,6 +58,7 @@ class BayesianSequenceCombination(ChainMethod):
     """
 
     title: ClassVar[str] = "BSC-seq"
+    name: ClassVar[str] = "bsc-seq"
 
     prior: float = setting(1.0, Number(LEAST_PRIOR / RARE, 1e9))
 
@@ -76,11 +76,9 @@ class BayesianSequenceCombination(ChainMethod):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        table = SequenceTable.of(sequences, self.title, self.scheme)
-        contexts = table.annotators * (len(table.tag_set.classes) + 1) + table.previous
-        return fit_chain("bsc-seq", table, contexts, self._says(table.tag_set), self)
+        return self._fit(sequences)
 
-    def _says(self, tag_set: TagSet) -> NDArray[np.float64]:
+    def says(self, tag_set: TagSet) -> NDArray[np.float64]:
         """Pseudo-counts `[before, true, said]`, [K + 1, K, K]; the last `before` is the beginning."""
         first, after, _ = tag_set.follows()
         allowed = np.concatenate([after, first[None]])

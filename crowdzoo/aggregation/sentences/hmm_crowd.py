@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crowdzoo.aggregation.sentences.chain_model import ChainMethod, fit_chain
+from crowdzoo.aggregation.sentences.chain_method import ChainMethod
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
-from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
+from crowdzoo.sequences.tags import TagSet
 
 if TYPE_CHECKING:
     from crowdzoo.sequences.crowd_sequences import CrowdSequences
@@ -62,6 +63,7 @@ class HMMCrowd(ChainMethod):
     """
 
     title: ClassVar[str] = "HMM-crowd"
+    name: ClassVar[str] = "hmm-crowd"
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Finds tags, annotators and transitions together.
@@ -81,6 +83,8 @@ class HMMCrowd(ChainMethod):
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
-        table = SequenceTable.of(sequences, self.title, self.scheme)
-        says = self.prior + self.diagonal * np.eye(len(table.tag_set.classes))
-        return fit_chain("hmm-crowd", table, table.annotators, says[None], self)
+        return self._fit(sequences)
+
+    def says(self, tag_set: TagSet) -> NDArray[np.float64]:
+        """Pseudo-counts of a confusion matrix, in one context: [1, K, K]."""
+        return (self.prior + self.diagonal * np.eye(len(tag_set.classes)))[None]

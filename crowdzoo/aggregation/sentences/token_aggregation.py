@@ -22,6 +22,7 @@ from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.sequences.tags import SCHEMES, TagSet
 
 if TYPE_CHECKING:
+    from crowdzoo.aggregation.result import Aggregation
     from crowdzoo.sequences.crowd_sequences import CrowdSequences
     from crowdzoo.tables.annotations import Annotations
 
@@ -67,7 +68,7 @@ class TokenAggregation(Aggregator):
                 "TokenAggregation: settings must be a dictionary of the method's settings, "
                 f"got {short_repr(self.settings)}."
             )
-        aggregator_named(METHODS, self.method, self.settings)
+        self.of_tokens  # noqa: B018  (checks method and settings)
 
     def fit(self, sequences: CrowdSequences | Annotations) -> SequenceAggregation:
         """Aggregates the tokens.
@@ -85,11 +86,32 @@ class TokenAggregation(Aggregator):
         Warns:
             ConvergenceWarning: the method's.
         """
-        table = SequenceTable.of(sequences, "TokenAggregation", self.scheme)
-        aggregator = aggregator_named(METHODS, self.method, self.settings)
+        table = self.table(sequences)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VotesWarning)  # the result has notes of its own
-            found = aggregator.fit(table.as_classification())
+            found = self.of_tokens.fit(table.as_classification())
+        return self.result(table, found)
+
+    @property
+    def of_tokens(self) -> Any:
+        """The method for classes."""
+        return aggregator_named(METHODS, self.method, self.settings)
+
+    def table(self, sequences: CrowdSequences | Annotations) -> SequenceTable:
+        """The sentences as a table.
+
+        Raises:
+            DataError: annotations are not of kind sequence, or do not cover whole sentences.
+        """
+        return SequenceTable.of(sequences, "TokenAggregation", self.scheme)
+
+    def result(self, table: SequenceTable, found: Aggregation) -> SequenceAggregation:
+        """What `fit` gives.
+
+        Args:
+            table: T tokens.
+            found: what the method found for its tokens.
+        """
         labels = found.labels
         if self.decoding == "valid":
             labels = valid_labels(found.posteriors, labels, table.starts, table.tag_set)

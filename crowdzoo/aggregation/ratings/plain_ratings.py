@@ -1,0 +1,108 @@
+"""Methods without a model of the annotators: answers of a block, sums over blocks, and the result from those.
+
+Such a method has `name`, `check(annotations)`, and `answers(block)`, which gives the estimates of a block's tasks and
+their standard errors in units of the deviation of single ratings, [T] each, anything where nobody rated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
+from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
+
+if TYPE_CHECKING:
+    from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["SUMS", "add_answers", "by_rank", "fit_answers", "result_of_answers"]
+
+# What is added up over blocks is `rows` [R, 2], the number of ratings of tasks that others rated too and the sum of
+# their squared differences from the mean of the others, and `sums` [SUMS]: over tasks with ratings one, the estimate
+# and its square; then ratings less tasks with ratings, squared differences of ratings from the mean of their task;
+# ratings, their squares, their number.
+SUMS = 8
+
+Array = NDArray[np.float64]
+
+
+def fit_answers(method: Any, annotations: Annotations) -> RatingAggregation:
+    """The `fit` of such a method.
+
+    Raises:
+        ConfigError: an impossible scale.
+        DataError: not ratings, none at all, or some outside of the scale.
+    """
+    method.check(annotations)
+    origin, block = block_of_ratings(annotations)
+    rows, sums = np.zeros((annotations.num_annotators, 2)), np.zeros(SUMS)
+    estimates, factors = method.answers(block)
+    add_answers(block, estimates, rows, sums)
+    return result_of_answers(method, annotations, origin + estimates, factors, rows, sums)
+
+
+def by_rank(block: Block) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+    """Ratings of every task in ascending order.
+
+    Args:
+        block: A ratings of T tasks.
+
+    Returns:
+        Ratings [A] in the order of `block.index`, place of each within its task from 0 [A], ratings per task [T].
+    """
+    ratings = block.labels[np.lexsort((block.labels, block.index))]
+    return ratings, np.arange(len(block)) - block.starts[:-1][block.index], np.diff(block.starts)
+
+
+def add_answers(block: Block, estimates: Array, rows: Array, sums: Array) -> None:
+    """Adds a block to the rows and the sums.
+
+    How reliable an annotator is, is judged by the mean of the others who rated the same tasks.
+    """
+    block.check_annotators(len(rows))
+    tasks, annotators, ratings, counts = block.index, block.annotator_ids, block.labels, np.diff(block.starts)
+    rated = counts > 0
+    totals = np.bincount(tasks, ratings, len(counts))
+    means = totals / np.maximum(counts, 1)
+    others = counts[tasks] - 1
+    rest = (totals[tasks] - ratings) / np.maximum(others, 1)
+    shared = others > 0
+    rows[:, 0] += np.bincount(annotators[shared], minlength=len(rows))
+    rows[:, 1] += np.bincount(annotators, np.where(shared, np.square(ratings - rest), 0.0), len(rows))
+    found = estimates[rated]
+    of_tasks = len(found), found.sum(), found @ found
+    within = len(ratings) - len(found), np.square(ratings - means[tasks]).sum()
+    sums += np.array([*of_tasks, *within, ratings.sum(), ratings @ ratings, len(ratings)])
+
+
+def result_of_answers(
+    method: Any, annotations: Annotations, estimates: Array, factors: Array, rows: Array, sums: Array
+) -> RatingAggregation:
+    """The result: errors, tasks without ratings, reliability.
+
+    Args:
+        method: the aggregator.
+        annotations: ratings of N tasks by R annotators.
+        estimates: [N].
+        factors: standard errors in units of the deviation of single ratings, [N].
+        rows: of all blocks, [R, 2].
+        sums: of all blocks, [SUMS].
+    """
+    tasks, found, squares, free, within, ratings, rating_squares, number = sums.tolist()
+    spread = max(squares / tasks - (found / tasks) ** 2, 0.0)
+    # that of all ratings, which is more than it can be, if no task has two
+    deviation = within / free if free else max(rating_squares / number - (ratings / number) ** 2, 0.0)
+    rated = annotations.redundancy > 0
+    shared, differences = rows.T
+    pooled = differences.sum() / max(shared.sum(), 1)
+    both = spread + np.where(shared > 0, differences / np.maximum(shared, 1), pooled)  # who shared none is as all are
+    return RatingAggregation.of(
+        method.name,
+        annotations,
+        np.where(rated, estimates, estimates[rated].mean()),
+        np.where(rated, np.sqrt(deviation) * factors, np.sqrt(spread)),
+        np.where(both > 0, spread / np.where(both > 0, both, 1.0), 1.0),
+    )
