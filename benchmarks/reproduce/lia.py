@@ -103,6 +103,13 @@ REDUNDANCIES = {
     "medical-cause": (2, 5, 10),
     "medical-treat": (2, 5, 10),
 }
+TITLES = {
+    "bluebirds": "Blue Birds",
+    "wordsim": "Word similarity",
+    "rte": "RTE",
+    "medical-cause": "Medical causes",
+    "medical-treat": "Medical treats",
+}
 MEDICAL = {"medical-cause": "CAUSES", "medical-treat": "TREATS"}  # the relation that is asked for
 DRAWS = {name: 3 if name in MEDICAL else 5 for name in REDUNDANCIES}
 
@@ -792,7 +799,7 @@ def tables(table: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[An
                 lines.append(["", "published", *(f"{value:.1f}" for value in published), "", ""])
         count = max(len(each) for cells in rows.values() for each in cells["draws"].values())
         what = "accuracy, and F1 of yes," if name in MEDICAL else "accuracy"
-        yield f"{name}: {what} in percent, mean ± sd of up to {count} draws", head, lines
+        yield f"{TITLES[name]}: {what} in per cent, mean ± sd of up to {count} draws", head, lines
 
 
 def show(table: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from lia import (
     PUBLISHED_SETS,
     REDUNDANCIES,
     RESULTS,
+    TITLES,
 )
 from papers import MARKS, counted, grid, shown, verdict, wrapped
 from stack import elsewhere, told
@@ -25,13 +26,6 @@ __all__ = ["ELSEWHERE", "RESULTS", "needed", "plot", "render", "stacks"]
 MORE = "lia_annotators.json"  # of lia_annotators.py
 PICTURE = Path(__file__).parents[2] / "docs" / "papers" / "lia.svg"
 
-TITLES = {
-    "bluebirds": "Blue Birds",
-    "wordsim": "Word similarity",
-    "rte": "RTE",
-    "medical-cause": "Medical causes",
-    "medical-treat": "Medical treats",
-}
 THEIRS, OURS = "authors' protocol", "ours"
 # published row -> its name in the paper, and lines of (protocol, our row, which label); the first that there is counts
 Line = tuple[str, str, str]

@@ -6,6 +6,7 @@ from typing import Any
 
 from cells import SAVED, Cell, Claim, Page, Table, paragraph, per_cent, saved
 from intervals import Runs, mean_interval
+from lia import TITLES
 from papers import grid, shown
 from stack import recorded
 
@@ -310,7 +311,8 @@ def _redundancy() -> str:
         for row, one in more[part].items():
             runs = one["runs"]
             cells = [shown(per_cent(runs, figure)) if figure in runs[0] else "" for figure in figures]
-            rows.append([part.removeprefix("redundancy, "), row, shown(per_cent(runs, "votes right")), *cells])
+            name = part.removeprefix("redundancy, ")
+            rows.append([TITLES.get(name, name), row, shown(per_cent(runs, "votes right")), *cells])
     header = ["set", "labels", "votes right", *(f"{figure} finds" for figure in figures[:3]), *figures[3:]]
     return "\n".join(["## Fewer labels a task\n", paragraph(REDUNDANCY), grid(header, rows)])
 
