@@ -63,7 +63,8 @@ def prediction_powered_mean(
         power: weight of the model's labels; None takes the one with the narrowest interval.
 
     Returns:
-        The estimate, with an interval by the normal distribution: n should be 30 or more.
+        The estimate, with an interval by the normal distribution: n should be 30 or more. Of 0 and 1, people and the
+        model should differ on 20 tasks or more: with ten, an interval of .95 covers in about .93 of cases.
 
     Raises:
         ConfigError: an option out of range.

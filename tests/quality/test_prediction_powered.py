@@ -71,3 +71,31 @@ def test_what_cannot_be_used_is_refused():
         prediction_powered_mean([0, 1], ["a", "b"], [0, 1])
     with pytest.raises(ConfigError, match="level"):
         prediction_powered_mean([0, 1], [0, 1], [0, 1], level=1)
+
+
+def skewed_numbers(rng):
+    """Numbers with a long tail, and a model that shrinks them and errs more where they are large."""
+    truth = rng.gamma(2.0, 1.0, 1200)
+    return truth, 0.6 * truth + rng.normal(size=1200) * (0.3 + 0.2 * truth), 2.0
+
+
+def right_or_wrong(rng):
+    """Whether a classifier says what people say, and what a model says that errs in favour of the classifier."""
+    people, classifier = rng.random((2, 1200)) < 0.5
+    people = np.where(rng.random(1200) < 0.5, classifier, people)  # the classifier is right in .75
+    model = np.where(rng.random(1200) < 0.5, classifier, people)
+    return (classifier == people).astype(float), (classifier == model).astype(float), 0.75
+
+
+@pytest.mark.parametrize("drawn", [skewed_numbers, right_or_wrong])
+def test_intervals_of_numbers_and_of_an_accuracy_cover_as_often_as_they_say(drawn):
+    rng = np.random.default_rng(1)
+    covered, naive, runs = 0, 0, 1500
+    for _ in range(runs):
+        truth, predicted, mean = drawn(rng)
+        found = prediction_powered_mean(truth[:200], predicted[:200], predicted[200:])
+        covered += found.low <= mean <= found.high
+        reach = 1.96 * predicted.std() / np.sqrt(len(predicted))
+        naive += abs(predicted.mean() - mean) <= reach
+    assert 0.93 <= covered / runs <= 0.97
+    assert naive / runs < 0.1  # the model's labels alone are off

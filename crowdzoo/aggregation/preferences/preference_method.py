@@ -16,6 +16,7 @@ from crowdzoo.aggregation.engine.comparisons import EQUAL, PairParams, Pairs, li
 from crowdzoo.aggregation.engine.lbfgs import maximize
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.constraints import MAX_ITER, PRIOR, TOL, Choice, setting
+from crowdzoo.errors import DataError
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -53,30 +54,37 @@ class PreferenceMethod(Aggregator):
     ties: str = setting("davidson", Choice(TIES))
     prior: float = setting(0.5, PRIOR)
 
-    def fit(self, annotations: Annotations) -> PreferenceAggregation:
+    def fit(self, annotations: Annotations, initial: PreferenceAggregation | None = None) -> PreferenceAggregation:
         """Finds scores and what the method knows of the annotators.
 
         An iteration takes time and memory in proportion to the annotations.
 
         Args:
             annotations: preferences of R annotators about N tasks; not changed.
+            initial: where the search begins instead of the tasks' wins: an earlier result, for the tasks and annotators
+                that it has by name.
 
         Returns:
             Scores, ranks, and the annotators' parameters. `history` is the log-likelihood plus the log density of the
             priors, nats, up to a constant.
 
         Raises:
-            DataError: annotations are not of kind preference, or there are none.
+            DataError: annotations are not of kind preference, or there are none; or `initial` is no result of a method
+                for preferences.
 
         Warns:
             ConvergenceWarning: `max_iter` was not enough.
         """
         check_preferences(annotations, self.title)
+        if initial is not None and not isinstance(initial, PreferenceAggregation):
+            raise DataError(f"{self.title}: the earlier result is a {type(initial).__name__}, not one of preferences.")
         pairs, form = self._pairs(annotations)
         num_answers = 2 if form == "none" else 3
         start = self._start(PairParams.neutral(annotations.num_tasks, annotations.num_annotators, num_answers), pairs)
-        free = ("scores", *self.fitted, "common")
         shared = np.array([self._has_bias, form != "none"], float)
+        if initial is not None:
+            start = _continued(start, initial, annotations, self.fitted, shared)
+        free = ("scores", *self.fitted, "common")
 
         def unpacked(point: NDArray[np.float64]) -> PairParams:
             sizes = [getattr(start, name).size for name in free]
@@ -114,6 +122,28 @@ class PreferenceMethod(Aggregator):
             converged=found.converged,
             num_iterations=found.num_iterations,
         )
+
+    def partial_fit(
+        self, annotations: Annotations, earlier: PreferenceAggregation | None = None
+    ) -> PreferenceAggregation:
+        """Fits all annotations, old and new, beginning where an earlier fit ended.
+
+        At convergence the result is that of `fit` to all annotations, in fewer iterations, if both reach the same
+        maximum: `BradleyTerry` has one only, and the other methods may have several.
+
+        An aggregator keeps nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+
+        Args:
+            annotations: all preferences so far; tasks and annotators may be others than those of `earlier`.
+            earlier: result of this or another method for preferences; None, for the first time: `fit`.
+
+        Returns:
+            As `fit`.
+
+        Raises:
+            DataError: as `fit`.
+        """
+        return self.fit(annotations, initial=earlier)
 
     @property
     def _has_bias(self) -> bool:
@@ -163,6 +193,48 @@ class PreferenceMethod(Aggregator):
     def _annotator_prior(self, params: PairParams, gradient: PairParams) -> float:
         """As `_prior`, of the annotators' parameters."""
         return 0.0
+
+
+def _continued(
+    start: PairParams,
+    earlier: PreferenceAggregation,
+    annotations: Annotations,
+    fitted: Sequence[str],
+    shared: NDArray[np.float64],
+) -> PairParams:
+    """The parameters of an earlier result in the place of first ones, for the tasks and annotators that it has.
+
+    Args:
+        start: first parameters; those that are not fitted stay.
+        earlier: result of a method for preferences.
+        annotations: what is fitted.
+        fitted: names of the annotators' parameters that are fitted.
+        shared: 1 for those of `common` that are fitted, else 0, [2].
+    """
+
+    def taken(values: NDArray[np.float64], found: NDArray[np.float64] | None, names: str) -> NDArray[np.float64]:
+        if found is None or found.shape[1:] != values.shape[1:]:
+            return values
+        place = {name: code for code, name in enumerate(getattr(earlier, names).tolist())}
+        old = np.array([place.get(name, -1) for name in getattr(annotations, names).tolist()], np.int64)
+        values = values.copy()
+        values[old >= 0] = found[old[old >= 0]]
+        return values
+
+    shares = None if earlier.shares is None else np.clip(earlier.shares, 1e-12, 1 - 1e-12)
+    known = {
+        "slopes": earlier.slopes,
+        "biases": earlier.biases,
+        "tie_biases": earlier.tie_biases,
+        "shares": None if shares is None else np.log(shares / (1 - shares)),
+        "guesses": None if earlier.guesses is None else np.log(np.maximum(earlier.guesses, 1e-12)),
+    }
+    return replace(
+        start,
+        scores=taken(start.scores, earlier.scores, "tasks"),
+        common=np.array([earlier.bias, earlier.tie]) * shared,
+        **{name: taken(getattr(start, name), known[name], "annotators") for name in fitted},
+    )
 
 
 def virtual_task(scores: NDArray[np.float64], gradient: NDArray[np.float64], prior: float) -> float:
