@@ -314,11 +314,11 @@ class Annotations:
         """Reads comma-separated values with a header; gzip where the name ends in .gz.
 
         Columns: task, annotator (or worker), label; for sequences position; for preferences left and right instead
-        of task, and left, right or equal as label; optional confidence and timestamp (seconds, or ISO 8601 dates,
-        UTC where they name no zone). Others are passed over. UTF-8, with or without byte order mark. Values may be
-        quoted with `"`, also around line breaks; white space around a value does not count, and blank lines do not
-        either. Ids are text; where every id of a column is an integer as Python writes it (7, not 07), they become
-        integers.
+        of task, and left, right or equal as label; optional confidence and timestamp (seconds, ISO 8601 dates, or
+        31.12.2026 23:59; UTC where they name no zone). Others are passed over. UTF-8, with or without byte order mark.
+        Values may be quoted with `"`, also around line breaks; white space around a value does not count, and blank
+        lines do not either. Ids are text; where every id of a column is an integer as Python writes it (7, not 07),
+        they become integers.
 
         The file is streamed: memory follows the table that comes out, not the file.
 

@@ -37,6 +37,7 @@ _ATTRIBUTES = {
 
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
+SEVERAL_HOLD = "where several may hold for a task, crowdzoo aggregate --multi-label aggregates each."
 _WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 
@@ -237,7 +238,7 @@ class Collector:
             raise DataError(
                 f"{self.source.name}: the label {short_repr(name)} is made of other labels. If a cell may hold "
                 f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
-                "of them counts. If it is one class, name all of them with classes."
+                f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
             )
 
     # === Row by row, while reading ===
@@ -417,6 +418,8 @@ class Collector:
                 what = f"position {self.rows['position'][rows[number]]} of {what}"
             if policy == "error":
                 way_out = "Remove one, or pass on_duplicate='first' or 'last'."
+                if self.source.layout.label_separator:
+                    way_out = f"{way_out[:-1]}; {SEVERAL_HOLD}"
                 reason = f"has {did} {what} before, in row {other[number]}. {way_out}"
             else:
                 reason = f"has {did} {what} more than once; row {other[number]}, the {policy}, is kept."

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 __all__ = ["Problem", "no_number", "numbers_of", "parse_numbers", "without_zeros"]
 
+# 01.03.2026 10:00: the day comes first wherever points separate
+_DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?$")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+\s*$")
 
 # numbers of bad rows, and the reason or what makes it from the value
@@ -46,9 +48,10 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
     if required and missing.any():
         problems.append((np.flatnonzero(missing), "is empty. Fill it in, or remove the row."))
     if unreadable.any():
-        noun = {"position": "an integer", "timestamp": "a number of seconds or an ISO 8601 date"}.get(
-            column, "a number"
-        )
+        noun = {
+            "position": "an integer",
+            "timestamp": "a number of seconds or an ISO 8601 date such as 2026-03-01 10:00",
+        }.get(column, "a number")
         problems.append((np.flatnonzero(unreadable & ~missing), functools.partial(no_number, noun)))
     readable = ~(missing | unreadable)
     if column == "position":
@@ -109,6 +112,9 @@ def _number(column: str, text: str) -> float | None:
         if column != "timestamp":
             return None
     try:
+        if dotted := _DOTTED.match(text):
+            day, month, *rest = (int(part or 0) for part in dotted.groups())
+            return datetime(rest[0], month, day, *rest[1:], tzinfo=timezone.utc).timestamp()
         moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
     except ValueError:
         return None

@@ -102,7 +102,7 @@ def test_tokens_do_not_stand_in_a_wide_table():
         ("a.csv", WIDE, {"columns": {"label": "ann"}}, "columns: a wide table has columns task and annotator, and no"),
         ("a.csv", "task,,b\n1,2,3\n", {}, "a.csv: a column has no name. Give it one, or name those of annotators: "),
         ("a.csv", "task,b,b\n1,2,3\n", {}, "a.csv: column 'b' is there 2 times. Keep one."),
-        ("a.csv", "x,b\n1,2\n", {}, "a.csv: column 'task' is missing."),
+        ("a.csv", "x,b\n1,2\n", {}, "a.csv: columns 'task', 'annotator' and 'label' are missing."),
         ("a.jsonl", "{}", {}, "a.jsonl: a wide table is a CSV or Parquet file"),
         ("a.csv", WIDE, {"missing": [None]}, "missing takes marks with commas between"),
     ],
@@ -126,10 +126,14 @@ SEVERAL = "task,worker,label\nt1,x,cat|dog\nt1,y,cat\nt2,x,dog\n"
 def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
     assert message_of(write("a.csv", SEVERAL)) == (
         "a.csv: the label 'cat|dog' is made of other labels. If a cell may hold several, split them with "
-        "label_separator='|'; on_duplicate='first' or 'last' then says which of them counts. If it is one class, name "
-        "all of them with classes."
+        "label_separator='|'; on_duplicate='first' or 'last' then says which of them counts; where several may hold "
+        "for a task, crowdzoo aggregate --multi-label aggregates each. If it is one class, name all of them "
+        "with classes."
     )
     assert Annotations.read("a.csv", classes=["cat", "cat|dog", "dog"]).num_classes == 3
+    repeated = message_of("a.csv", label_separator="|")
+    assert repeated.endswith("pass on_duplicate='first' or 'last'; where several may hold for a task, crowdzoo "
+        "aggregate --multi-label aggregates each.")  # fmt: skip
     # a name with a comma is one as long as its parts are none
     assert Annotations.read(write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\n')).num_classes == 2
 
