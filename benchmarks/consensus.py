@@ -4,9 +4,10 @@
     uv pip install --python build/cleanlab/bin/python . cleanlab==2.9.0
     build/cleanlab/bin/python benchmarks/consensus.py
 
-Each row is a random crowd: N tasks, R annotators, labels a task, four classes. Ours and cleanlab's runs alternate, three
-times; the fastest of each counts (processor time). cleanlab takes a dense frame [N, R], which is made beforehand and
-not counted. Its ActiveLab fits a temperature of its own (see `active_scores`), ours is given 1, so ranks are compared.
+Each row is a random crowd: N tasks, R annotators, labels a task, four classes. Ours and cleanlab's runs alternate,
+three times; the fastest of each counts (processor time). cleanlab takes a dense frame [N, R], which is made
+beforehand and not counted. Its ActiveLab searches a temperature of its own (see `active_scores`); ours is given that
+one, and so has less to do.
 """
 
 import json
@@ -62,6 +63,7 @@ def fastest(*calls: Callable[[], Any]) -> tuple[list[float], list[Any]]:
 def row(tasks: int, annotators: int, labels: int) -> dict[str, Any]:
     """Times and differences of one crowd."""
     from cleanlab import multiannotator
+    from cleanlab.internal.multiannotator_utils import find_best_temp_scaler
 
     annotations, frame, probabilities = crowd(tasks, annotators, labels)
     quality, (ours, theirs) = fastest(
@@ -69,8 +71,9 @@ def row(tasks: int, annotators: int, labels: int) -> dict[str, Any]:
         lambda: multiannotator.get_label_quality_multiannotator(frame, probabilities, verbose=False),
     )
     gap = np.abs(ours.quality - theirs["label_quality"]["consensus_quality_score"].to_numpy()).max()
+    temperature = float(find_best_temp_scaler(frame.to_numpy(), probabilities))
     scores, (mine, other) = fastest(
-        lambda: active_scores(annotations, probabilities, temperature=1.0),
+        lambda: active_scores(annotations, probabilities, temperature=temperature),
         lambda: multiannotator.get_active_learning_scores(frame, probabilities)[0],
     )
     return {
@@ -79,7 +82,7 @@ def row(tasks: int, annotators: int, labels: int) -> dict[str, Any]:
         "difference": float(gap),
         "active_scores": round(scores[0], 4), "cleanlab's": round(scores[1], 3),
         "times as fast": round(scores[1] / scores[0], 1),
-        "rank correlation": round(float(pd.Series(mine).corr(pd.Series(other), method="spearman")), 4),
+        "difference of scores": float(np.abs(mine - other).max()),
     }  # fmt: skip
 
 

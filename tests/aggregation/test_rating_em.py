@@ -406,3 +406,27 @@ def test_of_one_annotator_and_a_constant_one_the_first_is_believed():
     found = RatingEM().fit(annotations)
     assert not found.notes
     assert np.corrcoef(found.estimates, truth)[0, 1] > 0.85
+
+
+def test_going_on_from_an_earlier_result_ends_where_a_fit_to_all_does():
+    whole, *_ = crowd()
+    named = Annotations.from_arrays(
+        whole.task_ids, np.array([f"w{code}" for code in [7, 3, 11, 0, 5, 1, 9, 2, 8, 4, 10, 6]])[whole.annotator_ids],
+        whole.labels, kind="regression",
+    )  # fmt: skip
+    early = whole.task_ids < 150
+    few = Annotations.from_arrays(
+        named.task_ids[early], named.annotators[named.annotator_ids[early]], named.labels[early], kind="regression"
+    )
+    aggregator = RatingEM(tol=1e-13, max_iter=20_000)
+    found, wanted = aggregator.partial_fit(named, aggregator.partial_fit(few)), aggregator.fit(named)
+    np.testing.assert_allclose(found.estimates, wanted.estimates, atol=1e-6)
+    np.testing.assert_allclose(found.biases, wanted.biases, atol=1e-6)
+    np.testing.assert_allclose(found.precisions, wanted.precisions, rtol=1e-5)
+    plain = RatingEM(bias=False, tol=0.0, max_iter=20_000)
+    np.testing.assert_allclose(plain.partial_fit(named, found).estimates, plain.fit(named).estimates, atol=1e-6)
+    again = RatingEM().partial_fit(named, RatingEM().fit(named))
+    assert again.num_iterations < RatingEM().fit(named).num_iterations
+    np.testing.assert_allclose(
+        aggregator.partial_fit(named, RatingMean().fit(few)).estimates, wanted.estimates, atol=1e-6
+    )
