@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -108,11 +108,13 @@ class RatingEM(Aggregator):
     max_iter: int = setting(1000, MAX_ITER)
     tol: float = setting(1e-6, TOL)
 
-    def fit(self, annotations: Annotations) -> RatingAggregation:
+    def fit(self, annotations: Annotations, initial: RatingAggregation | None = None) -> RatingAggregation:
         """Runs the EM.
 
         Args:
             annotations: ratings of N tasks by R annotators; not changed.
+            initial: an earlier result, whose biases and precisions the EM begins with, for the annotators that it has
+                by name.
 
         Returns:
             Posterior means and standard deviations of the true ratings; a task without ratings has the prior's.
@@ -137,11 +139,31 @@ class RatingEM(Aggregator):
         rows = np.zeros((annotations.num_annotators, 3))
         add_ratings(block, rows)
         run = Run(started(rows, self))
+        if initial is not None:
+            run = Run(_continued(run.params, initial, annotations))
         while not run.done:
             rows, common = np.zeros_like(rows), np.zeros(COMMON)
             truth, variance = add_expected(block, run.params, rows, common)
             run = iterated(run, rows, common, self)
         return self.result(annotations, origin, run, truth, variance)
+
+    def partial_fit(self, annotations: Annotations, earlier: RatingAggregation | None = None) -> RatingAggregation:
+        """Fits all ratings, old and new, beginning with the biases and precisions of an earlier result.
+
+        At convergence the result is that of `fit` to all ratings, if both reach the same maximum. An aggregator keeps
+        nothing between calls, unlike an estimator of scikit-learn: the state is `earlier`.
+
+        Args:
+            annotations: all ratings so far; tasks and annotators may be others than those of `earlier`.
+            earlier: result of this or another method for ratings; None, for the first time: `fit`.
+
+        Returns:
+            As `fit`.
+
+        Raises:
+            ConfigError, DataError: as `fit`.
+        """
+        return self.fit(annotations, initial=earlier)
 
     def check(self, annotations: Annotations) -> None:
         """Refuses what cannot be fitted.
@@ -227,6 +249,18 @@ class RatingEM(Aggregator):
             return annotators.bias
         means = annotators.error / (annotators.number + WORTH)
         return annotators.follows * annotators.bias + (1 - annotators.follows) * means
+
+
+def _continued(beliefs: RatingBeliefs, earlier: RatingAggregation, annotations: Annotations) -> RatingBeliefs:
+    """First beliefs with biases and precisions of an earlier result, for the annotators that it has."""
+    place = {name: code for code, name in enumerate(earlier.annotators.tolist())}
+    old = np.array([place.get(name, -1) for name in annotations.annotators.tolist()], np.int64)
+    found, unit = beliefs.annotators, beliefs.crowd.unit
+    if earlier.biases is not None:
+        found = found._replace(bias=np.where(old >= 0, earlier.biases[old] / unit, found.bias))
+    if earlier.precisions is not None:
+        found = found._replace(precision=np.where(old >= 0, earlier.precisions[old] * unit**2, found.precision))
+    return replace(beliefs, annotators=found)
 
 
 def _notes(
