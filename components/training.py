@@ -1,5 +1,6 @@
 """Training from files of Examples, with the recipes that `crowdzoo train` uses."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.models.bases import BASES, Sizes
 from crowdzoo.models.held_out_annotations import early_stopping, held_out_tasks, log_likelihoods
 from crowdzoo.models.instance_training import build_model, train
-from crowdzoo.models.method_choice import choose_method
+from crowdzoo.models.method_choice import choose_method, num_trainings
 from crowdzoo.models.tagger_training import train_tagger
 from crowdzoo.models.training_loop import check_answers, fit_and_check
 from crowdzoo.models.warm_start import warm_start
@@ -28,6 +29,7 @@ from crowdzoo.training.candidates import Candidates, title_of
 from crowdzoo.training.checkpoint import Checkpoint, checkpoint_of
 from crowdzoo.training.expectation import annotation_columns
 from crowdzoo.training.faults import LOOKED_AT
+from crowdzoo.training.length import num_labelled
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.rating_units import rating_unit
 from crowdzoo.training.training_scope import in_training_scope
@@ -83,7 +85,8 @@ def choose(
         DataError: fewer than 20 labelled tasks, or what the training raises.
     """
     instances, annotations = read_tasks(files, info)
-    choice = choose_method(settings, instances, annotations, candidates=candidates)
+    told = _Told(num_trainings(num_labelled(annotations), candidates))
+    choice = choose_method(settings, instances, annotations, candidates=candidates, on_training=told.step)
     table = [
         {
             "method": title_of(each.settings),
@@ -97,6 +100,19 @@ def choose(
     for row in table:
         logging.info("auto: %(method)s, %(epochs)d epochs: %(score).4f, behind the best %(behind).4f", row)
     return choice.settings, table
+
+
+class _Told:
+    """Says in the log how many of `total` trainings are done, and about how long the others will take."""
+
+    def __init__(self, total: int):
+        self.total, self.done, self.started = total, 0, time.monotonic()
+
+    def step(self) -> None:
+        """One more is done."""
+        self.done += 1
+        left = (time.monotonic() - self.started) / self.done * (self.total - self.done)
+        logging.info("auto: %d of %d trainings done, about %.0f s left", self.done, self.total, left)
 
 
 @in_training_scope

@@ -7,19 +7,25 @@ __all__ = ["fitted", "progress"]
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int) -> Any:
-    """A bar on the terminal's error stream; yields a function that counts one step."""
+def progress(title: str, total: int | None) -> Any:
+    """A bar on the terminal's error stream; yields a function that counts one step.
+
+    Args:
+        title: what is done.
+        total: number of steps, of which the time left follows; None shows the time so far.
+    """
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    columns = () if total is not None else (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(title, total=total)
         yield lambda: progress.advance(bar)
 
 
 def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
-    """The result of `aggregator.fit`, with a bar where that makes several fits (`num_fits`).
+    """The result of `aggregator.fit`, with the time left of several fits (`num_fits`), or the time so far of one.
 
     Args:
         aggregator: of any kind.
@@ -27,6 +33,7 @@ def fitted(aggregator: Any, crowd: Any, **known: Any) -> Any:
         **known: further arguments of `fit`, such as `gold`.
     """
     if not hasattr(aggregator, "num_fits"):
-        return aggregator.fit(crowd, **known)
+        with progress(getattr(aggregator, "title", "aggregating"), None):
+            return aggregator.fit(crowd, **known)
     with progress("choosing", aggregator.num_fits(**known)) as step:
         return aggregator.fit(crowd, **known, on_fit=step)

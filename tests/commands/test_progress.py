@@ -40,8 +40,10 @@ def test_a_file_gets_nothing(stream):
     assert stream.getvalue().strip() == ""
 
 
-def test_a_method_of_several_fits_has_a_bar_and_one_of_a_single_fit_has_none(stream):
+def test_a_method_of_several_fits_has_the_time_left_and_one_of_a_single_fit_the_time_so_far(stream):
     class Single:
+        title = "Majority vote"
+
         def fit(self, crowd):
             return crowd
 
@@ -55,7 +57,9 @@ def test_a_method_of_several_fits_has_a_bar_and_one_of_a_single_fit_has_none(str
             return crowd
 
     assert fitted(Single(), "crowd") == "crowd"
-    assert stream.getvalue() == ""
+    assert "Majority vote" in stream.getvalue()
+    assert "0:00:00" in stream.getvalue()
+    assert "%" not in stream.getvalue()
     assert fitted(Several(), "crowd") == "crowd"
     assert "choosing" in stream.getvalue()
 

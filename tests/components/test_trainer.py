@@ -1,4 +1,5 @@
 import json
+import re
 
 import keras
 import numpy as np
@@ -193,11 +194,14 @@ def test_training_on_aggregated_labels_exports_a_model_without_annotators(train)
 
 
 @pytest.mark.slow
-def test_auto_compares_methods_on_hidden_annotations_and_says_so(train):
+def test_auto_compares_methods_on_hidden_annotations_and_says_so(train, caplog):
+    caplog.set_level("INFO", "absl")
     method = {"name": "auto", "candidates": ["aggregated", "crowdsourced-layer"]}
     folder = train("auto", method, epochs=4)
     found = json.loads((folder / "run" / "choice.json").read_text())
     assert {row["method"] for row in found["compared"]} == {"aggregated", "crowdsourced-layer"}
+    assert re.search(r"auto: 1 of (\d+) trainings done, about \d+ s left", caplog.text)
+    assert re.search(r"auto: (\d+) of \1 trainings done, about 0 s left", caplog.text)
     best, other = found["compared"]
     assert best["behind"] == 0 <= other["behind"]
     assert best["score"] - other["score"] == pytest.approx(other["behind"])
