@@ -113,8 +113,8 @@ def _number(column: str, text: str) -> float | None:
             return None
     try:
         if dotted := _DOTTED.match(text):
-            day, month, *rest = (int(part or 0) for part in dotted.groups())
-            return datetime(rest[0], month, day, *rest[1:], tzinfo=timezone.utc).timestamp()
+            day, month, year, hour, minute, second = (int(part or 0) for part in dotted.groups())
+            return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc).timestamp()
         moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
     except ValueError:
         return None
