@@ -25,7 +25,7 @@ from crowdzoo import Annotations
 from crowdzoo.quality import active_scores, crowdlab
 
 RESULTS = Path(__file__).parent / "results" / "consensus.json"
-CROWDS = ((1_000, 50, 5), (10_000, 200, 5), (50_000, 500, 5))
+CROWDS = ((1_000, 50, 5), (10_000, 200, 5), (20_000, 400, 5))
 CLASSES = 4
 ROUNDS = 3
 

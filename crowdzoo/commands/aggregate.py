@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.commands import options
@@ -122,9 +124,15 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _written(
-    arguments: argparse.Namespace, kind: Kind, result: Any, crowd: Annotations, gold: Any, used_gold: bool
+    arguments: argparse.Namespace,
+    kind: Kind,
+    result: Any,
+    crowd: Annotations,
+    gold: Any,
+    used_gold: bool,
+    instead: Mapping[str, tuple[str, str] | None] = MappingProxyType({}),
 ) -> None:
-    """Writes a result and prints its summary."""
+    """Writes a result and prints its summary; `instead` has rows to show in the place of others, or None for none."""
     result = kind.noted(result, crowd)
     kind.write_result(result, crowd, arguments.out, arguments.format)
     rows = [
@@ -134,7 +142,8 @@ def _written(
         *(("note", note) for note in getattr(result, "notes", ())),
         ("results", str(arguments.out)),
     ]
-    print_table(result.method, ("", ""), rows)
+    shown = (instead.get(row[0], row) for row in rows)
+    print_table(result.method, ("", ""), [row for row in shown if row is not None])
     if getattr(result, "candidates", None):
         print()
         print_table("methods of auto", *_candidate_table(result.candidates))
@@ -161,7 +170,9 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
         result = PlackettLuce(**settings).fit(rankings)
     else:
         result = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings).fit(crowd)
-    _written(arguments, kind, result, crowd, gold, False)
+    _written(
+        arguments, kind, result, crowd, gold, False, {"preferences": ("lists", f"{len(rankings):,}"), "answers": None}
+    )
 
 
 # Options that several labels a task do not go with

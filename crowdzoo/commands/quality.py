@@ -102,8 +102,10 @@ def run(arguments: argparse.Namespace) -> None:
         )  # fmt: skip
     print_quality(report, arguments.top)
     if tests:
+        print()
         print_replacements(tests)
     if agreement is not None:
+        print()
         print_class_agreement(agreement)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")

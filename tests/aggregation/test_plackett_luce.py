@@ -114,6 +114,8 @@ def test_the_command_reads_ranks_and_writes_scores(tmp_path, capsys):
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "plackett-luce" in said
+    assert ["lists", "90"] in [line.split() for line in said.splitlines()]
+    assert "left" not in said
     assert "Spearman's rho with gold" in said
     with out.open(newline="") as file:
         found = {row["task"]: float(row["score"]) for row in csv.DictReader(file)}
