@@ -1,0 +1,174 @@
+"""How often 95 % intervals hold the true value, on generated crowds: calibration, prediction-powered means, alt-test.
+
+    python benchmarks/reproduce/coverage.py              # rows that the results do not have
+    python benchmarks/reproduce/coverage.py --parts prediction-powered alt-test
+    python benchmarks/reproduce/coverage.py --page       # writes the table of docs/aggregation.md
+
+Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and no development has used.
+
+- `calibration`: 50, 100, 200 or 500 gold tasks of 1,200; 200 crowds a cell. True value: the accuracy of the calibrated
+  labels on the tasks without gold. Sorts: `judges` (10 graders of four ordered grades, in two families that misread the
+  same tasks; majority vote), `judges, dawid-skene` (the same crowds, Dawid-Skene), `independent` (the crowds of
+  robust_grid.py: four classes, 30 annotators, three annotations a task; robust).
+- `prediction-powered`: 2,000 samples a cell. n = 30, 100 or 300 tasks that people labelled and 2,000 that they did not.
+  True value: the expected one. Sorts: a proportion of .3 with a model that errs in one direction; a proportion of .9
+  with a good model; a mean of ratings with a biased model; the accuracy of a classifier, judged by a model.
+- `alt-test`: level .05, 500 crowds a cell. Three, five or ten people and a model of equal skill, 100 tasks: the share
+  of crowds in which the model is found to replace anybody. The test is one-sided and controls the rate of false finds,
+  so this should be at most .05.
+- bias: mean of the estimates less the true values. width: mean width of the intervals. A share of 200 crowds has a
+  standard error of .015 at .95, one of 2,000 of .005.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from robust_grid import crowd
+from rows import Parts, run
+from stack import told
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import VotesWarning, calibrate, create
+from crowdzoo.quality import alternative_annotator_test, prediction_powered_mean
+
+RESULTS = Path(__file__).parents[1] / "results" / "coverage.json"
+PAGE = Path(__file__).parents[2] / "docs" / "aggregation.md"
+START, END = "<!-- coverage.py writes this table -->", "<!-- the end of the table of coverage -->"
+FIRST = 10_000
+CROWDS, SAMPLES, TESTS = 200, 2000, 500
+TASKS = 1200
+GOLD = (50, 100, 200, 500)
+PEOPLE = (30, 100, 300)
+Crowd = tuple[Annotations, np.ndarray]
+Sample = tuple[float, np.ndarray, np.ndarray]
+
+
+def judges(seed: int) -> Crowd:
+    """Graders of an ordered scale of four, in two families that misread the same tasks; and the true grades."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, TASKS, p=[0.45, 0.3, 0.15, 0.1])
+    family = rng.normal(0, 0.5, (TASKS, 2))[:, np.arange(10) % 2]
+    seen = truth[:, None] + rng.normal(0.4, 0.8, TASKS)[:, None] + family
+    seen += rng.normal(0, 0.5, 10) + rng.normal(0, 0.5, (TASKS, 10))
+    return Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int), classes=range(4)), truth
+
+
+def independent(seed: int) -> Crowd:
+    annotations, truth = crowd(seed, 4, 30, 3, 0.9, 30.0)
+    return annotations.select_rows(annotations.task_ids < TASKS), truth
+
+
+CALIBRATED: dict[str, tuple[Callable[[int], Crowd], str]] = {
+    "judges": (judges, "majority-vote"),
+    "judges, dawid-skene": (judges, "dawid-skene"),
+    "independent": (independent, "robust"),
+}
+
+
+def calibrations(sort: str, number: int) -> Iterator[dict[str, Any]]:
+    make, method = CALIBRATED[sort]
+    warnings.simplefilter("ignore", VotesWarning)
+    for seed in range(FIRST, FIRST + CROWDS):
+        annotations, truth = make(seed)
+        annotated = np.flatnonzero(annotations.redundancy > 0)
+        known = np.random.default_rng(seed).permutation(annotated)[:number]
+        gold = np.full(annotations.num_tasks, -1)
+        gold[known] = truth[known]
+        found = calibrate(create(method).fit(annotations), annotations, gold, seed=seed)
+        others = np.setdiff1d(annotated, known)
+        assert found.accuracy_interval is not None
+        yield figures(*found.accuracy_interval, float((found.labels[others] == truth[others]).mean()))
+
+
+def figures(value: float, low: float, high: float, truth: float) -> dict[str, Any]:
+    return {"covered": float(low <= truth <= high), "bias": round(value - truth, 5), "width": round(high - low, 5)}
+
+
+def proportion(rng: np.random.Generator, size: int) -> Sample:
+    truth = (rng.random(size) < 0.3).astype(float)
+    return 0.3, truth, np.where(rng.random(size) < 0.15, 1.0, truth)
+
+
+def rare(rng: np.random.Generator, size: int) -> Sample:
+    truth = (rng.random(size) < 0.9).astype(float)
+    return 0.9, truth, np.where(rng.random(size) < 0.05, 1 - truth, truth)
+
+
+def ratings(rng: np.random.Generator, size: int) -> Sample:
+    truth = rng.gamma(2.0, 1.0, size)
+    return 2.0, truth, 0.8 * truth + 1 + rng.normal(0, 0.7, size)
+
+
+def accuracy(rng: np.random.Generator, size: int) -> Sample:
+    """Whether a classifier that is right for .8 equals the truth, and whether it equals a model's label."""
+    truth, model, classifier = (rng.integers(0, 3, size) for _ in range(3))
+    model = np.where(rng.random(size) < 0.85, truth, model)
+    classifier = np.where(rng.random(size) < 0.7, truth, classifier)
+    return 0.8, (classifier == truth).astype(float), (classifier == model).astype(float)
+
+
+POWERED = {"proportion of .3": proportion, "proportion of .9": rare, "ratings": ratings, "accuracy of .8": accuracy}
+
+
+def powered(sort: str, number: int) -> Iterator[dict[str, Any]]:
+    """One run, the mean of all samples."""
+    rng = np.random.default_rng(FIRST + number)
+    rows = []
+    for _ in range(SAMPLES):
+        truth, said, model = POWERED[sort](rng, number + 2000)
+        found = prediction_powered_mean(said[:number], model[:number], model[number:])
+        rows.append(figures(found.value, found.low, found.high, truth))
+    yield {name: round(float(np.mean([row[name] for row in rows])), 5) for name in rows[0]}
+
+
+def replaced(number: int) -> Iterator[dict[str, Any]]:
+    """One run: in what share of the crowds a model of the people's skill is found to replace somebody."""
+    names = [*(f"person {place}" for place in range(number)), "model"]
+    found = []
+    for seed in range(FIRST, FIRST + TESTS):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 3, 100)
+        slips = (truth[:, None] + rng.integers(1, 3, (100, number + 1))) % 3
+        said = np.where(rng.random(slips.shape) < 0.8, truth[:, None], slips)
+        annotations = Annotations.from_dense(said, annotators=names, classes=range(3))
+        (test,) = alternative_annotator_test(annotations, ["model"], epsilon=0.0)
+        found.append(test.winning_rate > 0)
+    yield {"rejected": round(float(np.mean(found)), 4)}
+
+
+def parts() -> Parts:
+    return {
+        "prediction-powered": {f"{sort}, {n} labels": partial(powered, sort, n) for sort in POWERED for n in PEOPLE},
+        "alt-test": {f"{number} people": partial(replaced, number) for number in (3, 5, 10)},
+        "calibration": {f"{sort}, {n} gold": partial(calibrations, sort, n) for sort in CALIBRATED for n in GOLD},
+    }
+
+
+# === The table ===
+
+
+def table(saved: dict[str, Any]) -> str:
+    lines = ["| interval | cell | covers | bias | width |", "|---|---|---:|---:|---:|"]
+    for part in ("calibration", "prediction-powered"):
+        for cell, row in saved.get(part, {}).items():
+            means = [np.mean([one[name] for one in row["runs"]]) for name in ("covered", "bias", "width")]
+            lines.append(f"| {part} | {cell} | {means[0]:.3f} | {means[1]:+.4f} | {means[2]:.3f} |")
+    tests = ", ".join(f"{name} {row['runs'][0]['rejected']:.3f}" for name, row in saved.get("alt-test", {}).items())
+    stacks = sorted({told(row["stack"]) for rows in saved.values() for row in rows.values()})
+    words = f"The alt-test at .05 found a model of the people's skill to replace somebody in these shares: {tests}."
+    return "\n".join([*lines, "", words, f"Computed on: {'; '.join(stacks)}."])
+
+
+def write_page() -> None:
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
+    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    PAGE.write_text(f"{before}{START}\n\n{table(saved)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run(RESULTS, parts(), __doc__, write_page)
