@@ -1,8 +1,8 @@
 """How often 95 % intervals hold the true value, on generated crowds: calibration, prediction-powered means, alt-test.
 
-    python benchmarks/reproduce/coverage.py              # rows that the results do not have
-    python benchmarks/reproduce/coverage.py --parts prediction-powered alt-test
-    python benchmarks/reproduce/coverage.py --page       # writes the table of docs/aggregation.md
+    python benchmarks/reproduce/interval_coverage.py              # rows that the results do not have
+    python benchmarks/reproduce/interval_coverage.py --parts prediction-powered alt-test
+    python benchmarks/reproduce/interval_coverage.py --page       # writes the table of docs/aggregation.md
 
 Protocol, fixed before the first run. Seeds are 10,000 and up, which no test and no development has used.
 
@@ -36,9 +36,9 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import VotesWarning, calibrate, create
 from crowdzoo.quality import alternative_annotator_test, prediction_powered_mean
 
-RESULTS = Path(__file__).parents[1] / "results" / "coverage.json"
+RESULTS = Path(__file__).parents[1] / "results" / "interval_coverage.json"
 PAGE = Path(__file__).parents[2] / "docs" / "aggregation.md"
-START, END = "<!-- coverage.py writes this table -->", "<!-- the end of the table of coverage -->"
+START, END = "<!-- interval_coverage.py writes this table -->", "<!-- the end of the table of coverage -->"
 FIRST = 10_000
 CROWDS, SAMPLES, TESTS = 200, 2000, 500
 TASKS = 1200
