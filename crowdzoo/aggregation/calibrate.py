@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
-from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from crowdzoo.aggregation.engine.kernel_logistic import KernelLogistic, kernel_l
 from crowdzoo.aggregation.engine.labels import choose_labels
 from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.softmax import softmax
+from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.errors import DataError
 
@@ -263,6 +263,5 @@ def _interval(
     value = min(max(float(confidence.mean() + difference.mean()), 0.0), 1.0)
     variance = max(float(difference.var(ddof=1)), value * (1 - value), implied)
     error = math.sqrt(variance / number + implied / confidence.size)
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    half = error * (normal + (normal**3 + normal) / (4 * (number - 1)))  # Cornish and Fisher's first term
+    half = error * student_quantile((1 + level) / 2, number - 1)
     return value, max(value - half, 0.0), min(value + half, 1.0)

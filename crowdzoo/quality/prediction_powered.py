@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
 
@@ -35,6 +37,11 @@ class PoweredMean:
     worth: float | None
 
 
+PSEUDO = 0.5  # of a task, for each of the four pairs of yes and no: Agresti and Min's for differences of proportions
+MOST_LEVERAGE = 0.9  # of a task, so that its squared error stays finite
+TINY = 1e-300
+
+
 @checked(level=Number(0, 1, above=True, below=True), power=Number(0, 1, optional=True))
 def prediction_powered_mean(
     truth: ArrayLike,
@@ -43,6 +50,7 @@ def prediction_powered_mean(
     *,
     level: float = 0.95,
     power: float | None = None,
+    few: bool = True,
 ) -> PoweredMean:
     """Mean of what people would say of all tasks, from a few tasks that people labelled and many that a model labelled.
 
@@ -50,6 +58,16 @@ def prediction_powered_mean(
     average however wrong the model is; a good model makes the interval narrower. For a proportion give 0 and 1; for the
     accuracy of a classifier whether it equals the people's label (`truth`) and the model's (`predicted`,
     `predicted_only`). The tasks that people labelled must be a random sample of all.
+
+    The interval of the papers is by the normal distribution, which needs many labels: from 30 labels it covers a
+    proportion in .80 to .90 of all samples. So by default
+
+    - if people's labels are 0 and 1, half a task is added for each pair of 0 or 1 and the model's lowest or highest
+      value, to the estimate as well (Agresti and Min, "Simple improved confidence intervals for comparing matched
+      proportions", Statistics in Medicine 2005). Where people and model agree on all, the interval still has a length;
+    - otherwise each error is divided by one less its task's leverage in the regression on the model's labels (HC3:
+      MacKinnon and White, Journal of Econometrics 1985);
+    - and the quantile is that of Student's distribution with n - 1 degrees of freedom.
 
     Source: A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan, T. Zrnic: Prediction-powered inference. Science
     382, 2023; weight of the model: A. N. Angelopoulos, J. C. Duchi, T. Zrnic: PPI++: Efficient prediction-powered
@@ -61,10 +79,10 @@ def prediction_powered_mean(
         predicted_only: the model's for other tasks, [N].
         level: of the interval, between 0 and 1.
         power: weight of the model's labels; None takes the one with the narrowest interval.
+        few: whether the interval is corrected for few labels. False gives the papers' estimate and interval.
 
     Returns:
-        The estimate, with an interval by the normal distribution: n should be 30 or more. Of 0 and 1, people and the
-        model should differ on 20 tasks or more: with ten, an interval of .95 covers in about .93 of cases.
+        The estimate and its interval; n should be 30 or more, without `few` 300 or more.
 
     Raises:
         ConfigError: an option out of range.
@@ -75,14 +93,34 @@ def prediction_powered_mean(
     ))  # fmt: skip
     if len(y) != len(f):
         raise DataError(f"truth and predicted are of the same tasks, got {len(y):,} and {len(f):,} values.")
-    spread = np.var(np.concatenate([f, more]), ddof=1)
+    labelled, weights = len(y), np.ones(len(y))
+    yes_or_no = few and bool(np.isin(y, (0, 1)).all())
+    if yes_or_no:
+        ends = min(f.min(), more.min()), max(f.max(), more.max())
+        y, f = np.append(y, [0, 0, 1, 1]), np.append(f, ends * 2)
+        weights = np.append(weights, [PSEUDO] * 4)
+    number = weights.sum()
+    y_mean, f_mean = weights @ y / number, weights @ f / number
+    around = weights @ (f - f_mean) ** 2
     if power is None:
-        best = np.mean((y - y.mean()) * (f - f.mean())) / ((1 + len(y) / len(more)) * spread) if spread > 0 else 0.0
-        power = float(np.clip(best, 0, 1))
-    value = float(power * more.mean() + (y - power * f).mean())
-    error = float(np.sqrt(power**2 * more.var() / len(more) + (y - power * f).var() / len(y)))
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-    worth = float(y.var() / error**2) if error > 0 else None
+        apart = (f_mean - more.mean()) ** 2 * number * len(more) / (number + len(more))
+        spread = (around + len(more) * more.var() + apart) / (number + len(more) - 1)
+        together = weights @ ((y - y_mean) * (f - f_mean)) / number
+        power = float(np.clip(together / ((1 + number / len(more)) * spread), 0, 1)) if spread > 0 else 0.0
+
+    def variance(power: float) -> float:
+        errors = y - y_mean - power * (f - f_mean)
+        if few and not yes_or_no:
+            leverage = 1 / number + (power > 0 and around > 0) * (f - f_mean) ** 2 / max(around, TINY)
+            errors = errors / (1 - np.minimum(leverage, MOST_LEVERAGE))
+        lost = number / (number - 1) if yes_or_no else 1.0
+        return float(power**2 * more.var() / len(more) + lost * (weights @ errors**2) / number**2)
+
+    value = float(power * more.mean() + y_mean - power * f_mean)
+    error = math.sqrt(variance(power))
+    upper = 0.5 + level / 2
+    reach = error * (student_quantile(upper, number - 1) if few else NormalDist().inv_cdf(upper))
+    worth = labelled * variance(0.0) / error**2 if error > 0 else None
     return PoweredMean(value, value - reach, value + reach, error, power, worth)
 
 

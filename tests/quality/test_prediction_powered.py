@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from crowdzoo.aggregation.engine.student import student_quantile
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import prediction_powered_mean
 
@@ -26,38 +28,99 @@ def waves(which):
 
 @pytest.mark.parametrize(("which", "power", "value", "low", "high"), PPI)
 def test_it_is_ppi_pythons(which, power, value, low, high):
-    found = prediction_powered_mean(*waves(which), level=0.9, power=power)
+    found = prediction_powered_mean(*waves(which), level=0.9, power=power, few=False)
     np.testing.assert_allclose([found.value, found.low, found.high], [value, low, high], atol=1e-9)
 
 
-def test_intervals_cover_as_often_as_they_say_and_are_narrower_than_those_of_people_alone():
-    rng = np.random.default_rng(0)
+def proportion(rng, number):
+    """People and a model that is wrong in one direction."""
+    truth = (rng.random(number + 1000) < 0.3).astype(float)
+    return truth, np.where(rng.random(number + 1000) < 0.15, 1.0, truth)
+
+
+def seldom(rng, number):
+    truth = (rng.random(number + 1000) < 0.9).astype(float)
+    return truth, np.where(rng.random(number + 1000) < 0.05, 1 - truth, truth)
+
+
+def ratings(rng, number):
+    truth = rng.gamma(2.0, 0.5, number + 1000)
+    return truth, 0.8 * truth + rng.normal(1.0, 0.4, number + 1000)
+
+
+@pytest.mark.parametrize("number", [30, 100])
+@pytest.mark.parametrize(("sort", "expected"), [(proportion, 0.3), (seldom, 0.9), (ratings, 1.0)])
+def test_intervals_cover_as_often_as_they_say_and_are_narrower_than_those_of_people_alone(sort, expected, number):
+    rng = np.random.default_rng(number)
     covered, widths, alone = 0, [], []
-    for _ in range(2000):
-        truth = (rng.random(1100) < 0.3).astype(float)
-        # a model that is wrong in one direction
-        predicted = np.where(rng.random(1100) < 0.15, 1.0, truth)
-        found = prediction_powered_mean(truth[:100], predicted[:100], predicted[100:])
-        covered += found.low <= 0.3 <= found.high
+    for _ in range(1000):
+        truth, predicted = sort(rng, number)
+        found = prediction_powered_mean(truth[:number], predicted[:number], predicted[number:])
+        covered += found.low <= expected <= found.high
         widths.append(found.high - found.low)
-        alone.append(2 * 1.96 * truth[:100].std() / 10)
-    assert 0.93 <= covered / 2000 <= 0.97
-    assert np.mean(widths) < 0.8 * np.mean(alone)
+        powerless = prediction_powered_mean(truth[:number], predicted[:number], predicted[number:], power=0)
+        alone.append(powerless.high - powerless.low)
+    # 0.3 and 0.9 of 30 labels are few sorts of samples, so the share that covers goes in steps
+    assert 0.93 <= covered / 1000 <= (0.99 if sort is seldom and number == 30 else 0.97)
+    assert np.mean(widths) < 0.85 * np.mean(alone)
+
+
+def test_intervals_of_the_paper_are_too_short_for_few_labels():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(500):
+        truth, predicted = seldom(rng, 30)
+        found = prediction_powered_mean(truth[:30], predicted[:30], predicted[30:], few=False)
+        covered += found.low <= 0.9 <= found.high
+    assert covered / 500 < 0.9
+
+
+def test_few_labels_of_yes_and_no_count_half_a_task_of_each_pair_more():
+    """By hand: without the model, two of four and half of two more; with n - 1 = 5 degrees of freedom."""
+    found = prediction_powered_mean([0, 1, 1, 1], [1, 0, 1, 0], [0, 1, 1], power=0)
+    assert found.value == pytest.approx(4 / 6)
+    assert found.standard_error == pytest.approx(np.sqrt(4 / 6 * 2 / 6 / 5))
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 5) * found.standard_error, rel=1e-3)
+
+
+def test_errors_of_ratings_count_by_their_leverage():
+    """Against HC3 of a regression on one variable, where the model's weight is the regression's slope."""
+    truth, predicted, _ = waves(1)
+    truth = 0.5 * predicted + (truth - predicted)
+    more = np.tile(predicted, 4000)  # so many that their own variance does not matter
+    found = prediction_powered_mean(truth, predicted, more)
+    design = np.stack([np.ones(30), predicted - predicted.mean()], axis=1)
+    inverse = np.linalg.inv(design.T @ design)
+    residuals = truth - design @ (inverse @ design.T @ truth)
+    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
+    hc3 = inverse @ (design.T * (residuals / (1 - leverage)) ** 2) @ design @ inverse
+    assert found.power == pytest.approx((inverse @ design.T @ truth)[1], abs=1e-3)
+    assert found.standard_error == pytest.approx(np.sqrt(hc3[0, 0]), rel=1e-2)
+
+
+def test_students_quantiles_are_those_of_scipy():
+    for freedom in (4, 10, 29, 200):
+        for probability in (0.9, 0.975, 0.995):
+            expected = stats.t.ppf(probability, freedom)
+            assert student_quantile(probability, freedom) == pytest.approx(expected, rel=0.01 if freedom < 10 else 1e-3)
 
 
 def test_the_worth_is_the_number_of_labels_that_would_do_alone():
     truth, predicted, more = waves(1)
-    found = prediction_powered_mean(truth, predicted, more)
+    found = prediction_powered_mean(truth, predicted, more, few=False)
     assert found.worth == pytest.approx(truth.var() / found.standard_error**2)
     assert found.worth > 30
     assert prediction_powered_mean(truth, predicted, more, power=0).worth == pytest.approx(30)
+    assert prediction_powered_mean(truth, predicted, more).worth > 30
 
 
 def test_a_model_without_use_gets_no_weight():
     found = prediction_powered_mean([0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 1])
     assert (found.power, found.value) == (0, 0.5)
-    constant = prediction_powered_mean([1, 1], [1, 1], [1, 1])
+    constant = prediction_powered_mean([1, 1], [1, 1], [1, 1], few=False)
     assert (constant.value, constant.standard_error, constant.worth) == (1, 0, None)
+    honest = prediction_powered_mean([1] * 30, [1] * 30, [1, 1])
+    assert honest.low < 0.95 < honest.value < 1
 
 
 def test_what_cannot_be_used_is_refused():
