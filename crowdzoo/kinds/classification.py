@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,15 @@ import numpy as np
 
 from crowdzoo.instances import Instances, read_gold
 from crowdzoo.kinds.base import EXPORT_OPTIONS, RATINGS_ONLY, Kind, Rows, TrainingSet, csv_cell
+from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
 
 __all__ = ["Classification"]
+
+ENOUGH_GOLD = 50  # tasks, with which a gap between probability and accuracy is worth a note
+LEAST_GAP = 0.05
 
 
 class Classification(Kind):
@@ -50,7 +55,7 @@ class Classification(Kind):
         return replace(result, notes=(*result.notes, *data_notes(crowd, result.method)))
 
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
-        """How often each class is the label, and the accuracy."""
+        """How often each class is the label, the accuracy, and how far the probabilities are from it."""
         counts = np.bincount(result.labels, minlength=len(result.classes)).tolist()
         rows = [(f"label {name}", f"{count:,}") for name, count in zip(result.classes, counts, strict=True)]
         if gold is None:
@@ -68,8 +73,22 @@ class Classification(Kind):
             ]
         if used_gold:
             return [*rows, ("tasks of known class", f"{known:,}")]
-        accuracy = f"{result.expected_accuracy(gold):.4f}" if known else "unknown"
-        return [*rows, ("accuracy", f"{accuracy} (on {known:,} tasks with gold, ties at random)")]
+        of_gold = f"(on {known:,} tasks with gold, ties at random)"
+        if not known:
+            return [*rows, ("accuracy", f"unknown {of_gold}")]
+        accuracy = result.expected_accuracy(gold)
+        probability = float(result.posteriors[gold >= 0].max(axis=1).mean())
+        rows += [
+            ("accuracy", f"{accuracy:.4f} {of_gold}"),
+            ("mean probability there", f"{probability:.4f}"),
+            ("expected calibration error", f"{expected_calibration_error(gold, result.posteriors):.4f}"),
+        ]
+        gap, error = abs(probability - accuracy), math.sqrt(accuracy * (1 - accuracy) / known)
+        if known >= ENOUGH_GOLD and gap > max(LEAST_GAP, 2 * error):
+            side = "above" if probability > accuracy else "below"
+            words = f"On the tasks with gold the probabilities are {gap:.2f} {side} the accuracy: correct them with "
+            rows.append(("note", f"{words}--calibrate, which takes a random sample of tasks with gold."))
+        return rows
 
     def targets(self, result: Any, annotations: Annotations) -> np.ndarray:
         """Posteriors, [N, K]."""

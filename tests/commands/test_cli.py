@@ -205,6 +205,33 @@ def test_aggregate_compares_with_gold_or_uses_it(files, tmp_path, capsys):
     assert (tasks["label"] == truth.reindex(tasks.index)).all()
 
 
+@pytest.mark.parametrize("copies", [True, False], ids=["copies", "independent"])
+def test_aggregate_says_how_far_probabilities_are_from_the_accuracy(copies, tmp_path, capsys):
+    rng, right = np.random.default_rng(0), 0.7
+    truth = rng.integers(0, 2, 300)
+    own = np.where(rng.random((300, 5)) < right, truth[:, None], 1 - truth[:, None])
+    said = own[:, :1].repeat(5, axis=1) if copies else own
+    rows = [f"{task},{who},{said[task, who]}" for task in range(300) for who in range(5)]
+    (tmp_path / "said.csv").write_text("\n".join(["task,annotator,label", *rows]), encoding="utf-8")
+    rows = [f"{task},{truth[task]}" for task in range(300)]
+    (tmp_path / "gold.csv").write_text("\n".join(["task,gold", *rows]), encoding="utf-8")
+    words = ("aggregate", tmp_path / "said.csv", "--method", "dawid-skene", "--gold", tmp_path / "gold.csv")
+    assert run(*words, "--out", tmp_path / "out") == 0
+    out = capsys.readouterr().out
+    figures = [
+        float(re.search(rf"^{name} +(\d\.\d+)", out, flags=re.M)[1])
+        for name in ("accuracy", "mean probability there", "expected calibration error")
+    ]
+    if copies:  # one answer, five times: all are certain, so the error is the gap
+        assert figures[0] == pytest.approx((said[:, 0] == truth).mean(), abs=1e-4)
+        assert figures[1] > 0.99
+        assert figures[2] == pytest.approx(figures[1] - figures[0], abs=1e-3)
+        assert re.search(r"probabilities are 0\.\d\d above the accuracy: correct them with --calibrate", out)
+    else:
+        assert abs(figures[1] - figures[0]) < 0.06
+        assert "the accuracy: correct them" not in out
+
+
 def test_aggregate_calibrates_by_some_gold(files, tmp_path, capsys):
     truth = pq.read_table(files / "instances.parquet").to_pandas().set_index("task")["gold"]
     truth.iloc[:40].rename_axis("task").reset_index().to_csv(tmp_path / "gold.csv", index=False)
