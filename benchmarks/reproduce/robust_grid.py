@@ -7,10 +7,6 @@ A row is a number of classes and of annotators; its 18 runs are crowds of 1,500 
 class frequencies equal, falling by a tenth or by half from class to class; rows of the annotators' matrices drawn from
 Dirichlet distributions with concentration 3 or 30. Annotators are right with a probability from Beta(4, 2), confuse
 classes alike on average, and some make far more annotations than others (Pareto). Accuracies count ties by chance.
-
-The weights of robust's parts, and when one coin takes the place of Dawid-Skene, were chosen on these cells with the
-seeds 900 to 917, on the part `generated` of choice.py with seeds 300 higher, and on its part `development`. The crowds
-of this script had no part in it.
 """
 
 import itertools

@@ -18,7 +18,7 @@ from crowdzoo.kinds.encoders import encoder_config
 from crowdzoo.models.bases import is_own
 from crowdzoo.option_types import integer, number, path
 from crowdzoo.report.tables import print_table
-from crowdzoo.training.candidates import AUTO, CANDIDATES, Candidates, check_candidates, title_of
+from crowdzoo.training.candidates import AUTO, COMPARED, Candidates, check_candidates, title_of
 from crowdzoo.training.length import length_rows, num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
 from crowdzoo.training.settings import PRECISIONS
@@ -52,7 +52,7 @@ def describe(command: argparse.ArgumentParser) -> None:
         help="method that learns from the labels of all annotators (default crowdsourced-layer; preferences: "
         "pair-annotators), or an aggregation "
         "method of `crowdzoo aggregate`, to train on its posteriors or estimates; an unknown name prints the list. "
-        "auto compares several methods of the first sort on hidden annotations of classes and takes the best. "
+        "auto compares several methods on hidden annotations of classes or ratings and takes the best. "
         "For ratings, rating-em is a method of the first sort, and aggregated trains on the estimates of rating-em",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
@@ -180,7 +180,7 @@ def run(arguments: argparse.Namespace) -> None:
     if candidates:
         settings = _chosen(settings, data, candidates)
         if settings.method == AGGREGATED:
-            aggregator = kind.create_aggregator(seed=arguments.seed)
+            aggregator = kind.create_aggregator(seed=arguments.seed, **scale)
     targets = None if aggregator is None else kind.targets(fitted(aggregator, data.trained_on), data.used)
     settings = with_length(settings, num_labelled(data.used))
     import keras
@@ -231,8 +231,10 @@ def _check_checkpoint(arguments: argparse.Namespace) -> None:
 
 def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
     """The methods that auto compares."""
-    if kind.name != "classification":
-        raise ConfigError(f"--method {AUTO}: compares methods for classes, and these are {kind.title}; name a method.")
+    if kind.name not in COMPARED:
+        raise ConfigError(
+            f"--method {AUTO}: compares methods for classes and for ratings, and these are {kind.title}; name a method."
+        )
     names = hyperparameters.pop("candidates", None)
     for name in hyperparameters:
         raise ConfigError(
@@ -240,7 +242,7 @@ def _candidates(kind: Kind, hyperparameters: dict[str, Any]) -> Candidates:
             "method to set what it has."
         )
     if names is None:
-        return CANDIDATES
+        return COMPARED[kind.name]
     given = names.split(",") if isinstance(names, str) else names
     if not isinstance(given, list) or not given or not all(isinstance(name, str) and name.strip() for name in given):
         raise ConfigError(

@@ -15,11 +15,12 @@ from crowdzoo.aggregation.create import create
 from crowdzoo.errors import DataError
 from crowdzoo.instances import take_rows
 from crowdzoo.models.held_out_annotations import FEWEST, log_likelihoods, scores
+from crowdzoo.models.held_out_ratings import rating_evidence, rating_scores
 from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.models.instance_training import given_values, train
 from crowdzoo.models.training_loop import paired
 from crowdzoo.tables.annotations import Annotations
-from crowdzoo.training.candidates import CANDIDATES, Candidates, check_candidates
+from crowdzoo.training.candidates import CANDIDATES, COMPARED, Candidates, check_candidates
 from crowdzoo.training.faults import NotLearnedWarning
 from crowdzoo.training.length import num_labelled, with_length
 from crowdzoo.training.methods import AGGREGATED
@@ -79,7 +80,7 @@ def choose_method(
     annotations: Annotations,
     *,
     tasks: Any = None,
-    candidates: Candidates = CANDIDATES,
+    candidates: Candidates | None = None,
     gold: NDArray[Any] | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     on_training: Callable[[], Any] = lambda: None,
@@ -94,6 +95,10 @@ def choose_method(
     a model is not punished for being too sure. A training is looked at after a quarter, half, three quarters and all of
     its epochs. The candidate and the length with the highest score win.
 
+    Of ratings the truth is drawn from a normal distribution around the prediction, and the annotators' biases and
+    precisions are those of `rating-em`; its deviation stands in the place of T, and a level, which biases leave open,
+    is chosen with it.
+
     Hidden annotations say which model predicts annotators best. Where annotators agree on what is false, that is not
     the model that predicts the truth best.
 
@@ -101,9 +106,10 @@ def choose_method(
         settings: how to train: base, epochs (None chooses; the most that are tried), batch size, seed. Method and
             arguments are not used.
         x: instances, as for `train`.
-        annotations: classes.
+        annotations: classes or ratings.
         tasks: ids of the rows of x; see `CrowdModel.fit`.
-        candidates: methods and their hyperparameters. "aggregated" is trained on the posteriors of method robust.
+        candidates: methods and their hyperparameters; None takes those of `crowdzoo.training.candidates`. "aggregated"
+            is trained on the posteriors of method robust, of ratings on the estimates of rating-em.
         gold: true classes, codes `[N]` by the rows of x, -1 where unknown. Where it is given, a score is the share of
             hidden tasks with gold whose most probable class is right, in place of the likelihood of annotations.
         callbacks: Keras callbacks of each training.
@@ -114,15 +120,18 @@ def choose_method(
 
     Raises:
         ConfigError: no candidates, or an unknown method or hyperparameter.
-        DataError: other labels than classes, fewer than 20 labelled tasks, or what `train` raises.
+        DataError: other labels than classes and ratings, fewer than 20 labelled tasks, or what `train` raises.
 
     Source:
         Choice by the likelihood of held-out data is cross-validation (M. Stone: Cross-validatory choice and assessment
         of statistical predictions. JRSS B 36, 1974). For learning from crowds without gold see M. Herde et al.:
         dopanim, crowd-hpo (2024 and 2025), which compare criteria; this criterion is ours.
     """
-    if settings.kind != "classification" or annotations.kind != "classification":
-        raise DataError("choose_method: compares methods for classes; these are labels of another kind.")
+    if settings.kind not in COMPARED or annotations.kind != settings.kind:
+        raise DataError("choose_method: compares methods for classes or for ratings; these are labels of another kind.")
+    ratings = settings.kind == "regression"
+    if ratings and gold is not None:
+        raise DataError("choose_method: gold compares methods for classes; leave it out, ratings are compared without.")
     of_annotations = replace(settings, method="crowdsourced-layer", arguments={})
     x, annotations, _ = paired(of_annotations, given_values(settings, x), annotations, tasks, LINE)
     labelled = np.flatnonzero(annotations.redundancy > 0)
@@ -132,8 +141,8 @@ def choose_method(
             f"{FEWEST}."
         )
     length = with_length(settings, num_labelled(annotations))
-    tried = check_candidates(length, candidates)
-    likelihoods = log_likelihoods(annotations)
+    tried = check_candidates(length, COMPARED[settings.kind] if candidates is None else candidates)
+    scored = _scorer(annotations)
     order = np.random.default_rng(settings.seed).permutation(labelled)
     hidden = [np.sort(part) for part in np.array_split(order, PARTS)[: _rounds(len(labelled))]]
     asked = np.concatenate(hidden)
@@ -145,20 +154,19 @@ def choose_method(
         soft = None
         for own, answers in zip(tried, found, strict=True):
             if own.method == AGGREGATED:
-                soft = create("robust").fit(trained_on).posteriors if soft is None else soft
-                given: dict[str, Any] = {"label_distribution": soft}
+                soft = _aggregated(trained_on) if soft is None else soft
+                given: dict[str, Any] = {"ratings" if ratings else "label_distribution": soft}
             else:
                 given = {"annotations": trained_on, "tasks": trained_on.tasks}
             kept_weights = _Weights(epochs)
             with warnings.catch_warnings():  # which the score says, too
                 warnings.simplefilter("ignore", NotLearnedWarning)
                 model, encoder = train(own, take_rows(x, kept), callbacks=[*callbacks, kept_weights], **given)
-            rows = np.zeros(len(likelihoods), dtype=bool)
+            rows = np.zeros(annotations.num_tasks, dtype=bool)
             rows[part] = True
             for place, weights in enumerate(kept_weights.taken):
                 model.set_weights(weights)
-                said = np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), dtype=np.float64)
-                answers[place].append(said)
+                answers[place].append(np.asarray(model.predict(encoded(x, rows, encoder), verbose=0), np.float64))
             on_training()
     number: Any = annotations.redundancy[asked].sum()
     if gold is not None:
@@ -170,7 +178,7 @@ def choose_method(
     def judged(answers: NDArray[np.float64]) -> NDArray[np.float64]:
         """A number for each hidden task, whose sum over `number` is the score."""
         if gold is None:
-            return scores(answers, likelihoods[asked])
+            return scored(answers, asked)
         return (answers[known].argmax(axis=1) == truth[known]).astype(np.float64)
 
     best = []
@@ -204,6 +212,24 @@ class _Weights(keras.callbacks.Callback):
     def on_train_end(self, logs: Any = None) -> None:
         while len(self.taken) < len(self.epochs):
             self.taken.append(self.model.get_weights())
+
+
+def _scorer(annotations: Annotations) -> Callable[[NDArray[np.float64], NDArray[Any]], NDArray[np.float64]]:
+    """What gives the log-probability of the annotations of some tasks, given a model's answers to them."""
+    if annotations.kind == "regression":
+        evidence = rating_evidence(annotations)
+        return lambda answers, tasks: rating_scores(answers[:, 0], evidence.of(tasks))
+    likelihoods = log_likelihoods(annotations)
+    return lambda answers, tasks: scores(answers, likelihoods[tasks])
+
+
+def _aggregated(annotations: Annotations) -> NDArray[np.float64]:
+    """What method aggregated is trained on."""
+    if annotations.kind == "regression":
+        estimates: NDArray[np.float64] = create("rating-em", kind="regression").fit(annotations).estimates
+        return estimates
+    posteriors: NDArray[np.float64] = create("robust").fit(annotations).posteriors
+    return posteriors
 
 
 def _rounds(num_tasks: int) -> int:

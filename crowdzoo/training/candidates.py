@@ -7,7 +7,7 @@ from typing import Any
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.training.methods import AGGREGATED
 
-__all__ = ["AUTO", "CANDIDATES", "Candidates", "check_candidates", "named_candidates", "title_of"]
+__all__ = ["AUTO", "CANDIDATES", "COMPARED", "Candidates", "check_candidates", "named_candidates", "title_of"]
 
 AUTO = "auto"  # stands where a method is named
 
@@ -24,9 +24,19 @@ CANDIDATES: Candidates = (
     ("cross-fitted-em", {}),
 )
 
+# The same of ratings; those of docs/ratings.md
+RATING_CANDIDATES: Candidates = (
+    (AGGREGATED, {}),
+    ("crowdsourced-layer", {"connection": "B"}),
+    ("crowdsourced-layer", {"connection": "S+B"}),
+    ("rating-em", {}),
+)
+
+COMPARED = {"classification": CANDIDATES, "regression": RATING_CANDIDATES}  # by the kind of label
+
 
 def named_candidates(kind: str, settings: Mapping[str, Any]) -> Candidates:
-    """The methods that auto compares, by its settings where a method's hyperparameters stand.
+    """The methods that auto compares in the pipeline, by its settings where a method's hyperparameters stand.
 
     Args:
         kind: of label.
@@ -36,7 +46,9 @@ def named_candidates(kind: str, settings: Mapping[str, Any]) -> Candidates:
         ConfigError: another kind than classification, another setting, or no list of names.
     """
     if kind != "classification":
-        raise ConfigError(f"{AUTO}: compares methods for classes, and these are labels of kind {kind}; name a method.")
+        raise ConfigError(
+            f"{AUTO}: the pipeline compares methods for classes, and these are labels of kind {kind}; name a method."
+        )
     for name in settings:
         if name != "candidates":
             raise ConfigError(

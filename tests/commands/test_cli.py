@@ -381,7 +381,7 @@ def test_train_auto_compares_methods_and_trains_the_best(files, tmp_path, capsys
         (("--set", "candidates=deep-me"), "unknown method 'deep-me'"),
         (("--set", "candidates=3"), "--set candidates: write names of methods with commas between, as in"),
         (("--set", "connection=VW"), "--set connection: --method auto has one setting, candidates"),
-        (("--task", "regression"), "--method auto: compares methods for classes, and these are ratings"),
+        (("--task", "sequence"), "--method auto: compares methods for classes and for ratings, and these are"),
     ],
 )
 def test_train_auto_says_what_it_does_not_take(files, tmp_path, capsys, words, message):

@@ -126,5 +126,5 @@ def test_what_cannot_be_compared_is_said():
     with pytest.raises(DataError, match=r"15 labelled tasks are too few .* label at least 20"):
         choose_method(settings(), x[:15], annotations.select_tasks(np.arange(15)))
     ratings = Annotations.from_dense(np.ones((30, 2)), kind="regression")
-    with pytest.raises(DataError, match="compares methods for classes"):
+    with pytest.raises(DataError, match="compares methods for classes or for ratings"):
         choose_method(settings(), x, ratings)

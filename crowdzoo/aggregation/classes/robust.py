@@ -34,8 +34,7 @@ CONTRADICTION = (
     "weighted votes without them: annotators may make the same errors, or many answer at random. Check the labels on "
     "tasks whose class you know, or correct them with 50 such tasks (calibrate)."
 )
-OF_MATRICES = 2.0  # weight of the methods with confusion matrices together; each other part counts once
-ENOUGH = 1.0  # annotations for each annotator and class; with fewer, one coin takes the place of Dawid-Skene
+OF_MATRICES = 1.5  # weight of the two methods with confusion matrices together; each other part counts once
 
 
 def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -49,27 +48,21 @@ def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
     return np.maximum(np.log(np.maximum(skill, TINY)) - np.log(others), 0.0)
 
 
-def _annotations_a_row(annotations: Annotations) -> float:
-    """How many annotations there are for each annotator who has any, and each class."""
-    annotators = np.count_nonzero(np.bincount(annotations.annotator_ids))
-    return len(annotations) / max(annotators * annotations.num_classes, 1)
-
-
 @dataclass(frozen=True)
 class Robust(Incremental):
     """A weighted mean of several methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
 
-    - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator. Best where annotators are biased
-      and have many annotations; they may go wrong where annotators have few, or make the same errors. Both begin with
-      the posteriors of `OneCoinDawidSkene`, which leads to better maxima than vote shares as a rule.
+    - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator; the mean of the two counts one
+      and a half times. Best where annotators are biased and have many annotations; they may go wrong where annotators
+      have few, or make the same errors. Both begin with the posteriors of `OneCoinDawidSkene`, which leads to better
+      maxima than vote shares as a rule.
     - Weighted votes that may be correlated: annotators count by the log odds of `OneCoinDawidSkene`, and the shares of
       a task's weighted votes are drawn from a Dirichlet distribution around the truth, so that annotators who agree
       for a wrong reason do not make the answer certain (see `CorrelatedVotes`).
     - Vote shares, as `MajorityVote` gives them.
 
-    The four count alike. Where there is less than one annotation for each annotator and class, `DawidSkene` is left
-    out, `HierarchicalDawidSkene` counts twice, and the posteriors of `OneCoinDawidSkene` are another part: so few
-    annotations say little of matrices. Annotators without annotations are not counted.
+    Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are
+    another part: so few annotations say little of matrices.
 
     A class wins against the votes only if the evidence of the other parts for it is clear, and where the parts disagree
     the probability of the answer says so. The parts have their own defaults, and their weights are fixed: there is
@@ -128,8 +121,7 @@ class Robust(Incremental):
             coin = OneCoinDawidSkene().fit(annotations, gold)
             begin = coin.posteriors if initial is None else initial_posteriors(initial, annotations)
             matrices = HierarchicalDawidSkene().fit(annotations, gold, begin)
-            given = _annotations_a_row(annotations)
-            free = DawidSkene().fit(annotations, gold, begin) if given >= ENOUGH else matrices
+            free = DawidSkene().fit(annotations, gold, begin)
         assert coin.reliability is not None
         informed = annotations.redundancy > 0
         known = np.zeros(annotations.num_tasks, bool)
@@ -154,7 +146,7 @@ class Robust(Incremental):
                 notes = (CONTRADICTION.format(contradiction),)
             else:
                 found = OF_MATRICES / 2 * (matrices.posteriors + free.posteriors) + second.posteriors + shares
-                if given < ENOUGH:
+                if len(annotations) < annotations.num_annotators * annotations.num_classes:
                     found += coin.posteriors
         found /= found.sum(axis=1, keepdims=True)
         found[~informed & ~known] = matrices.class_prior
