@@ -105,13 +105,13 @@ def cells(saved: dict[str, Any], part: str) -> list[tuple[str, dict[str, Any]]]:
 
 def table(saved: dict[str, Any]) -> str:
     """The methods, the one with the best mean over all parts first; then the cells where `robust` is below."""
-    found = {part: cells(saved, part) for part in PARTS}
+    found = {part: cells(saved, part) for part in PARTS if part in saved}
     every = [one for some in found.values() for _, one in some]
-    head = ["method", *(f"{part}: mean | worst | below | really below" for part in PARTS)]
-    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (4 * len(PARTS))]
+    head = ["method", *(f"{part}: mean | worst | below | really below" for part in found)]
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (4 * len(found))]
     for method in sorted(METHODS, key=lambda method: -np.mean([one[method] for one in every])):
         figures = []
-        for part in PARTS:
+        for part in found:
             values = np.array([one[method] for _, one in found[part]])
             really = sum(one[f"{method}, high"] < LEAST for _, one in found[part])
             figures += [f"{values.mean():+.4f}", f"{values.min():+.3f}", str((values < LEAST).sum()), str(really)]
