@@ -76,16 +76,16 @@ class Classification(Kind):
         of_gold = f"(on {known:,} tasks with gold, ties at random)"
         if not known:
             return [*rows, ("accuracy", f"unknown {of_gold}")]
-        accuracy = result.expected_accuracy(gold)
-        probability = float(result.posteriors[gold >= 0].max(axis=1).mean())
+        share = result.expected_accuracy(gold)
+        certainty = float(result.posteriors[gold >= 0].max(axis=1).mean())
         rows += [
-            ("accuracy", f"{accuracy:.4f} {of_gold}"),
-            ("mean probability there", f"{probability:.4f}"),
+            ("accuracy", f"{share:.4f} {of_gold}"),
+            ("mean probability there", f"{certainty:.4f}"),
             ("expected calibration error", f"{expected_calibration_error(gold, result.posteriors):.4f}"),
         ]
-        gap, error = abs(probability - accuracy), math.sqrt(accuracy * (1 - accuracy) / known)
+        gap, error = abs(certainty - share), math.sqrt(share * (1 - share) / known)
         if known >= ENOUGH_GOLD and gap > max(LEAST_GAP, 2 * error):
-            side = "above" if probability > accuracy else "below"
+            side = "above" if certainty > share else "below"
             words = f"On the tasks with gold the probabilities are {gap:.2f} {side} the accuracy: correct them with "
             rows.append(("note", f"{words}--calibrate, which takes a random sample of tasks with gold."))
         return rows

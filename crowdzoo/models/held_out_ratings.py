@@ -44,11 +44,11 @@ def rating_evidence(annotations: Annotations) -> RatingEvidence:
     tasks, who, number = annotations.task_ids, annotations.annotator_ids, annotations.num_tasks
     precision = found.precisions[who]
     corrected = annotations.labels - found.biases[who]
-    weight = np.bincount(tasks, precision, number)
+    weight = np.bincount(tasks, precision, number).astype(np.float64)
     mean = np.bincount(tasks, precision * corrected, number) / np.where(weight > 0, weight, 1.0)
     logs = (np.log(precision / (2 * np.pi)) - precision * (corrected - mean[tasks]) ** 2) / 2
     unit = float(np.std(annotations.labels)) or 1.0
-    return RatingEvidence(weight, mean, np.bincount(tasks, logs, number), unit)
+    return RatingEvidence(weight, mean, np.bincount(tasks, logs, number).astype(np.float64), unit)
 
 
 def rating_scores(answers: NDArray[Any], evidence: RatingEvidence) -> NDArray[np.float64]:
