@@ -48,6 +48,7 @@ MOST = 1e-6  # that posteriors may differ by
 # Name of a run -> kind of labels, name of the method
 METHODS = {
     **{name: ("classification", name) for name in ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")},
+    **{name: ("classification", name) for name in ("hierarchical-dawid-skene", "robust")},
     **{name: ("regression", name) for name in ("mean", "median", "rating-em")},
     **{name: ("sequence", name) for name in ("bsc-seq", "hmm-crowd")},
     "token-votes": ("sequence", "majority-vote"),
@@ -130,7 +131,7 @@ def votes(annotations: int, classes: int, annotators: int) -> Annotations:
 
 def settings_of(method: str, iterations: int) -> dict[str, Any]:
     """As many iterations, until nothing but rounding is left: with `tol=0` that decides when to stop."""
-    return {} if method in ONE_PASS else {"max_iter": iterations, "tol": 1e-12}
+    return {} if method in (*ONE_PASS, "robust") else {"max_iter": iterations, "tol": 1e-12}
 
 
 def compare(

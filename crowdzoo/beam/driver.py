@@ -8,18 +8,19 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import apache_beam as beam
 import numpy as np
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import MAX_CELLS
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.forms.base import Method
-from crowdzoo.aggregation.forms.job import form_of, job_of
+from crowdzoo.aggregation.forms.job import Job, form_of, job_of
 from crowdzoo.aggregation.forms.runs import finished_run
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
@@ -136,8 +137,10 @@ def aggregate(
     Args:
         annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
         aggregator: a local aggregator, whose settings are used. Of classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene, GLAD or IBCC; of ratings a RatingMean, RatingMedian or RatingEM; of sentences a
-            BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of the methods for classes.
+            OneCoinDawidSkene, GLAD, IBCC, HierarchicalDawidSkene, or a Robust, whose three models run on Beam one
+            after the other and are put together by the caller. Of ratings a RatingMean, RatingMedian or RatingEM; of
+            sentences a BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with a method for classes other
+            than Robust.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
@@ -154,11 +157,37 @@ def aggregate(
         DataError: annotations, gold or initial do not fit.
     """
     _check_iterations(iterations_per_pipeline)
-    job = job_of(aggregator, annotations, gold, initial)
-    if job.known is not None:
-        return job.known
+    places: list[Folder] = []
+
+    def fit_part(part: Any, begin: ArrayLike | Aggregation | None) -> Any:
+        job = job_of(part, annotations, gold, begin)
+        if job.known is not None:
+            return job.known
+        place = Folder(folder, "" if part is aggregator else f"{type(part).__name__}.")
+        places.append(place)
+        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker
+        return _fitted(job, place, make_pipeline, *how)
+
+    if isinstance(aggregator, Robust):
+        result = aggregator.fit_by(fit_part, cast(Annotations, annotations), gold, initial)
+    else:
+        result = fit_part(aggregator, initial)
+    for place in places:  # until then a part that is done need not be fitted again
+        place.clean()
+    return result
+
+
+def _fitted(
+    job: Job,
+    place: Folder,
+    make_pipeline: Callable[[], beam.Pipeline],
+    max_annotations: int | None,
+    iterations_per_pipeline: int | None,
+    max_shard_bytes: int,
+    threads_per_worker: int | None,
+) -> Any:
+    """The result of a job; its last checkpoint stays in the folder."""
     method, (rows, shares, states) = job.method, job.begin
-    place = Folder(folder)
     place.make()
     engine = engine_of(method, max_shard_bytes, rows, chained=True)  # items are no more than paths
     if max_annotations is None:
@@ -178,10 +207,7 @@ def aggregate(
     place.clean_posteriors()
     driver.train(find=True)
     driver.find()
-    found = read_posteriors(place, job.num_answers, method.num_columns)
-    run = driver.run()
-    place.clean()
-    return job.result(run, found)
+    return job.result(driver.run(), read_posteriors(place, job.num_answers, method.num_columns))
 
 
 def _check_iterations(iterations_per_pipeline: int | None) -> None:

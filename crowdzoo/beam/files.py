@@ -73,9 +73,11 @@ class Folder:
 
     Args:
         path: path of the folder.
+        prefix: what the names begin with, so that several fits may share a folder; without a hyphen.
     """
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, prefix: str = ""):
+        self.prefix = prefix
         self.path = path.rstrip("/") or "/"  # Beam finds nothing behind two in a row
 
     def make(self) -> None:
@@ -133,7 +135,7 @@ class Folder:
         if but is None:
             paths += self.found("block-") + self.found("begin-") + self.found("posteriors-")
         else:
-            paths = [path for path in paths if not FileSystems.split(path)[1].startswith(f"checkpoint-{but:06d}")]
+            paths = [path for path in paths if not path.startswith(self._name(f"checkpoint-{but:06d}"))]
         # the manifests first: what is left when this is cut short is then no checkpoint
         _delete([path for path in paths if path.endswith(".manifest")])
         _delete([path for path in paths if not path.endswith(".manifest")])
@@ -143,7 +145,7 @@ class Folder:
         _delete(self.found("posteriors-"))
 
     def _name(self, name: str) -> str:
-        return FileSystems.join(self.path, name)
+        return FileSystems.join(self.path, self.prefix + name)
 
 
 def _delete(paths: list[str]) -> None:

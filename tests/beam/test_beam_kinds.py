@@ -1,4 +1,4 @@
-"""Ratings and sentences on Beam: what the local methods find, however blocks are cut."""
+"""Ratings and sentences on Beam, and robust: what the local methods find, however blocks are cut."""
 
 import operator
 import re
@@ -12,6 +12,7 @@ from crowdzoo.aggregation import (
     BayesianSequenceCombination,
     Block,
     ConvergenceWarning,
+    HierarchicalDawidSkene,
     HMMCrowd,
     MajorityVote,
     OrdinalThresholds,
@@ -27,6 +28,7 @@ from crowdzoo.aggregation.forms.job import form_of, job_of
 from crowdzoo.aggregation.forms.runs import begun, finished_run, next_start
 from crowdzoo.datasets import generated_ner
 from crowdzoo.sequences import CrowdSequences
+from crowdzoo.testing.aggregators import simulated_crowd
 
 beam = pytest.importorskip("apache_beam", reason="the pipeline extra is not installed")
 
@@ -270,6 +272,62 @@ def test_blocks_of_a_pcollection_give_the_beliefs_that_the_table_gives(tmp_path)
             np.testing.assert_allclose(first, expected.first, atol=1e-6)
 
 
+# === Robust, and hierarchical Dawid-Skene, which is a part of it ===
+
+
+def classes():
+    """60 tasks, and one that nobody labelled; eight annotators, and one who labelled nothing."""
+    crowd, truth = simulated_crowd(redundancy=4, seed=5)
+    longer = Annotations.from_arrays(
+        *(crowd.task_ids, crowd.annotator_ids, crowd.labels), tasks=range(61), annotators=range(9), classes=range(3)
+    )
+    return longer, np.where(np.arange(61) % 10 == 3, np.resize(truth, 61), -1)
+
+
+@pytest.mark.parametrize("most", [5, 100])
+def test_sums_over_blocks_give_what_hierarchical_dawid_skene_gives(most):
+    crowd, _ = classes()
+    aggregator = HierarchicalDawidSkene()
+    expected = aggregator.fit(crowd)
+    assert 3 < expected.num_iterations < 500
+    assert_same(by_blocks(aggregator, crowd, most), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [False, True])
+def test_robust_on_beam_is_the_local_one(tmp_path, known):
+    crowd, gold = classes()
+    given = gold if known else None
+    result = on_beam.aggregate(
+        crowd, Robust(), gold=given, make_pipeline=make_pipeline, folder=str(tmp_path), max_annotations=100
+    )
+    assert_same(result, Robust().fit(crowd, given))
+    np.testing.assert_allclose(result.class_prior, Robust().fit(crowd, given).class_prior, atol=1e-6)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_killed_robust_does_not_fit_again_what_was_done(tmp_path):
+    crowd, _ = classes()
+    expected, made = Robust().fit(crowd), []
+
+    def make(most):
+        if len(made) == most:
+            raise KilledError
+        made.append(None)
+        return make_pipeline()
+
+    common = {"folder": str(tmp_path), "iterations_per_pipeline": 70}  # so one pipeline a part
+    with pytest.raises(KilledError):
+        on_beam.aggregate(crowd, Robust(), make_pipeline=lambda: make(2), **common)
+    names = {path.name.split(".")[0] for path in tmp_path.iterdir()}
+    assert names == {"OneCoinDawidSkene", "HierarchicalDawidSkene", "DawidSkene"}
+    made.clear()
+    result = on_beam.aggregate(crowd, Robust(), make_pipeline=lambda: make(3), **common)
+    assert_same(result, expected)
+    assert list(tmp_path.iterdir()) == []
+
+
 # === What is refused, and what needs no runner ===
 
 
@@ -301,11 +359,15 @@ def test_what_does_not_fit_is_refused_before_anything_runs(tmp_path, aggregator,
     assert not (tmp_path / "new").exists()
 
 
-def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks(tmp_path):
+def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks():
     with pytest.raises(ConfigError, match="HMMCrowd needs tag_set"):
         form_of(HMMCrowd(), 3, 3)
     with pytest.raises(ConfigError, match="Give its method for classes, MajorityVote"):
         form_of(TokenAggregation("majority-vote"), 3, 3)
+    with pytest.raises(ConfigError, match="For blocks alone, and for tokens, use one of DawidSkene"):
+        form_of(Robust(), 3, 3)
+    with pytest.raises(ConfigError, match="put together from three methods"):
+        job_of(TokenAggregation("robust"), sentences())
 
 
 @pytest.mark.parametrize(
@@ -333,9 +395,10 @@ def test_no_ratings_at_all_are_refused_by_the_worker():
 
 
 def test_which_methods_run_on_beam():
-    for runs in (RatingMean(), RatingMedian(), RatingEM(), HMMCrowd(), TokenAggregation("ibcc"), MajorityVote()):
+    classes = MajorityVote(), HierarchicalDawidSkene(), Robust()
+    for runs in (*classes, RatingMean(), RatingMedian(), RatingEM(), HMMCrowd(), TokenAggregation("ibcc")):
         assert on_beam.runs_on_beam(runs)
-    for stays in (OrdinalThresholds(), SpanMajorityVote(), TokenAggregation("mace"), Robust()):
+    for stays in (OrdinalThresholds(), SpanMajorityVote(), TokenAggregation("mace"), TokenAggregation("robust")):
         assert not on_beam.runs_on_beam(stays)
 
 

@@ -27,7 +27,7 @@ from crowdzoo.constraints import MAX_ITER, SEED, TOL, Number, setting
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["Crowd", "HierarchicalDawidSkene", "bound", "start", "update"]
+__all__ = ["Crowd", "HierarchicalDawidSkene", "bound", "crowd_of", "start", "update"]
 
 STRENGTH = 4.0  # where the fit begins
 LEAST, MOST = 0.1, 1e4  # of the strength
@@ -76,7 +76,7 @@ def start(counts: Counts) -> Crowd:
     coin = np.full((num_classes, num_classes), (1 - right) / max(num_classes - 1, 1))
     np.fill_diagonal(coin, right)
     pooled = (total + coin) / (total + coin).sum(axis=0)
-    return _crowd(counts, coin, (coin + pooled) / 2, STRENGTH)
+    return crowd_of(counts, coin, (coin + pooled) / 2, STRENGTH)
 
 
 def update(counts: Counts, earlier: Crowd, annotators: float, spare: list[NDArray[np.float64]] | None = None) -> Crowd:
@@ -93,16 +93,17 @@ def update(counts: Counts, earlier: Crowd, annotators: float, spare: list[NDArra
     common = np.maximum(common / common.sum(axis=0), LEAST_SHARE)
     strength = float(tables.sum()) / slope if slope > 0 else earlier.strength
     strength = min(max(strength, LEAST), MOST)
-    return _crowd(counts, earlier.coin, common / common.sum(axis=0), strength, spare)
+    return crowd_of(counts, earlier.coin, common / common.sum(axis=0), strength, spare)
 
 
-def _crowd(
+def crowd_of(
     counts: Counts,
     coin: NDArray[np.float64],
     common: NDArray[np.float64],
     strength: float,
     spare: list[NDArray[np.float64]] | None = None,
 ) -> Crowd:
+    """What is believed, from what of it is kept; see `Crowd`, and `update` for `spare`."""
     logs, divergence = expected_logs(counts.table, strength * common, spare.pop() if spare else None)
     log_prior = np.log(np.maximum(class_prior_of(counts.classes, "smoothed", 0.0), TINY))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)

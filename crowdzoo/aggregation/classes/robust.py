@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,14 +115,31 @@ class Robust(Incremental):
         Warns:
             VotesWarning: the confusion matrices were left out.
         """
+        return self.fit_by(lambda part, begin: part.fit(annotations, gold, begin), annotations, gold, initial)
+
+    def fit_by(
+        self,
+        fit_part: Callable[[Any, NDArray[np.float64] | None], Aggregation],
+        annotations: Annotations,
+        gold: ArrayLike | None = None,
+        initial: Initial = None,
+    ) -> Aggregation:
+        """`fit`, where somebody else fits the parts.
+
+        Args:
+            fit_part: fits an aggregator, from posteriors [N, K] or None, to the annotations and `gold`.
+            annotations: see `fit`.
+            gold: see `fit`.
+            initial: see `fit`.
+        """
         check_classification(annotations, self.title)
         with warnings.catch_warnings():  # a part may be far from the votes; what counts is the mean
             warnings.simplefilter("ignore", VotesWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
-            coin = OneCoinDawidSkene().fit(annotations, gold)
+            coin = fit_part(OneCoinDawidSkene(), None)
             begin = coin.posteriors if initial is None else initial_posteriors(initial, annotations)
-            matrices = HierarchicalDawidSkene().fit(annotations, gold, begin)
-            free = DawidSkene().fit(annotations, gold, begin)
+            matrices = fit_part(HierarchicalDawidSkene(), begin)
+            free = fit_part(DawidSkene(), begin)
         assert coin.reliability is not None
         informed = annotations.redundancy > 0
         known = np.zeros(annotations.num_tasks, bool)
@@ -163,5 +181,5 @@ class Robust(Incremental):
             converged=matrices.converged and free.converged and coin.converged,
             num_iterations=matrices.num_iterations,
         )
-        warn_of_notes("robust", notes, stacklevel=3)
+        warn_of_notes("robust", notes, stacklevel=4)
         return replace(result, notes=(*notes, *result.notes))

@@ -11,11 +11,14 @@ import numpy as np
 
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
+from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.base import Begin, Found, Method
 from crowdzoo.aggregation.forms.chain import ChainForm
 from crowdzoo.aggregation.forms.forms import FORMS, method_of, runs_on_blocks
+from crowdzoo.aggregation.forms.hierarchical_dawid_skene import HierarchicalForm
 from crowdzoo.aggregation.forms.ratings import PlainRatingForm, RatingEMForm
 from crowdzoo.aggregation.ratings.block_of_ratings import block_of_ratings
 from crowdzoo.aggregation.ratings.plain_ratings import result_of_answers
@@ -61,10 +64,12 @@ class Job:
 
 
 def runs_in_parts(aggregator: Any) -> bool:
-    """Whether an aggregator has a form."""
+    """Whether an aggregator has a form, or all of its parts have one (`Robust`)."""
     if isinstance(aggregator, TokenAggregation):
-        return runs_on_blocks(aggregator.of_tokens)
-    return isinstance(aggregator, RatingEM | RatingMean | RatingMedian | ChainMethod) or runs_on_blocks(aggregator)
+        aggregator = aggregator.of_tokens
+        return not isinstance(aggregator, Robust) and runs_in_parts(aggregator)
+    others = HierarchicalDawidSkene | Robust | RatingEM | RatingMean | RatingMedian | ChainMethod
+    return isinstance(aggregator, others) or runs_on_blocks(aggregator)
 
 
 def form_of(
@@ -96,6 +101,13 @@ def form_of(
             "blocks whose tasks are tokens."
         )
     _refuse_other_kinds(aggregator)
+    if isinstance(aggregator, Robust):
+        raise ConfigError(
+            "Robust is put together from three methods: `aggregate` takes it, with a table of classes. For blocks "
+            "alone, and for tokens, use one of DawidSkene, HierarchicalDawidSkene, OneCoinDawidSkene."
+        )
+    if isinstance(aggregator, HierarchicalDawidSkene):
+        return HierarchicalForm(aggregator, num_annotators, num_classes)
     return method_of(aggregator, num_annotators, num_classes)
 
 
@@ -132,7 +144,7 @@ def job_of(aggregator: Any, data: Any, gold: Any = None, initial: Any = None) ->
     if isinstance(aggregator, RatingEM | RatingMean | RatingMedian):
         return _of_ratings(aggregator, data)
     _refuse_other_kinds(aggregator)
-    method = method_of(aggregator, data.num_annotators, data.num_classes)
+    method = form_of(aggregator, data.num_annotators, data.num_classes)
     check_classification(data, type(aggregator).__name__)
     known = checked_gold(gold, data.num_tasks, data.num_classes)
     return Job(
