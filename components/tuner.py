@@ -13,15 +13,13 @@ from crowdzoo.components.example_dataset import read_batches
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.components.tfx_internals import FnArgs, TunerFnResult
-from crowdzoo.errors import DataError
 from crowdzoo.kinds import kind_of
 from crowdzoo.models.method_choice import choose_method
-from crowdzoo.training.tuned_values import EPOCHS, OWN, as_choice, tuned_values, with_values
+from crowdzoo.training.tuned_values import EPOCHS, OWN, as_choice, check_gold, tuned_values, with_values
 
 __all__ = ["tuner_fn"]
 
 SECTIONS = ("model", "method", "training")
-FEWEST_GOLD = 20  # tasks of train with gold, where it is the objective
 _READ = 1024
 
 
@@ -53,26 +51,23 @@ def tuner_fn(fn_args: FnArgs) -> TunerFnResult:
     for key, dimension in options["dimensions"].items():
         _add(space, key, dimension)
     inside = all(_holds(dimension, own[key]) for key, dimension in options["dimensions"].items())
-    first = {key: as_choice(value) for key, value in own.items()} if inside else None
+    first = {key: _drawn(dimension, own[key]) for key, dimension in options["dimensions"].items()} if inside else None
     tuner = _Tuner(
         _oracle(options, space, config["seed"], first),
         directory=fn_args.working_dir,
         project_name="tuner",
         overwrite=True,
     )
-    tuner.first = first
     return TunerFnResult(tuner=tuner, fit_kwargs={
-        "config": config, "kind": info["kind"], "x": instances, "annotations": annotations, "gold": gold
+        "config": config, "kind": info["kind"], "x": instances, "annotations": annotations, "gold": gold, "own": inside
     })  # fmt: skip
 
 
 class _Tuner(BaseTuner):
     """Makes trials as `choose_method` compares methods."""
 
-    first: dict[str, Any] | None = None
-
     def run_trial(
-        self, trial: Any, *, config: Mapping[str, Any], kind: str, x: Any, annotations: Any, gold: Any
+        self, trial: Any, *, config: Mapping[str, Any], kind: str, x: Any, annotations: Any, gold: Any, own: bool
     ) -> dict[str, float]:
         """The score of a trial; the number of epochs goes to its values."""
         values = trial.hyperparameters.values
@@ -85,8 +80,8 @@ class _Tuner(BaseTuner):
         (best,) = choose_method(
             settings, x, annotations, candidates=((settings.method, settings.arguments),), gold=gold
         ).candidates
-        own = {OWN: True} if trial.trial_id == self.oracle.start_order[0] and self.first is not None else {}
-        values |= {EPOCHS: best.settings.epochs, **own}
+        is_first = trial.trial_id == self.oracle.start_order[0]
+        values |= {EPOCHS: best.settings.epochs, **({OWN: True} if own and is_first else {})}
         logging.info("trial %s: %s: %.4f", trial.trial_id, tuned_values(values), best.score)
         return {"score": best.score}
 
@@ -112,16 +107,26 @@ def _oracle(options: Mapping[str, Any], space: Any, seed: int, first: dict[str, 
 def _add(space: Any, key: str, dimension: Mapping[str, Any]) -> None:
     """A dimension of the space, in KerasTuner's words."""
     if "values" in dimension:
-        values = dimension["values"]
-        numbers = [as_choice(value) for value in values]
-        if any(isinstance(value, str) for value in numbers):
-            space.Choice(key, [value if isinstance(value, str) else f"{value}" for value in numbers])
-        else:
-            space.Choice(key, numbers if all(isinstance(value, int) for value in numbers) else [*map(float, numbers)])
+        space.Choice(key, _choices(dimension["values"]))
         return
     kind = space.Int if isinstance(dimension["min"], int) else space.Float
     more = {"sampling": "log"} if dimension["log"] else {"step": dimension["step"]}
     kind(key, dimension["min"], dimension["max"], **{name: value for name, value in more.items() if value is not None})
+
+
+def _choices(values: list[Any]) -> list[Any]:
+    """Values as KerasTuner takes them, all of one type."""
+    choices = [as_choice(value) for value in values]
+    if any(isinstance(choice, str) for choice in choices):
+        return [choice if isinstance(choice, str) else str(choice) for choice in choices]
+    return choices if all(isinstance(choice, int) for choice in choices) else [*map(float, choices)]
+
+
+def _drawn(dimension: Mapping[str, Any], value: Any) -> Any:
+    """A value that a dimension holds, as KerasTuner would draw it."""
+    if "values" not in dimension:
+        return value
+    return _choices(dimension["values"])[dimension["values"].index(value)]
 
 
 def _configured(config: Mapping[str, Any], key: str) -> Any:
@@ -142,9 +147,5 @@ def _gold(files: list[str], info: dict[str, Any]) -> np.ndarray:
     known = {"gold": tf.io.FixedLenFeature([1], tf.int64, default_value=-1)}
     codes = [batch["gold"][:, 0] for batch in read_batches(files, info, "train", _READ, instances=(), others=known)]
     gold = np.concatenate(codes)
-    if (number := int((gold >= 0).sum())) < FEWEST_GOLD:
-        raise DataError(
-            f"tuner.objective: gold is known of {number} tasks of train, and at least {FEWEST_GOLD} are needed. Set it "
-            "to annotations, or name the gold of more tasks."
-        )
+    check_gold(gold)
     return gold

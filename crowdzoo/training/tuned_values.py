@@ -4,11 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["EPOCHS", "OWN", "as_choice", "tuned_values", "with_values"]
+import numpy as np
+
+from crowdzoo.errors import DataError
+
+__all__ = ["EPOCHS", "OWN", "as_choice", "check_gold", "tuned_values", "with_values"]
 
 # Names beside those of the search space, of which KerasTuner takes none for its own
 EPOCHS = "tuner/epochs"  # with which the trial was best
 OWN = "tuner/own"  # there, and true, where the trial has the values of the configuration itself
+FEWEST_GOLD = 20  # tasks that are trained on
 
 
 def as_choice(value: Any) -> Any:
@@ -40,3 +45,19 @@ def with_values(sections: Mapping[str, Mapping[str, Any]], values: Mapping[str, 
         section, name = key.split(".")
         changed[section][name] = value
     return changed
+
+
+def check_gold(gold: np.ndarray) -> None:
+    """Checks that a search can be judged by gold.
+
+    Args:
+        gold: codes of the tasks that are trained on, -1 where unknown.
+
+    Raises:
+        DataError: too few are known.
+    """
+    if (number := int((gold >= 0).sum())) < FEWEST_GOLD:
+        raise DataError(
+            f"tuner.objective: gold is known of {number} tasks of train, and at least {FEWEST_GOLD} are needed. Set it "
+            "to annotations, or name the gold of more tasks."
+        )

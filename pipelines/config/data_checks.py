@@ -20,6 +20,7 @@ from crowdzoo.tables import sources
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.options import Rules
 from crowdzoo.tables.suffixes import source_of
+from crowdzoo.training.tuned_values import check_gold
 
 __all__ = ["check_data"]
 
@@ -66,7 +67,9 @@ def check_data(config: PipelineConfig, whole: bool = False) -> str:
         if data.gold is not None and crowd.classes is not None:
             read_gold_pairs(data.gold, instances.tasks, crowd.classes)
     elif complete or data.classes is not None:
-        instances.gold_codes(crowd.classes, data.instances)
+        gold = instances.gold_codes(crowd.classes, data.instances)
+        if config.tuner is not None and config.tuner.objective == "gold":
+            check_gold(gold if instances.split is None else gold[instances.split != "eval"])
     some = images and not whole and len(instances) > SAMPLE_IMAGES
     opened = f", of which {SAMPLE_IMAGES} images were opened (--check=all opens all)" if some else ""
     return f"{read}, {len(instances):,} instances{opened}"

@@ -19,9 +19,10 @@ data: {annotations: annotations.csv, instances: instances.parquet}
 aggregation: {method: dawid-skene}
 model: {hidden: [64], dropout: 0.5}
 training: {epochs: 15, batch_size: 64, warm_start: true}
+evaluation: {tolerance: 0.01}
 output: {root: out}
 """
-TASKS, LATE = 700, 15  # tasks of the first table, and annotators who come later
+TASKS, LATE, SHARE = 800, 12, 0.8  # tasks of the first table, annotators who come later, and labels that are there
 
 
 @pytest.fixture(scope="module", params=["gold", "no gold"])
@@ -45,10 +46,10 @@ def story(request, tmp_path_factory):
         return SimpleNamespace(**{**vars(result), "summary": result.summary(), "loss": history})
 
     names, who = answers["task"].to_numpy(), answers["annotator"].to_numpy()
-    first_tasks = np.unique(table["task"].to_numpy())[:TASKS]
-    late = np.unique(who)[:LATE]
     generator = np.random.default_rng(0)
-    early = np.isin(names, first_tasks) & ~np.isin(who, late) & (generator.random(len(names)) < 0.75)
+    first_tasks = generator.permutation(table["task"].to_numpy())[:TASKS]
+    late = np.sort(generator.permutation(np.unique(who))[:LATE])
+    early = np.isin(names, first_tasks) & ~np.isin(who, late) & (generator.random(len(names)) < SHARE)
     labelled = np.isin(table["task"].to_numpy(), np.unique(names[early]))
     story = SimpleNamespace(gold=request.param == "gold", late=late, early=int(early.sum()), all=len(names))
     write(early, labelled)

@@ -19,12 +19,12 @@ SEARCH = {
 
 @pytest.mark.slow
 def test_a_run_with_a_tuner_trains_with_the_best_trial_and_says_so(inputs):
-    more = {"tuner": {"search": SEARCH, "trials": 3}, "training.epochs": 8, "method.connection": "MW"}
+    more = {"tuner": {"search": SEARCH, "trials": 2}, "training.epochs": 4, "method.connection": "MW"}
     config = load_config(inputs / "tiny.yaml", more)
     result = run(config, quiet=True)
     assert [*result.seconds][4:7] == ["CrowdAggregator", "Tuner", "Trainer"]
     best, *others = result.trials
-    assert len(result.trials) == 3
+    assert len(result.trials) == 2
     assert all(best["score"] >= other["score"] for other in others)
     # the first trial has the settings of the file
     (own,) = [trial for trial in result.trials if trial.get("tuner/own")]
@@ -33,7 +33,7 @@ def test_a_run_with_a_tuner_trains_with_the_best_trial_and_says_so(inputs):
         "training.learning_rate": 0.01, "model.hidden": [8], "model.dropout": 0.2, "method.connection": "MW",
         "training.epochs": own["tuner/epochs"],
     }  # fmt: skip
-    assert own["tuner/epochs"] in (2, 4, 6, 8)
+    assert own["tuner/epochs"] in (1, 2, 3, 4)
 
     found = tuned_values({key: best[key] for key in best if key not in ("trial_id", "score")})
     card = json.loads((result.pushed / "assets.extra" / "model_card.json").read_text())
@@ -44,17 +44,21 @@ def test_a_run_with_a_tuner_trains_with_the_best_trial_and_says_so(inputs):
     assert card["method"]["connection"] == found["method.connection"]
     history = json.loads((result.model_run / "history.json").read_text())
     assert len(history["loss"]) == found["training.epochs"]
-    assert f"{best['score']:.4f}, the best of 3 trials; the file's own settings {own['score']:.4f}" in result.summary()
+    assert f"{best['score']:.4f}, the best of 2 trials; the file's own settings {own['score']:.4f}" in result.summary()
 
     again = run(config, quiet=True)
     assert set(again.cached) == set(again.seconds)
     assert again.trials == result.trials
-    by_gold = {"tuner.objective": "gold", "tuner.trials": 2}
-    other = run(load_config(inputs / "tiny.yaml", {**more, **by_gold}), quiet=True)
-    assert other.cached == tuple(other.seconds)[:5]
-    shares = [45 * trial["score"] for trial in other.trials]  # all tasks of train are hidden in turns
+
+
+@pytest.mark.slow
+def test_judged_by_gold_a_score_is_an_accuracy(inputs):
+    search = {"training": {"learning_rate": {"min": 0.01, "max": 0.05}}, "model": {"hidden": [[8], [16, 8]]}}
+    by_gold = {"tuner": {"search": search, "objective": "gold", "trials": 2}, "training.epochs": 4}
+    found = run(load_config(inputs / "tiny.yaml", by_gold), quiet=True)
+    shares = [45 * trial["score"] for trial in found.trials]  # all tasks of train are hidden in turns
     assert shares == pytest.approx([*map(round, shares)], abs=1e-9)
-    assert shares[0] > 25
+    assert shares[0] > 20, "chance is 15"
 
 
 def test_values_of_a_trial_are_those_of_the_settings():
