@@ -3,17 +3,21 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
+import simdjson
 
 from crowdzoo.errors import shorten
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
 from crowdzoo.serving.request_error import RequestError
 
-__all__ = ["check_memory", "from_json", "is_base64", "kind_of", "parse", "parse_object", "to_json"]
+__all__ = ["check_memory", "is_base64", "kind_of", "parse_object", "read_request", "to_json"]
+
+_Signature = TypeVar("_Signature", bound=SignatureInputs)
 
 # Bytes of Python's and NumPy's objects: of a value, of a list, of an object, each with its place in what holds it
 _VALUE, _LIST, _OBJECT = 52, 72, 240
@@ -25,9 +29,11 @@ def check_memory(body: bytes, most: int) -> None:
     Raises:
         RequestError: TOO_LARGE.
     """
-    bytes_of = np.frombuffer(body, dtype=np.uint8)
     # two texts of the body beside the objects; what stands in strings is counted as well
     becomes = 2 * len(body)
+    if becomes + _OBJECT * len(body) <= most:  # whatever is in it
+        return
+    bytes_of = np.frombuffer(body, dtype=np.uint8)
     for mark, size in ((b",", _VALUE), (b"[", _LIST), (b"{", _OBJECT)):
         becomes += size * int(np.count_nonzero(bytes_of == mark[0]))
     if becomes > most:
@@ -38,20 +44,30 @@ def check_memory(body: bytes, most: int) -> None:
         )
 
 
-def parse(body: bytes) -> dict[str, Any]:
+def read_request(
+    body: bytes, signature_of: Callable[[str], _Signature]
+) -> tuple[_Signature, dict[str, np.ndarray], bool]:
     """Reads the body of a request for :predict.
 
+    Args:
+        body: as it came.
+        signature_of: gives the signature with the name in the request, "" where it has none.
+
     Returns:
-        The JSON object.
+        The signature, an array for each of its inputs, and whether the request is in row form.
 
     Raises:
-        RequestError: as `parse_object`, or without exactly one of `instances` and `inputs`.
+        RequestError: as `parse_object`, without exactly one of `instances` and `inputs`, or with values that do not fit
+            the signature: names the input, and where in it the wrong value stands. And whatever `signature_of` raises.
     """
+    if (numbers := _read_numbers(body, signature_of)) is not None:
+        return numbers
     request = parse_object(body)
     if ("instances" in request) == ("inputs" in request):
         found = "both" if "instances" in request else "neither"
         raise RequestError(f"the body must have one of 'instances' and 'inputs', it has {found}")
-    return request
+    signature = signature_of(request.get("signature_name", ""))
+    return signature, _from_json(request, signature), "instances" in request
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
@@ -87,7 +103,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
     return request
 
 
-def from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[str, np.ndarray]:
+def _from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[str, np.ndarray]:
     """Arrays for each input of `signature`, from a parsed request in row or column form.
 
     Raises:
@@ -98,6 +114,72 @@ def from_json(request: Mapping[str, Any], signature: SignatureInputs) -> dict[st
         columns = {_only_input(signature, "'inputs' is a plain value"): columns}
     signature.check_names(columns)
     return {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
+
+
+def _read_numbers(
+    body: bytes, signature_of: Callable[[str], _Signature]
+) -> tuple[_Signature, dict[str, np.ndarray], bool] | None:
+    """As `read_request`, several times faster: numbers come to the array without a Python object for each.
+
+    Returns:
+        None for what is to be read in the other way: named rows, and whatever is refused, whose reason is found there.
+    """
+    if body.startswith(b"\xef\xbb\xbf"):  # simdjson skips it
+        return None
+    try:
+        request: Any = simdjson.Parser().parse(body)
+        names = list(request)
+        name = request["signature_name"] if "signature_name" in names else ""
+        rows = "instances" in names
+        if len(names) != len({*names}) or rows == ("inputs" in names) or not isinstance(name, str):
+            return None
+        signature = signature_of(name)
+        columns = request["instances" if rows else "inputs"]
+        if isinstance(columns, simdjson.Array):
+            columns = {_only_input(signature, ""): columns}
+        if sorted(columns) != list(signature.inputs):
+            return None
+        inputs, lists = {}, 0
+        for name, spec in signature.inputs.items():
+            inputs[name] = _column(name, columns[name], spec)
+            sizes = inputs[name].shape[:-1]
+            lists += sum(math.prod(sizes[:depth]) for depth in range(len(sizes) + 1))
+    except (RequestError, ValueError, TypeError, AttributeError, RuntimeError):
+        return None
+    # a deeper list would be read as if it were flat; what stands in strings is counted as well
+    return (signature, inputs, rows) if body.count(b"[") == lists else None
+
+
+def _column(name: str, values: Any, spec: InputSpec) -> np.ndarray:
+    """An input's array; ValueError, TypeError or AttributeError where the other way has to look."""
+    if spec.dtype == "string":
+        texts = values.as_list()
+        if {*map(type, texts)} != {str}:
+            raise TypeError
+        return _strings(name, np.array(texts, dtype=object))
+    if not spec.shape:
+        raise TypeError
+    shape: list[int] = []
+    level: list[Any] = [values]
+    for _ in spec.shape:
+        if shape:
+            level = [value for values in level for value in values]
+        (size,) = {*map(len, level)}
+        shape.append(size)
+    dtype = np.dtype(spec.dtype)
+    if dtype in (np.float32, np.float64):
+        with np.errstate(over="ignore"):
+            array = np.frombuffer(values.as_buffer(of_type="d"), np.float64).reshape(shape).astype(dtype)
+        fits = bool(np.isfinite(array).all())
+    elif dtype.kind not in "iu":
+        raise TypeError
+    else:
+        whole = np.frombuffer(values.as_buffer(of_type="i"), np.int64).reshape(shape)
+        array = whole.astype(dtype)
+        fits = bool((array == whole).all())
+    if not fits or not array.size:
+        raise ValueError
+    return array
 
 
 def _rows_to_columns(rows: Any, signature: SignatureInputs) -> dict[str, list[Any]]:
@@ -204,7 +286,7 @@ def _short(value: Any) -> str:
     return shorten(json.dumps(value[:80] if isinstance(value, str) else value, ensure_ascii=False))
 
 
-def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> str:
+def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> bytes:
     """The answer: `predictions`, a value or object a row, or `outputs`, a value or object of columns.
 
     Args:
@@ -214,24 +296,30 @@ def to_json(outputs: Mapping[str, np.ndarray], *, rows: bool) -> str:
     Raises:
         RequestError: row form, but the outputs do not have one row an instance.
     """
-    values = {name: _plain(name, array) for name, array in outputs.items()}
+    finite = all(array.dtype.kind != "f" or np.isfinite(array).all() for array in outputs.values())
+    values = {name: _plain(name, array, as_array=finite) for name, array in outputs.items()}
+    write = _text if finite else _text_with_nan
     if not rows:
-        return '{\n    "outputs": ' + _text(next(iter(values.values())) if len(values) == 1 else values) + "\n}\n"
+        return b'{\n    "outputs": ' + write(next(iter(values.values())) if len(values) == 1 else values) + b"\n}\n"
     sizes = {name: len(array) if array.ndim else None for name, array in outputs.items()}
     if None in sizes.values() or len(set(sizes.values())) > 1:
         raise RequestError(f"the outputs have no common batch ({sizes}); ask in column form, with 'inputs'")
     cells: Iterable[Any] = next(iter(values.values()), ())
     if len(values) > 1:
         cells = (dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True))
-    lines = ",\n        ".join(map(_text, cells))
-    return '{\n    "predictions": [\n        ' + lines + "\n    ]\n}\n"
+    return b'{\n    "predictions": [\n        ' + b",\n        ".join(map(write, cells)) + b"\n    ]\n}\n"
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _text(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _plain(name: str, array: np.ndarray) -> Any:
+def _text_with_nan(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()  # orjson writes null for NaN
+
+
+def _plain(name: str, array: np.ndarray, *, as_array: bool) -> Any:
+    """Lists and values; an array of float32 stays one where it may, which `_text` writes in one go."""
     if array.dtype == object:
         if name.endswith("_bytes"):  # TF Serving's way to tell bytes from text
             plain = [{"b64": base64.b64encode(cell).decode()} for cell in array.flat]
@@ -242,5 +330,5 @@ def _plain(name: str, array: np.ndarray) -> Any:
         return nested.reshape(array.shape).tolist()
     if array.dtype == np.float32:
         # the shortest digits that read back as the same float32, as TF Serving writes them
-        return array.astype(str).astype(np.float64).tolist()
+        return np.ascontiguousarray(array) if as_array and array.ndim else array.astype(str).astype(np.float64).tolist()
     return array.astype(np.float32).tolist() if array.dtype.kind not in "biuf" else array.tolist()

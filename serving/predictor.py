@@ -22,7 +22,7 @@ from crowdzoo.serving.batching_settings import BatchingSettings
 from crowdzoo.serving.example_answers import METHODS, example_outputs, results_json, results_proto
 from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.gate import Gate
-from crowdzoo.serving.json_tensors import check_memory, from_json, parse, to_json
+from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.limits import Limits
 from crowdzoo.serving.loaded_model import DEFAULT_SIGNATURE, LoadedModel
 from crowdzoo.serving.memory_budget import MemoryBudget, Share
@@ -75,7 +75,7 @@ class Predictor:
         """The turns of one protocol; long requests have as many as there are readers, and one that waits for them."""
         return Gate(self.limits, self.readers.size + 1)
 
-    def answer_json(self, model: LoadedModel, body: bytes, share: Share, record: RequestRecord) -> str:
+    def answer_json(self, model: LoadedModel, body: bytes, share: Share, record: RequestRecord) -> bytes:
         """The REST answer to a body.
 
         Raises:
@@ -91,20 +91,18 @@ class Predictor:
             share.hold("values", sum(map(len, parts)))
         else:
             check_memory(body, share.per_request)
-            request = parse(body)
-            signature = model.signature(request.get("signature_name", ""))
-            inputs, rows = from_json(request, signature), "instances" in request
+            signature, inputs, rows = read_request(body, model.signature)
         outputs = self._run(signature, inputs, share, record)
         del inputs
         return self._text(outputs, rows, share)
 
-    def _text(self, outputs: dict[str, np.ndarray], rows: bool, share: Share) -> str:
+    def _text(self, outputs: dict[str, np.ndarray], rows: bool, share: Share) -> bytes:
         values = sum(array.size for array in outputs.values())
         if values <= _LONG_ANSWER:
             return to_json(outputs, rows=rows)
         share.hold("text", values * _TEXT_BYTES, "the answer")
         described, parts = pack_arrays(outputs)
-        text = self.readers.run({"kind": "write", "arrays": described, "rows": rows}, parts)[1][0].decode()
+        text = self.readers.run({"kind": "write", "arrays": described, "rows": rows}, parts)[1][0]
         share.hold("text", len(text), "the answer")
         return text
 
@@ -143,7 +141,7 @@ class Predictor:
             response.outputs[name].CopyFrom(tf.make_tensor_proto(outputs[name]))
         return response
 
-    def results_json(self, model: LoadedModel, what: str, body: bytes, share: Share, record: RequestRecord) -> str:
+    def results_json(self, model: LoadedModel, what: str, body: bytes, share: Share, record: RequestRecord) -> bytes:
         """The REST answer to a body of tf.Examples.
 
         Args:
@@ -162,7 +160,7 @@ class Predictor:
             name, examples = header["signature"], _examples(header, parts, share)
         else:
             name, examples = examples_from_json(body, functools.partial(share.hold, "values"))
-        return results_json(_run_examples(what, model.signature(name), examples, share, record))
+        return results_json(_run_examples(what, model.signature(name), examples, share, record)).encode()
 
     def results_proto(
         self, what: str, message: bytes, share: Share, record: RequestRecord

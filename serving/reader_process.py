@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,7 +20,7 @@ from google.protobuf import descriptor_pool
 from crowdzoo.serving.array_frames import pack_arrays, receive, send, unpack_arrays
 from crowdzoo.serving.examples import examples_from_input, examples_from_json
 from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
-from crowdzoo.serving.json_tensors import check_memory, from_json, parse, to_json
+from crowdzoo.serving.json_tensors import check_memory, read_request, to_json
 from crowdzoo.serving.messages import message_class, own_message
 from crowdzoo.serving.proto_tensors import arrays_from_protos, parsed
 from crowdzoo.serving.request_error import RequestError
@@ -59,7 +59,7 @@ def main() -> None:
 
 def _done(job: dict[str, Any], payload: list[bytes], request_class: Any, most: int) -> tuple[dict[str, Any], list[Any]]:
     if job["kind"] == "write":
-        return {}, [to_json(unpack_arrays(job["arrays"], payload), rows=job["rows"]).encode()]
+        return {}, [to_json(unpack_arrays(job["arrays"], payload), rows=job["rows"])]
     if job["kind"] == "examples":
         check_memory(payload[0], most)
         name, examples = examples_from_json(payload[0], functools.partial(_check_size, most))
@@ -72,19 +72,28 @@ def _done(job: dict[str, Any], payload: list[bytes], request_class: Any, most: i
         return {"asked": [asked.hex() for asked in message.asked[: job["most"]]], "arrays": described}, parts
     if job["kind"] == "json":
         check_memory(payload[0], most)
-        request = parse(payload[0])
-        name = request.get("signature_name", "") or job["default"]
-        header: dict[str, Any] = {"signature": name, "rows": "instances" in request}
-        if name not in job["signatures"]:
-            return header | {"arrays": None}, []
-        specs = {key: InputSpec(*spec) for key, spec in job["signatures"][name].items()}
-        arrays = from_json(request, SignatureInputs(name, specs))
+        try:
+            signature, arrays, rows = read_request(payload[0], functools.partial(_signature, job))
+        except _UnknownSignatureError as error:  # the server, which knows the model, says what it has
+            return {"signature": error.args[0], "rows": True, "arrays": None}, []
+        header: dict[str, Any] = {"signature": signature.name, "rows": rows}
     else:
         message = parsed(request_class, payload[0])
         header = {"spec": message.model_spec.SerializeToString().hex(), "filter": list(message.output_filter)}
         arrays = arrays_from_protos(message.inputs, max_bytes=most)
     described, parts = pack_arrays(arrays)
     return header | {"arrays": described}, parts
+
+
+class _UnknownSignatureError(LookupError):
+    pass
+
+
+def _signature(job: Mapping[str, Any], name: str) -> SignatureInputs:
+    name = name or job["default"]
+    if name not in job["signatures"]:
+        raise _UnknownSignatureError(name)
+    return SignatureInputs(name, {key: InputSpec(*spec) for key, spec in job["signatures"][name].items()})
 
 
 def _check_size(most: int, size: int) -> None:

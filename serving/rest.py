@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from google.protobuf import json_format
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
 
 from crowdzoo.errors import short_repr
 from crowdzoo.files.version_folders import MAX_VERSION
@@ -35,6 +33,10 @@ _PATH = re.compile(
 # Paths for whoever starts and watches servers, and what is answered as plain text
 _ALIVE, _READY = "/healthz", "/readyz"
 _PLAIN = ("health", "metrics")
+# Headers of an answer
+_JSON, _TEXT = (b"content-type", b"application/json"), (b"content-type", b"text/plain; charset=utf-8")
+_GZIP = [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+_OF_STATUS = {405: [(b"allow", b"GET, POST")], 503: [(b"retry-after", b"1")]}
 # Shorter answers are not compressed
 _SHORT = 1 << 12
 # A refused body is read to its end, because many clients look for the answer only after they have sent all;
@@ -65,52 +67,55 @@ class RestService:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answers one request."""
-        request = Request(scope, receive)
         record = RequestRecord("REST")
+        headers = [_JSON]
+        status = 200
         try:
             with self._predictor.budget.share() as share:
                 try:
-                    response = await self._answer(request, share, record)
+                    content, more = await self._answer(scope, receive, share, record)
+                    if record.api in _PLAIN:
+                        headers = [_TEXT]
+                    headers += more
                 except RequestError as error:
                     record.status = error.grpc_status
-                    headers = {405: {"Allow": "GET, POST"}, 503: {"Retry-After": "1"}}.get(error.http_status)
-                    response = _response(_error(error.reason), error.http_status, headers)
-                except ClientDisconnect:
+                    content, status = _error(error.reason), error.http_status
+                    headers += _OF_STATUS.get(status, [])
+                except _GoneError:
                     record.status = "CANCELLED"
                     return
                 except Exception:
                     record.status = "INTERNAL"
                     log.exception("crowdzoo serve: a REST request failed")
-                    response = _response(_error("internal error, see the log of the server"), 500)
+                    content, status = _error("internal error, see the log of the server"), 500
                 if self.draining:
-                    response.headers["Connection"] = "close"
-                record.answer_bytes = len(response.body)
-                await response(scope, receive, send)
+                    headers.append((b"connection", b"close"))
+                headers.append((b"content-length", str(len(content)).encode()))
+                record.answer_bytes = len(content)
+                await send({"type": "http.response.start", "status": status, "headers": headers})
+                await send({"type": "http.response.body", "body": content})
         finally:
             self._monitor.finished(record)
 
-    async def _answer(self, request: Request, share: Share, record: RequestRecord) -> Response:
-        if self.gate.is_full and request.method == "POST":
+    async def _answer(
+        self, scope: Any, receive: Any, share: Share, record: RequestRecord
+    ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+        """The body of an answer, and headers beside those of every answer."""
+        method = scope["method"]
+        if method == "POST" and self.gate.is_full:
             raise full()  # before anything of the body is read
-        body = await _read(request, self._predictor.limits.request_bytes, share)
+        body = await _read(receive, self._predictor.limits.request_bytes, share)
         record.request_bytes = len(body)
-        encoding = request.headers.get("content-encoding", "identity")
-        asked = request.method, request.scope["path"], encoding, body, share, record, lambda: GONE in request.scope
-        takes = takes_gzip(request.headers.get("accept-encoding", ""))
+        sent = dict(scope["headers"])
+        encoding = sent.get(b"content-encoding", b"identity").decode("latin-1")
+        takes = takes_gzip(sent.get(b"accept-encoding", b"").decode("latin-1"))
+        asked = method, scope["path"], encoding, body, share, record, scope[GONE].is_set
 
-        def answer() -> Response:
-            content = self.answer(*asked).encode()
-            small = takes and len(content) >= _SHORT
-            response = _response(deflated(content) if small else content)
-            if small:
-                response.headers["Content-Encoding"] = "gzip"
-                response.headers["Vary"] = "Accept-Encoding"
-            return response
+        def answer() -> tuple[bytes, list[tuple[bytes, bytes]]]:
+            content = self.answer(*asked)
+            return (deflated(content), _GZIP) if takes and len(content) >= _SHORT else (content, [])
 
-        response = await asyncio.get_running_loop().run_in_executor(self._executor, answer)
-        if record.api in _PLAIN:
-            response.headers["Content-Type"] = "text/plain; charset=utf-8"
-        return response
+        return await asyncio.get_running_loop().run_in_executor(self._executor, answer)
 
     def answer(
         self,
@@ -121,8 +126,8 @@ class RestService:
         share: Share,
         record: RequestRecord,
         is_gone: Callable[[], bool],
-    ) -> str:
-        """Text of the answer; runs in a thread of the executor.
+    ) -> bytes:
+        """Body of the answer; runs in a thread of the executor.
 
         Raises:
             RequestError: the request is not valid; the message says why.
@@ -130,7 +135,7 @@ class RestService:
         stores = self._predictor.stores
         if path in (_ALIVE, _READY, self._monitor.metrics_path):
             _check_method(method, path, ("GET", "HEAD"))
-            return self._own_page(path, record)
+            return self._own_page(path, record).encode()
         found = _PATH.fullmatch(path)
         if found is None:
             one = f"/v1/models/{stores.names[0]}"
@@ -178,21 +183,26 @@ def _check_method(method: str, path: str, allowed: tuple[str, ...]) -> None:
         raise RequestError(f"{method[:20]} {path[:80]}: use {allowed[0]}", "METHOD_NOT_ALLOWED")
 
 
-def _response(content: str | bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(content, status, headers=headers, media_type="application/json")
+def _error(reason: str) -> bytes:
+    return json.dumps({"error": reason}, ensure_ascii=False).encode() + b"\n"
 
 
-def _error(reason: str) -> str:
-    return json.dumps({"error": reason}, ensure_ascii=False) + "\n"
+class _GoneError(Exception):
+    """The client left before its request was here."""
 
 
-async def _read(request: Request, limit: int, share: Share) -> bytes:
+async def _read(receive: Any, limit: int, share: Share) -> bytes:
     chunks: list[bytes] = []
     size = 0
     refused: RequestError | None = None
-    async for chunk in request.stream():
+    goes_on = True
+    while goes_on and size <= limit + _MOST_DISCARDED:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _GoneError
+        chunk, goes_on = message.get("body", b""), message.get("more_body", False)
         size += len(chunk)
-        if refused is None:
+        if refused is None and chunk:
             try:
                 if size > limit:
                     reason = f"the body has more than {limit:,} bytes, the most this server takes"
@@ -203,11 +213,9 @@ async def _read(request: Request, limit: int, share: Share) -> bytes:
                 refused = error
                 chunks.clear()
                 share.hold("body", 0)
-        if size > limit + _MOST_DISCARDED:
-            break
     if refused is not None:
         raise refused
-    return b"".join(chunks)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _version(text: str | None) -> int | None:
@@ -218,11 +226,11 @@ def _version(text: str | None) -> int | None:
     return int(text)
 
 
-def _indented(answer: dict[str, Any]) -> str:
-    return json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
+def _indented(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def _metadata(store: ModelStore, version: int | None, label: str | None) -> str:
+def _metadata(store: ModelStore, version: int | None, label: str | None) -> bytes:
     model = store.get(version, label)
     # protobuf 5 renamed the option
     known = json_format.MessageToDict.__code__.co_varnames

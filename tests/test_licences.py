@@ -32,6 +32,10 @@ LISTED = {
     "fqdn": ("MPL-2.0", "used as it is; the licence covers its own files"),
     "orjson": ("MPL-2.0", "used as it is; the licence covers its own files"),
     "tqdm": ("MPL-2.0", "used as it is; the licence covers its own files"),
+    "pysimdjson": (
+        "unknown",
+        "its metadata say nothing; the file LICENSE that it brings is MIT, simdjson's Apache-2.0",
+    ),
     "namex": ("unknown", "its metadata say nothing; the file LICENSE that it brings is Apache-2.0; Keras needs it"),
 }
 # NVIDIA's libraries, which the extra `gpu` alone brings

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 # the extra `serving` brings these; without it there is nothing to test here
-NEEDED = ("tensorflow", "tensorflow_serving", "grpc", "httpx", "starlette", "uvicorn")
+NEEDED = (
+    "tensorflow",
+    "tensorflow_serving",
+    "grpc",
+    "httptools",
+    "httpx",
+    "simdjson",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+)
 if not all(map(find_spec, NEEDED)):
     collect_ignore_glob = ["test_*.py"]
 else:

@@ -1,8 +1,15 @@
 """Bodies of requests, read without a server."""
 
-import pytest
+import json
 
-from crowdzoo.serving.json_tensors import parse
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowdzoo.serving import json_tensors
+from crowdzoo.serving.input_spec import InputSpec, SignatureInputs
+from crowdzoo.serving.json_tensors import parse_object, read_request, to_json
 from crowdzoo.serving.request_error import RequestError
 
 
@@ -19,10 +26,130 @@ from crowdzoo.serving.request_error import RequestError
 )
 def test_what_stands_in_a_texts_place_is_named(value, words):
     with pytest.raises(RequestError) as caught:
-        parse(b'{"inputs": 1, "signature_name": ' + value.encode() + b"}")
+        parse_object(b'{"inputs": 1, "signature_name": ' + value.encode() + b"}")
     assert str(caught.value) == f"signature_name must be a string, not {words}"
 
 
 def test_a_body_that_is_a_text_is_named():
     with pytest.raises(RequestError, match=r"not a string$"):
-        parse(b'"instances"')
+        parse_object(b'"instances"')
+
+
+# === Numbers that are read without Python's objects ===
+
+SIGNATURES = {
+    "": {"x": InputSpec("float32", (None, 2))},
+    "pixels": {"x": InputSpec("float32", (None, 2, 1))},
+    "wide": {"x": InputSpec("float64", (None,))},
+    "small": {"x": InputSpec("int8", (None,))},
+    "large": {"x": InputSpec("uint64", (None, 1))},
+    "flag": {"x": InputSpec("bool", (None,))},
+    "half": {"x": InputSpec("float16", (None,))},
+    "any": {"x": InputSpec("float32", None)},
+    "text": {"x": InputSpec("string", (None,))},
+    "two": {"name": InputSpec("string", (None,)), "x": InputSpec("float32", (None, 2))},
+}
+
+
+def signature_of(name):
+    if name not in SIGNATURES:
+        raise RequestError(f"no signature {name}")
+    return SignatureInputs(name, SIGNATURES[name])
+
+
+def outcome(body):
+    try:
+        signature, arrays, rows = read_request(body, signature_of)
+    except RequestError as error:
+        return error.reason
+    return signature.name, rows, {name: (array.dtype, array.shape, array.tolist()) for name, array in arrays.items()}
+
+
+numbers = st.one_of(
+    st.integers(-300, 300),
+    st.floats(),
+    st.sampled_from(
+        [True, None, "1", "[", 2**53 + 1, -(2**63), 2**63, 2**64, 10**400, 1e39, -0.0, [1], {"b64": "YQ=="}]
+    ),
+)
+columns = st.one_of(
+    st.lists(numbers, max_size=3),
+    st.lists(st.lists(numbers, min_size=1, max_size=2), max_size=3),
+    st.lists(st.lists(st.lists(numbers, min_size=1, max_size=1), min_size=2, max_size=2), max_size=2),
+    st.lists(st.sampled_from(["a", "é", "[", "\ud800"]), max_size=3),
+    numbers,
+)
+requests = st.fixed_dictionaries(
+    {"signature_name": st.sampled_from([*SIGNATURES, "none", 3])},
+    optional={
+        "instances": st.one_of(columns, st.lists(st.fixed_dictionaries({"x": columns}), max_size=2)),
+        "inputs": st.one_of(columns, st.dictionaries(st.sampled_from(["x", "name", "y"]), columns)),
+        "more": numbers,
+    },
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(body=requests.map(lambda request: json.dumps(request).encode()))
+def test_both_ways_to_read_a_body_give_the_same(body):
+    quick, found = json_tensors._read_numbers, outcome(body)
+    try:
+        json_tensors._read_numbers = lambda *_: None
+        assert found == outcome(body)
+    finally:
+        json_tensors._read_numbers = quick
+
+
+@pytest.mark.parametrize(
+    ("body", "shape"),
+    [
+        (b'{"instances": [[1, 2.5], [3, 4]]}', (2, 2)),
+        (b'{"inputs": {"x": [[1, 2]]}}', (1, 2)),
+        (b'{"instances": [[[1], [2]]], "signature_name": "pixels"}', (1, 2, 1)),
+        (b'{"inputs": [3, 1e300], "signature_name": "wide"}', (2,)),
+        (b'{"inputs": [127, -128], "signature_name": "small"}', (2,)),
+        (b'{"inputs": {"x": [[0, 1]], "name": ["a"]}, "signature_name": "two"}', (1, 2)),
+    ],
+)
+def test_numbers_are_read_the_quick_way(body, shape):
+    signature, arrays, _ = json_tensors._read_numbers(body, signature_of)
+    assert arrays["x"].shape == shape
+    assert arrays["x"].dtype == signature.inputs["x"].dtype
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'\xef\xbb\xbf{"instances": [[1, 2]]}',
+        b'{"instances": [[1, 2]], "instances": [[3, 4]]}',
+        b'{"instances": [[[1], 2]]}',
+        b'{"instances": [[1, 2], [3, 4, 5, 6]]}',
+        b'{"instances": [[1, 2], 3]}',
+        b'{"instances": [[1, 1e39]]}',
+        b'{"instances": [[1, NaN]]}',
+        b'{"inputs": [128], "signature_name": "small"}',
+        b'{"inputs": [[[1]], [2]], "signature_name": "pixels"}',
+    ],
+)
+def test_what_is_refused_or_unclear_is_read_the_other_way(body):
+    assert json_tensors._read_numbers(body, signature_of) is None
+
+
+# === Answers ===
+
+
+def test_an_answer_has_the_shortest_digits_that_read_back_as_the_same_float32():
+    values = np.random.default_rng(0).integers(0, 2**32, 1000, dtype=np.uint32).view(np.float32)
+    values = values[np.isfinite(values)]
+    read = json.loads(to_json({"y": values[:, None]}, rows=True))["predictions"]
+    assert [row for (row,) in read] == [float(str(value)) for value in values]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_an_answer_that_is_not_finite_is_written_as_tf_serving_writes_it(dtype):
+    text = to_json({"y": np.array([[0.5, np.nan], [np.inf, 1]], dtype)}, rows=False)
+    assert b"[[0.5, NaN], [Infinity, 1.0]]" in text
+
+
+def test_a_number_without_rows_is_an_answer_in_column_form():
+    assert json.loads(to_json({"y": np.array(0.1, np.float32)}, rows=False)) == {"outputs": 0.1}

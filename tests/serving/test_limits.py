@@ -427,7 +427,9 @@ def test_a_client_that_reads_no_answers_is_not_read_from(server):
         connection.settimeout(1.0)
         with pytest.raises(TimeoutError):
             connection.sendall(request * 200)  # some 20 MB
-        assert max(len(one.conn._receive_buffer) for one in server._rest.server_state.connections) < MIB
+        connections = list(server._rest.server_state.connections)
+        assert max(len(one._unread) for one in connections) < MIB
+        assert max(len(one.pipeline) for one in connections) <= (1 << 13) // (len(request) // 2000)
 
 
 def test_more_connections_than_allowed_close_an_idle_one_or_are_refused(pets, instances, held):

@@ -260,7 +260,9 @@ def test_models_policies_and_labels_change_while_the_server_runs(folders, instan
 
 def test_a_dropped_model_leaves_memory_at_once(folders):
     with Server(config=config(folders, PETS, OTHERS), rest_port=0, grpc_port=0, allow_reload=True) as server:
-        graph = weakref.ref(next(iter(server._stores.get("others").get().signatures.values()))._function.graph)
+        function = next(iter(server._stores.get("others").get().signatures.values()))._function
+        graph = weakref.ref(function._function.graph)
+        del function
         gc.disable()  # or a collection that comes by chance would do it
         try:
             reload(server, f'name: "pets" base_path: "{folders}/pets"')
