@@ -4,7 +4,7 @@
     python benchmarks/serving_rates.py --again              # all of it
     python benchmarks/serving_rates.py --parts "REST, batch 1" --rows "8 clients" --again
     python benchmarks/serving_rates.py --print
-    python benchmarks/serving_rates.py --docs               # the table of docs/serving.md
+    python benchmarks/serving_rates.py --docs               # writes the table of docs/serving.md
 
 wrk is in Debian's package of this name. ghz is a Go program: `go install github.com/bojand/ghz/cmd/ghz@v0.120.0`. It
 is looked for on the PATH and in ~/go/bin.
@@ -41,6 +41,8 @@ sys.path.append(str(Path(__file__).parent / "reproduce"))
 from rows import run
 
 RESULTS = Path(__file__).parent / "results" / "serving_rates.json"
+DOCS = Path(__file__).parents[1] / "docs" / "serving.md"
+BEGIN, END = "<!-- rates -->", "<!-- end of rates -->"
 PROTOCOLS, BATCHES, CLIENTS, RUNS, SECONDS, CALL_SECONDS = ("REST", "gRPC"), (1, 32), (1, 8, 64, 512), 2, 4, 1
 SERVER_PARTS = {"REST": ("uvicorn", "httptools", "uvloop", "pysimdjson", "orjson"), "gRPC": ("grpcio", "protobuf")}
 SERVE = """
@@ -246,7 +248,8 @@ def row(protocol: str, batch: int, clients: int) -> Callable[[], Iterator[dict[s
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--docs"]:
-        print(docs_table())
+        before, _, rest = DOCS.read_text(encoding="utf-8").partition(BEGIN)
+        DOCS.write_text(f"{before}{BEGIN}\n\n{docs_table()}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     else:
         parts = {
             f"{protocol}, batch {batch}": {
