@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from crowdzoo.aggregation import create
 from crowdzoo.beam import aggregate, fits_one_block, runs_on_beam
+from crowdzoo.beam.retries import RetryOptions
 from crowdzoo.components.annotation_example_gen import ANNOTATIONS_FILE, TASKS_FILE
 from crowdzoo.components.artifacts import AnnotationsArtifact, AnnotatorReport
 from crowdzoo.components.class_answers import class_answers
@@ -100,7 +101,10 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
             return method.fit(crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
-        fitted = aggregate(crowd, method, make_pipeline=lambda: beam.Pipeline(options=flags), folder=folder)
+        retries = flags.view_as(RetryOptions).crowdzoo_retries
+        fitted = aggregate(
+            crowd, method, make_pipeline=lambda: beam.Pipeline(options=flags), folder=folder, retries=retries
+        )
         tf.io.gfile.rmtree(folder)
         return fitted
 

@@ -136,6 +136,8 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         model_blessing=last.outputs["blessing"],
         push_destination=tfx.PushDestination(filesystem=tfx.PushDestination.Filesystem(base_directory=serving)),
     )
+    for component in (statistics_gen, aggregator, evaluator):
+        component.executor_spec.add_beam_pipeline_args(config.beam.arguments(component.id))
     return tfx.Pipeline(
         pipeline_name=config.name,
         pipeline_root=root,
@@ -154,7 +156,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         ],
         enable_cache=not kubeflow,
         # with any Beam argument TFX builds a source distribution of itself for each component, unless an image is named
-        beam_pipeline_args=[f"--runner={config.beam.runner}", "--sdk_container_image=local", *config.beam.options],
+        beam_pipeline_args=["--sdk_container_image=local"],
     )
 
 

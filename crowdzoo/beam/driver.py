@@ -6,6 +6,8 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -34,12 +36,15 @@ from crowdzoo.beam.runs import best_start
 from crowdzoo.beam.shards import Sharded
 from crowdzoo.beam.values import Item, Message, State
 from crowdzoo.beam.whole import Whole
-from crowdzoo.errors import ConfigError
+from crowdzoo.constraints import Number
+from crowdzoo.errors import ConfigError, CrowdzooError
 from crowdzoo.sequences.crowd_sequences import CrowdSequences
 from crowdzoo.sequences.tags import TagSet
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["MAX_SHARD_BYTES", "aggregate", "engine_of", "fit"]
+
+_log = logging.getLogger(__name__)
 
 MAX_SHARD_BYTES = 2**26
 MIN_ANNOTATIONS, MAX_ANNOTATIONS = 2**14, 2**20  # of a block
@@ -47,6 +52,8 @@ BLOCKS = 64  # at least so many, if they are not small then
 ITERATIONS = 25  # a pipeline
 ITERATIONS_ON_FLINK, ITERATIONS_IN_SHARDS_ON_FLINK = 8, 1
 OFTEN_FLINK = ("FlinkRunner", "PortableRunner")  # the latter's job server may be Flink's; it does not say
+NOT_NEGATIVE = Number(0, whole=True)
+MOST_SECONDS = 60  # between a failure and the retry
 MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
 
 Array = NDArray[np.float64]
@@ -65,6 +72,7 @@ def fit(
     data_id: str = "",
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
+    retries: int = 0,
     tag_set: TagSet | None = None,
     num_words: int = 0,
 ) -> Run:
@@ -92,6 +100,9 @@ def fit(
             worker has the parameters of all annotators, 64 bytes each.
         threads_per_worker: that a worker's kernels use; None: all cores where the runner has one worker in this
             process, else one.
+        retries: how often a pipeline that failed is run again, each from the last complete checkpoint: on a cluster
+            of which a worker or a master may die. A warning says what failed. The first retry waits a second, each
+            further one twice as long, a minute at most. Errors in the data or settings are raised at once.
         tag_set: tags of the sentences, for methods for sentences.
         num_words: V, for sentences whose blocks have words.
 
@@ -102,7 +113,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    _check_iterations(iterations_per_pipeline)
+    _check_numbers(iterations_per_pipeline, retries)
     method = form_of(aggregator, num_annotators, num_classes, tag_set, num_words)
     place = Folder(folder)
     place.make()
@@ -112,7 +123,9 @@ def fit(
 
     given = None if initial is None else method.rows_of(initial.params)
     engine = engine_of(method, max_shard_bytes, given)
-    driver = _Driver(engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id)
+    driver = _Driver(
+        engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id, retries
+    )
     driver.train()
     run = driver.run()
     place.clean()
@@ -131,6 +144,7 @@ def aggregate(
     iterations_per_pipeline: int | None = None,
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
+    retries: int = 0,
 ) -> Aggregation | RatingAggregation | SequenceAggregation:
     """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
 
@@ -151,12 +165,13 @@ def aggregate(
         iterations_per_pipeline: see `fit`.
         max_shard_bytes: see `fit`.
         threads_per_worker: see `fit`.
+        retries: see `fit`.
 
     Raises:
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
-    _check_iterations(iterations_per_pipeline)
+    _check_numbers(iterations_per_pipeline, retries)
     places: list[Folder] = []
 
     def fit_part(part: Any, begin: ArrayLike | Aggregation | None) -> Any:
@@ -165,7 +180,7 @@ def aggregate(
             return job.known
         place = Folder(folder, "" if part is aggregator else f"{type(part).__name__}.")
         places.append(place)
-        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker
+        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker, retries
         return _fitted(job, place, make_pipeline, *how)
 
     if isinstance(aggregator, Robust):
@@ -185,6 +200,7 @@ def _fitted(
     iterations_per_pipeline: int | None,
     max_shard_bytes: int,
     threads_per_worker: int | None,
+    retries: int,
 ) -> Any:
     """The result of a job; its last checkpoint stays in the folder."""
     method, (rows, shares, states) = job.method, job.begin
@@ -203,16 +219,18 @@ def _fitted(
             | "Items" >> beam.Map(stored_item, place, first and has_begin).with_output_types(Item)
         )
 
-    driver = _Driver(engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id)
-    place.clean_posteriors()
+    driver = _Driver(
+        engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id, retries
+    )
     driver.train(find=True)
     driver.find()
     return job.result(driver.run(), read_posteriors(place, job.num_answers, method.num_columns))
 
 
-def _check_iterations(iterations_per_pipeline: int | None) -> None:
+def _check_numbers(iterations_per_pipeline: int | None, retries: int) -> None:
     if iterations_per_pipeline is not None:
         AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
+    NOT_NEGATIVE.checked("", "retries", retries)
 
 
 def engine_of(
@@ -234,6 +252,7 @@ class _Driver:
     iterations: int | None
     threads_per_worker: int | None
     data_id: str
+    retries: int = 0
     number: int = 0
     state: State | None = None
     has_found: bool = False
@@ -263,26 +282,57 @@ class _Driver:
         With `find`, the pipeline that ends with that writes the posteriors, too, if all annotators are in one shard.
         """
         find = find and self.engine.shards.number == 1
-        self.number = self.folder.last_manifest()
-        if self.number:
-            self._read_manifest()
-        while self.state is None or not all(run.done for run in self.state.runs):
-            with self.make_pipeline() as pipeline:
-                engine = self.engine.threaded(pipeline, self.threads_per_worker)
-                if self.state is None:
-                    flow = self._begun(engine, self.read_items(pipeline, True))
-                else:
-                    flow = self._resumed(engine, pipeline)
-                steps = self._steps(pipeline)
-                for step in range(steps):
-                    flow = engine.step(flow, step, last=step + 1 == steps)
-                engine.save(flow, self.folder, self.number + 1, self.identity)
-                if find:
-                    self._write_posteriors(engine, flow)
-            self.number += 1
-            self.has_found = find
-            self._read_manifest()
-            self.folder.clean(but=self.number)
+        self._read_last()
+        while not self.is_complete:
+            self._retried(lambda: self._advance(find))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all starts are done."""
+        return self.state is not None and all(run.done for run in self.state.runs)
+
+    def _advance(self, find: bool) -> None:
+        """One pipeline, and the checkpoint that it writes."""
+        self._read_last()  # a pipeline that failed may have written its checkpoint before
+        if self.is_complete:
+            return
+        if find:
+            self.folder.clean_posteriors()
+        with self.make_pipeline() as pipeline:
+            engine = self.engine.threaded(pipeline, self.threads_per_worker)
+            if self.state is None:
+                flow = self._begun(engine, self.read_items(pipeline, True))
+            else:
+                flow = self._resumed(engine, pipeline)
+            steps = self._steps(pipeline)
+            for step in range(steps):
+                flow = engine.step(flow, step, last=step + 1 == steps)
+            engine.save(flow, self.folder, self.number + 1, self.identity)
+            if find:
+                self._write_posteriors(engine, flow)
+        self.number += 1
+        self.has_found = find
+        self._read_manifest()
+        self.folder.clean(but=self.number)
+
+    def _retried(self, run_pipeline: Callable[[], None]) -> None:
+        """Runs a pipeline, and again if it fails."""
+        for retry in itertools.count(1):
+            try:
+                run_pipeline()
+            except CrowdzooError:
+                raise
+            except Exception as error:  # each runner has its own
+                if retry > self.retries:
+                    raise
+                seconds = min(2 ** (retry - 1), MOST_SECONDS)
+                what = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(" .")
+                start = f"checkpoint {self.number}" if self.number else "the start"
+                message = "A pipeline on Beam failed (%s). It is run again from %s, in %d s (retry %d of %d)."
+                _log.warning(message, what, start, seconds, retry, self.retries)
+                time.sleep(seconds)
+            else:
+                return
 
     def _begun(self, engine: Engine, items: beam.PCollection) -> Flow:
         """From nothing. Given rows go by files: a graph is to stay small, however many annotators there are."""
@@ -301,8 +351,10 @@ class _Driver:
 
     def find(self) -> None:
         """Writes the posteriors that follow from the last checkpoint, unless they are there."""
-        if self.has_found:
-            return
+        if not self.has_found:
+            self._retried(self._find)
+
+    def _find(self) -> None:
         self.folder.clean_posteriors()
         with self.make_pipeline() as pipeline:
             engine = self.engine.threaded(pipeline, self.threads_per_worker)
@@ -320,6 +372,13 @@ class _Driver:
             read_value(self.folder.shard(self.number, shard)).rows[best] for shard in range(self.engine.shards.number)
         ]
         return finished_run(method, self.state.runs[best], np.concatenate(shards))
+
+    def _read_last(self) -> None:
+        """The last checkpoint, if it is not the one that is here."""
+        last = self.folder.last_manifest()
+        if last > self.number:
+            self.number = last
+            self._read_manifest()
 
     def _read_manifest(self) -> None:
         path = self.folder.manifest(self.number)

@@ -345,16 +345,41 @@ BEAM_RUNNERS = (
 )
 
 
+LOCAL_RUNNER = "FnApiRunner"
+# Components with Beam steps
+RETRYING_COMPONENT = "CrowdAggregator"
+BEAM_COMPONENTS = ("StatisticsGen", RETRYING_COMPONENT, "Evaluator")
+
+
 class BeamConfig(Section):
     """What runs the Beam steps.
 
     Attributes:
         runner: name of a Beam runner, or the dotted name of a runner's class.
         options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
+        components: which components use the runner and the options; the others run in this process. Default: all.
+        retries: how often CrowdAggregator runs a pipeline that failed again, from its last checkpoint.
     """
 
-    runner: str = Field(default="FnApiRunner", min_length=1)
+    runner: str = Field(default=LOCAL_RUNNER, min_length=1)
     options: tuple[str, ...] = ()
+    components: tuple[str, ...] = BEAM_COMPONENTS
+    retries: int = Field(default=0, ge=0)
+
+    def arguments(self, component: str) -> list[str]:
+        """Beam's arguments for a component."""
+        if component not in self.components:
+            return [f"--runner={LOCAL_RUNNER}"]
+        retries = [f"--crowdzoo_retries={self.retries}"] if component == RETRYING_COMPONENT and self.retries else []
+        return [f"--runner={self.runner}", *self.options, *retries]
+
+    @field_validator("components")
+    @classmethod
+    def _components(cls, components: tuple[str, ...]) -> tuple[str, ...]:
+        for component in components:
+            if component not in BEAM_COMPONENTS:
+                raise ValueError(unknown("component with Beam steps", component, BEAM_COMPONENTS))
+        return components
 
     @field_validator("runner")
     @classmethod

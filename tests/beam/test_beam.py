@@ -638,6 +638,82 @@ def test_a_crash_inside_a_pipeline_costs_that_pipeline_alone(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+def pipelines_but(*failing):
+    """A maker of pipelines; those of these numbers fail, before they have done anything."""
+    made = []
+
+    def make():
+        made.append(None)
+        if len(made) in failing:
+            raise KilledError(f"pipeline {len(made)}\nand what a runner adds")
+        return make_pipeline()
+
+    make.made = made
+    return make
+
+
+@pytest.fixture
+def waited(monkeypatch):
+    """Seconds that were waited for retries; nothing is waited for."""
+    found = []
+    monkeypatch.setattr("crowdzoo.beam.driver.time.sleep", found.append)
+    return found
+
+
+def test_a_pipeline_that_fails_is_run_again_from_the_last_checkpoint(tmp_path, caplog, waited):
+    annotations, _ = crowd()
+    aggregator = DawidSkene(tol=2e-4)
+    expected = aggregator.fit(annotations)
+    pipelines = -(-(expected.num_iterations + 1) // 2)
+    make = pipelines_but(1, 3, 4)  # the first try of the first, two of the second
+    assert_same(fit_in_steps(annotations, tmp_path, make, aggregator, retries=2), expected)
+    assert len(make.made) == pipelines + 3
+    assert waited == [1, 1, 2]
+    said = [record.getMessage() for record in caplog.records if record.name == "crowdzoo.beam.driver"]
+    assert said[1:] == [
+        f"A pipeline on Beam failed (KilledError: pipeline {number}). It is run again from checkpoint 1, "
+        f"in {seconds} s (retry {retry} of 2)."
+        for number, seconds, retry in ((3, 1, 1), (4, 2, 2))
+    ]
+    assert said[0].startswith("A pipeline on Beam failed (KilledError: pipeline 1). It is run again from the start, in")
+
+
+def test_after_the_last_retry_the_runners_own_error_is_raised(tmp_path, waited):
+    make = pipelines_but(2, 3, 4)
+    with pytest.raises(KilledError, match="pipeline 4"):
+        fit_in_steps(crowd()[0], tmp_path, make, DawidSkene(tol=2e-4), retries=2)
+    assert len(make.made) == 4
+    assert (tmp_path / "checkpoint-000001.manifest").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("per_shard", [5, 9])
+@pytest.mark.parametrize("dies_at", ["tasks", "posteriors"])
+def test_a_worker_that_dies_in_a_pipeline_costs_a_retry_alone(tmp_path, monkeypatch, waited, dies_at, per_shard):
+    annotations, _ = crowd()
+    aggregator = GLAD(tol=5e-3)
+    options = {"max_annotations": 100, "max_shard_bytes": shard_bytes(aggregator, per_shard), "retries": 1}
+    monkeypatch.setattr(checkpoints, "write_value", write_until({"tasks": 3, "posteriors": 2}[dies_at], dies_at))
+    found = fit_in_steps(annotations, tmp_path, make_pipeline, aggregator, **options)
+    assert waited == [1]
+    assert_same(found, aggregator.fit(annotations))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_data_are_not_tried_again(tmp_path, waited):
+    def make():
+        raise DataError("votes.csv, row 3: no label")
+
+    with pytest.raises(DataError, match="row 3"):
+        fit_in_steps(crowd()[0], tmp_path, make, DawidSkene(), retries=5)
+    assert waited == []
+
+
+def test_a_negative_number_of_retries_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"retries must be .*got -1"):
+        fit_in_steps(crowd()[0], tmp_path, make_pipeline, DawidSkene(), retries=-1)
+
+
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     annotations, gold = crowd()
     with pytest.raises(KilledError):

@@ -75,6 +75,20 @@ def test_runners_are_spelt_as_beam_does(inputs, given, runner):
     assert load_config(inputs / "c.yaml").beam.runner == runner
 
 
+def test_components_that_are_not_named_run_in_this_process(inputs):
+    pipelines = pytest.importorskip("crowdzoo.pipelines.pipeline")
+    section = "beam: {runner: flink, options: [--job_endpoint=host:1], components: [CrowdAggregator], retries: 3}"
+    (inputs / "c.yaml").write_text("name: c\n" + DATA + section + "\n")
+    made = pipelines.create_pipeline(load_config(inputs / "c.yaml"))
+    arguments = {each.id: getattr(each.executor_spec, "beam_pipeline_args", None) for each in made.components}
+    image = "--sdk_container_image=local"
+    here = [image, "--runner=FnApiRunner"]
+    assert {name: given for name, given in arguments.items() if given is not None} == {
+        **dict.fromkeys(("StatisticsGen", "Evaluator"), here),
+        "CrowdAggregator": [image, "--runner=FlinkRunner", "--job_endpoint=host:1", "--crowdzoo_retries=3"],
+    }
+
+
 def test_every_known_runner_is_one_of_beams():
     runners = pytest.importorskip("apache_beam.runners.runner")
     assert set(BEAM_RUNNERS) <= {name.rsplit(".", 1)[-1] for name in runners._RUNNER_MAP.values()}
@@ -93,7 +107,7 @@ BROKEN = {
     ),
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",
-        ", beam: unknown key 'zebra': choose one of runner, options.",
+        ", beam: unknown key 'zebra': choose one of runner, options, components, retries.",
     ),
     "unknown runner": (
         "name: x\n" + DATA + "beam: {runner: FlinkRuner}\n",
@@ -103,6 +117,15 @@ BROKEN = {
     "Beam option without dashes": (
         "name: x\n" + DATA + "beam: {options: [direct_num_workers=2]}\n",
         ", beam.options: each must begin with --, like --name=value, got 'direct_num_workers=2'.",
+    ),
+    "component without Beam": (
+        "name: x\n" + DATA + "beam: {components: [Trainer]}\n",
+        ", beam.components: unknown component with Beam steps 'Trainer': choose one of StatisticsGen, "
+        "CrowdAggregator, Evaluator.",
+    ),
+    "negative retries": (
+        "name: x\n" + DATA + "beam: {retries: -1}\n",
+        ", beam.retries: must be greater than or equal to 0, got -1.",
     ),
     "runner among the options": (
         "name: x\n" + DATA + "beam: {options: [--runner=FlinkRunner]}\n",
