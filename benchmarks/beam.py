@@ -143,6 +143,7 @@ def compare(
     aggregator.fit(table(1000, given.classes, 10, kind))  # compiles
     options = [f"--runner={given.runner}", *given.options]
     seconds: dict[str, list[float]] = {"local": [], "beam": []}
+    cpu_seconds: dict[str, list[float]] = {"local": [], "beam": []}
     pipelines: list[None] = []
 
     def make_pipeline() -> beam.Pipeline:
@@ -150,11 +151,12 @@ def compare(
         return beam.Pipeline(options=PipelineOptions(options))
 
     for _ in range(repeats):
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), cpu_used()
         local = aggregator.fit(annotations)
         seconds["local"].append(time.perf_counter() - started)
+        cpu_seconds["local"].append(cpu_used() - cpu)
         with tempfile.TemporaryDirectory() as name:
-            started = time.perf_counter()
+            started, cpu = time.perf_counter(), cpu_used()
             result = on_beam.aggregate(
                 annotations,
                 aggregator,
@@ -162,8 +164,11 @@ def compare(
                 folder=given.folder or name,
                 max_shard_bytes=shard_bytes,
                 iterations_per_pipeline=given.iterations_per_pipeline,
+                retries=given.retries,
+                timeout=given.timeout,
             )
             seconds["beam"].append(time.perf_counter() - started)
+            cpu_seconds["beam"].append(cpu_used() - cpu)
     return {
         "runner": given.runner,
         "options": given.options,
@@ -175,6 +180,7 @@ def compare(
         "shard_bytes": shard_bytes,
         "pipelines": len(pipelines) // repeats,
         "seconds": {name: round(statistics.median(each), 3) for name, each in seconds.items()},
+        "cpu_seconds": {name: round(statistics.median(each), 3) for name, each in cpu_seconds.items()},
         "times_as_long": round(statistics.median(b / a for a, b in zip(*seconds.values(), strict=True)), 3),
         "posteriors_differ_by": difference(local, result, annotations),
         "labels_that_differ": 0 if kind == "regression" else int((local.labels != result.labels).sum()),
@@ -189,6 +195,12 @@ def difference(local: Any, result: Any, annotations: Annotations) -> float:
         pairs = (local.estimates, result.estimates), (local.standard_errors, result.standard_errors)
         return float(max(np.abs(one - other).max() for one, other in pairs) / annotations.labels.std())
     return float(np.abs(local.posteriors - result.posteriors).max())
+
+
+def cpu_used() -> float:
+    """CPU seconds of this process and of those that it has started and that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def line(found: dict[str, Any]) -> str:
@@ -238,10 +250,13 @@ def main() -> int:
     parser.add_argument("--annotators", nargs="+", type=lambda text: int(float(text)), default=[10**3, 10**4])
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--iterations-per-pipeline", type=int, help="default: as the runner likes")
+    parser.add_argument("--retries", type=int, default=0, help="times a failed pipeline is run again")
+    parser.add_argument("--timeout", type=float, help="seconds after which a pipeline has failed")
     parser.add_argument("--shard-bytes", type=int, default=2**26, help="most bytes of parameters that a worker gets")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scaling", action="store_true", help="run the sizes of the cost model")
     parser.add_argument("--no-save", action="store_true", help="print only")
+    parser.add_argument("--out", type=Path, help="a file for what was found, as JSON")
     given, given.options = parser.parse_known_args()
     warnings.simplefilter("ignore")
     if given.scaling:
@@ -254,6 +269,8 @@ def main() -> int:
                 iterations = 1 if method in ONE_PASS else given.iterations
                 found.append(compare(given, annotations, method, iterations, given.shard_bytes, given.repeats))
                 print(line(found[-1]), flush=True)
+    if given.out:
+        given.out.write_text(json.dumps(found))
     if not given.no_save:
         saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         about = {

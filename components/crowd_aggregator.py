@@ -101,9 +101,14 @@ def CrowdAggregator(  # noqa: N802, the function's name is the component's
             return method.fit(crowd)
         # EM is a pipeline every few iterations: all with the options of the one that TFX gave
         folder, flags = os.path.join(report.uri, ".work"), beam_pipeline.options
-        retries = flags.view_as(RetryOptions).crowdzoo_retries
+        again = flags.view_as(RetryOptions)
         fitted = aggregate(
-            crowd, method, make_pipeline=lambda: beam.Pipeline(options=flags), folder=folder, retries=retries
+            crowd,
+            method,
+            make_pipeline=lambda: beam.Pipeline(options=flags),
+            folder=folder,
+            retries=again.crowdzoo_retries,
+            timeout=again.crowdzoo_timeout,
         )
         tf.io.gfile.rmtree(folder)
         return fitted

@@ -8,12 +8,14 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import apache_beam as beam
 import numpy as np
+from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
@@ -53,6 +55,7 @@ ITERATIONS = 25  # a pipeline
 ITERATIONS_ON_FLINK, ITERATIONS_IN_SHARDS_ON_FLINK = 8, 1
 OFTEN_FLINK = ("FlinkRunner", "PortableRunner")  # the latter's job server may be Flink's; it does not say
 NOT_NEGATIVE = Number(0, whole=True)
+POSITIVE = Number(0, above=True, optional=True)
 MOST_SECONDS = 60  # between a failure and the retry
 MAX_ROWS_BYTES = 2**30  # of the annotators of a block, where they are asked for
 
@@ -73,6 +76,7 @@ def fit(
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
     retries: int = 0,
+    timeout: float | None = None,
     tag_set: TagSet | None = None,
     num_words: int = 0,
 ) -> Run:
@@ -103,6 +107,8 @@ def fit(
         retries: how often a pipeline that failed is run again, each from the last complete checkpoint: on a cluster
             of which a worker or a master may die. A warning says what failed. The first retry waits a second, each
             further one twice as long, a minute at most. Errors in the data or settings are raised at once.
+        timeout: seconds after which a pipeline is cancelled and has failed, on runners that run it elsewhere: Flink
+            waits without end for a worker that died while it started. Default: none.
         tag_set: tags of the sentences, for methods for sentences.
         num_words: V, for sentences whose blocks have words.
 
@@ -113,7 +119,7 @@ def fit(
         ConfigError: `folder` holds a checkpoint of other settings or other data; an aggregator that has no form on
             Beam; a setting that is out of range.
     """
-    _check_numbers(iterations_per_pipeline, retries)
+    _check_numbers(iterations_per_pipeline, retries, timeout)
     method = form_of(aggregator, num_annotators, num_classes, tag_set, num_words)
     place = Folder(folder)
     place.make()
@@ -124,7 +130,15 @@ def fit(
     given = None if initial is None else method.rows_of(initial.params)
     engine = engine_of(method, max_shard_bytes, given)
     driver = _Driver(
-        engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id, retries
+        engine,
+        place,
+        make_pipeline,
+        read_items,
+        iterations_per_pipeline,
+        threads_per_worker,
+        data_id,
+        retries,
+        timeout,
     )
     driver.train()
     run = driver.run()
@@ -145,6 +159,7 @@ def aggregate(
     max_shard_bytes: int = MAX_SHARD_BYTES,
     threads_per_worker: int | None = None,
     retries: int = 0,
+    timeout: float | None = None,
 ) -> Aggregation | RatingAggregation | SequenceAggregation:
     """What `aggregator.fit(annotations, gold, initial)` gives, computed on Beam; equal to 1e-6.
 
@@ -166,12 +181,13 @@ def aggregate(
         max_shard_bytes: see `fit`.
         threads_per_worker: see `fit`.
         retries: see `fit`.
+        timeout: see `fit`.
 
     Raises:
         ConfigError: an aggregator that has no form on Beam, or see `fit`.
         DataError: annotations, gold or initial do not fit.
     """
-    _check_numbers(iterations_per_pipeline, retries)
+    _check_numbers(iterations_per_pipeline, retries, timeout)
     places: list[Folder] = []
 
     def fit_part(part: Any, begin: ArrayLike | Aggregation | None) -> Any:
@@ -180,7 +196,7 @@ def aggregate(
             return job.known
         place = Folder(folder, "" if part is aggregator else f"{type(part).__name__}.")
         places.append(place)
-        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker, retries
+        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker, retries, timeout
         return _fitted(job, place, make_pipeline, *how)
 
     if isinstance(aggregator, Robust):
@@ -201,6 +217,7 @@ def _fitted(
     max_shard_bytes: int,
     threads_per_worker: int | None,
     retries: int,
+    timeout: float | None,
 ) -> Any:
     """The result of a job; its last checkpoint stays in the folder."""
     method, (rows, shares, states) = job.method, job.begin
@@ -220,17 +237,26 @@ def _fitted(
         )
 
     driver = _Driver(
-        engine, place, make_pipeline, read_items, iterations_per_pipeline, threads_per_worker, data_id, retries
+        engine,
+        place,
+        make_pipeline,
+        read_items,
+        iterations_per_pipeline,
+        threads_per_worker,
+        data_id,
+        retries,
+        timeout,
     )
     driver.train(find=True)
     driver.find()
     return job.result(driver.run(), read_posteriors(place, job.num_answers, method.num_columns))
 
 
-def _check_numbers(iterations_per_pipeline: int | None, retries: int) -> None:
+def _check_numbers(iterations_per_pipeline: int | None, retries: int, timeout: float | None) -> None:
     if iterations_per_pipeline is not None:
         AT_LEAST_ONE.checked("", "iterations_per_pipeline", iterations_per_pipeline)
     NOT_NEGATIVE.checked("", "retries", retries)
+    POSITIVE.checked("", "timeout", timeout)
 
 
 def engine_of(
@@ -253,6 +279,7 @@ class _Driver:
     threads_per_worker: int | None
     data_id: str
     retries: int = 0
+    timeout: float | None = None
     number: int = 0
     state: State | None = None
     has_found: bool = False
@@ -298,7 +325,7 @@ class _Driver:
             return
         if find:
             self.folder.clean_posteriors()
-        with self.make_pipeline() as pipeline:
+        with self._pipeline() as pipeline:
             engine = self.engine.threaded(pipeline, self.threads_per_worker)
             if self.state is None:
                 flow = self._begun(engine, self.read_items(pipeline, True))
@@ -314,6 +341,22 @@ class _Driver:
         self.has_found = find
         self._read_manifest()
         self.folder.clean(but=self.number)
+
+    @contextmanager
+    def _pipeline(self) -> Iterator[beam.Pipeline]:
+        """A pipeline, which runs at the end of the block."""
+        pipeline = self.make_pipeline()
+        if self.timeout is None:
+            with pipeline:
+                yield pipeline
+            return
+        yield pipeline
+        result = pipeline.run()
+        state = result.wait_until_finish(duration=max(1, int(1000 * self.timeout)))
+        if not PipelineState.is_terminal(state):
+            with suppress(Exception):  # whom it is asked of may be what does not answer
+                result.cancel()
+            raise TimeoutError(f"it has not ended after {self.timeout:g} s")
 
     def _retried(self, run_pipeline: Callable[[], None]) -> None:
         """Runs a pipeline, and again if it fails."""
@@ -356,7 +399,7 @@ class _Driver:
 
     def _find(self) -> None:
         self.folder.clean_posteriors()
-        with self.make_pipeline() as pipeline:
+        with self._pipeline() as pipeline:
             engine = self.engine.threaded(pipeline, self.threads_per_worker)
             self._write_posteriors(engine, self._resumed(engine, pipeline, answer=False))
 

@@ -1,4 +1,4 @@
-"""RetryOptions: how often a pipeline is run again, as an option of Beam."""
+"""RetryOptions: how often a pipeline is run again, and how long it may take, as options of Beam."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ __all__ = ["RetryOptions"]
 
 
 class RetryOptions(PipelineOptions):
-    """`--crowdzoo_retries`, which components read from the options that TFX gives them; see `crowdzoo.beam.fit`."""
+    """Arguments of `crowdzoo.beam.fit` that components read from the options that TFX gives them."""
 
     @classmethod
     def _add_argparse_args(cls, parser: ArgumentParser) -> None:
         parser.add_argument("--crowdzoo_retries", type=int, default=0, help="times a failed pipeline is run again")
+        parser.add_argument("--crowdzoo_timeout", type=float, help="seconds after which a pipeline has failed")

@@ -359,19 +359,22 @@ class BeamConfig(Section):
         options: further Beam options as on a command line, e.g. `--direct_num_workers=2`.
         components: which components use the runner and the options; the others run in this process. Default: all.
         retries: how often CrowdAggregator runs a pipeline that failed again, from its last checkpoint.
+        timeout: seconds after which CrowdAggregator cancels a pipeline that has not ended, which then has failed.
     """
 
     runner: str = Field(default=LOCAL_RUNNER, min_length=1)
     options: tuple[str, ...] = ()
     components: tuple[str, ...] = BEAM_COMPONENTS
     retries: int = Field(default=0, ge=0)
+    timeout: float | None = Field(default=None, gt=0)
 
     def arguments(self, component: str) -> list[str]:
         """Beam's arguments for a component."""
         if component not in self.components:
             return [f"--runner={LOCAL_RUNNER}"]
-        retries = [f"--crowdzoo_retries={self.retries}"] if component == RETRYING_COMPONENT and self.retries else []
-        return [f"--runner={self.runner}", *self.options, *retries]
+        again = {"retries": self.retries or None, "timeout": self.timeout}
+        given = [f"--crowdzoo_{name}={value:g}" for name, value in again.items() if value is not None]
+        return [f"--runner={self.runner}", *self.options, *(given if component == RETRYING_COMPONENT else [])]
 
     @field_validator("components")
     @classmethod

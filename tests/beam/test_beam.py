@@ -23,6 +23,7 @@ from apache_beam.internal import pickler  # noqa: E402
 from apache_beam.options.pipeline_options import PipelineOptions  # noqa: E402
 from apache_beam.pipeline import PipelineVisitor  # noqa: E402
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: E402
+from apache_beam.runners.runner import PipelineResult, PipelineState  # noqa: E402
 from apache_beam.testing.util import assert_that  # noqa: E402
 
 import crowdzoo.beam as on_beam  # noqa: E402
@@ -698,6 +699,43 @@ def test_a_worker_that_dies_in_a_pipeline_costs_a_retry_alone(tmp_path, monkeypa
     assert waited == [1]
     assert_same(found, aggregator.fit(annotations))
     assert list(tmp_path.iterdir()) == []
+
+
+class _Endless(FnApiRunner):
+    """As a cluster that waits for a worker that will never come; `cancelled` counts."""
+
+    def __init__(self, cancelled):
+        super().__init__()
+        self.cancelled = cancelled
+
+    def run_pipeline(self, pipeline, options):
+        cancelled = self.cancelled
+
+        class Result(PipelineResult):
+            def wait_until_finish(self, duration=None):
+                assert duration == 1500
+                return self.state
+
+            def cancel(self):
+                cancelled.append(None)
+                raise ConnectionError("it does not answer")
+
+        return Result(PipelineState.RUNNING)
+
+
+def test_a_pipeline_that_does_not_end_is_cancelled_and_run_again(tmp_path, caplog, waited):
+    annotations, _ = crowd()
+    cancelled, made = [], []
+
+    def make():
+        made.append(None)
+        return beam.Pipeline(runner=_Endless(cancelled) if len(made) == 1 else FnApiRunner())
+
+    aggregator = DawidSkene(tol=2e-4)
+    found = fit_in_steps(annotations, tmp_path, make, aggregator, retries=1, timeout=1.5)
+    assert_same(found, aggregator.fit(annotations))
+    assert (len(cancelled), waited) == (1, [1])
+    assert "(TimeoutError: it has not ended after 1.5 s). It is run again from the start" in caplog.text
 
 
 def test_bad_data_are_not_tried_again(tmp_path, waited):

@@ -9,9 +9,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from install import FLINK, JOB_SERVER
+from install import FLINK, JOB_SERVER, PYTHON, ROOT
 
 CONFIG = """jobmanager.rpc.address: localhost
 jobmanager.rpc.port: {rpc}
@@ -25,6 +27,7 @@ parallelism.default: 2
 rest.address: localhost
 rest.bind-address: localhost
 rest.port: {rest}
+classloader.resolve-order: parent-first
 """
 RUNTIME = "org.apache.flink.runtime"
 # what Flink's own scripts open of Java 17
@@ -76,55 +79,135 @@ def connects(port: int) -> bool:
         return True
 
 
-@contextmanager
-def flink_cluster(folder: Path, memory: str = "1728m", network: str = "") -> Iterator[str]:
-    """Starts the four processes; gives the address of the job server, and ends them.
+class FlinkCluster:
+    """Four processes: `jobmanager`, `taskmanager1`, `taskmanager2` and `jobserver`; any of them may be killed.
 
     Args:
         folder: for configuration and logs; is made.
         memory: of a TaskManager; by Flink's defaults a tenth of it is for what goes between steps.
         network: memory for what goes between steps, where it is not that.
     """
-    conf, logs = folder / "conf", folder / "logs"
-    conf.mkdir(parents=True)
-    logs.mkdir()
-    rpc, rest, job, artifact, expansion = free_ports(5)
-    sizes = [f"taskmanager.memory.network.{end}: {network}\n" for end in ("min", "max") if network]
-    (conf / "config.yaml").write_text(CONFIG.format(rpc=rpc, rest=rest, memory=memory) + "".join(sizes))
-    classes = ":".join(map(str, sorted((FLINK / "lib").glob("*.jar"))))
-    java, settings = memory_of_task_manager(classes, conf)
-    processes: list[subprocess.Popen] = []
 
-    def start(name: str, *command: str) -> None:
-        with (logs / f"{name}.log").open("w") as log:
-            environment = {**os.environ, "FLINK_CONF_DIR": str(conf)}
-            processes.append(
-                subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=folder)
+    def __init__(self, folder: Path, memory: str, network: str):
+        self.folder, self.conf, self.logs = folder, folder / "conf", folder / "logs"
+        self.conf.mkdir(parents=True)
+        self.logs.mkdir()
+        rpc, self.rest, self.job, artifact, expansion = free_ports(5)
+        sizes = [f"taskmanager.memory.network.{end}: {network}\n" for end in ("min", "max") if network]
+        (self.conf / "config.yaml").write_text(CONFIG.format(rpc=rpc, rest=self.rest, memory=memory) + "".join(sizes))
+        classes = ":".join(map(str, sorted((FLINK / "lib").glob("*.jar"))))
+        java, settings = memory_of_task_manager(classes, self.conf)
+        flink = (*JAVA, "-cp", f"{classes}:{JOB_SERVER}")
+        worker = (*flink, *java, f"{RUNTIME}.taskexecutor.TaskManagerRunner", "--configDir", str(self.conf), *settings)
+        manager = f"{RUNTIME}.entrypoint.StandaloneSessionClusterEntrypoint"
+        self.commands = {
+            "jobmanager": (*flink, "-Xmx1g", manager, "--configDir", str(self.conf)),
+            "taskmanager1": worker,
+            "taskmanager2": worker,
+            "jobserver": (
+                "java", "-Xmx1g", "-cp", str(JOB_SERVER),
+                "org.apache.beam.runners.flink.FlinkJobServerDriver", f"--flink-master=localhost:{self.rest}",
+                "--job-host=localhost", f"--job-port={self.job}", f"--artifact-port={artifact}",
+                f"--expansion-port={expansion}", f"--artifacts-dir={folder / 'staging'}",
+            ),
+        }  # fmt: skip
+        self.processes: dict[str, subprocess.Popen] = {}
+
+    @property
+    def address(self) -> str:
+        """Where the job server listens."""
+        return f"localhost:{self.job}"
+
+    def start(self, name: str) -> None:
+        """Starts one of the processes."""
+        with (self.logs / f"{name}.log").open("a") as log:
+            environment = {**os.environ, "FLINK_CONF_DIR": str(self.conf)}
+            self.processes[name] = subprocess.Popen(
+                self.commands[name],
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                cwd=self.folder,
             )
 
-    flink = (*JAVA, "-cp", classes)
+    def kill(self, name: str) -> None:
+        """Ends one of the processes at once, without a chance to say anything."""
+        process = self.processes.pop(name)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def wait(self) -> None:
+        """Until the cluster is complete."""
+        wait_for(lambda: self._ask("overview")["taskmanagers"] == 2, "Flink has not two TaskManagers", self.logs)
+        wait_for(lambda: connects(self.job), "the job server does not listen", self.logs)
+
+    def _ask(self, what: str) -> Any:
+        with urllib.request.urlopen(f"http://localhost:{self.rest}/{what}", timeout=10) as answer:
+            return json.load(answer)
+
+    def finished_steps(self) -> int:
+        """How many steps of the job that runs have finished; 0: there is none."""
+        running = [job for job in self.jobs() if job["state"] == "RUNNING"]
+        return sum(step["status"] == "FINISHED" for job in running for step in job["vertices"])
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """What Flink says of each job that it has run: its state, and each step's records and bytes."""
+        return [self._ask(f"jobs/{job['id']}") for job in self._ask("jobs")["jobs"]]
+
+
+@contextmanager
+def flink_cluster(folder: Path, memory: str = "1728m", network: str = "") -> Iterator[FlinkCluster]:
+    """Starts a cluster, and ends it. Arguments: see `FlinkCluster`."""
+    cluster = FlinkCluster(folder, memory, network)
     try:
-        manager = f"{RUNTIME}.entrypoint.StandaloneSessionClusterEntrypoint"
-        start("jobmanager", *flink, "-Xmx1g", manager, "--configDir", str(conf))
-        for number in (1, 2):
-            worker = f"{RUNTIME}.taskexecutor.TaskManagerRunner"
-            start(f"taskmanager{number}", *flink, *java, worker, "--configDir", str(conf), *settings)
-        start(
-            "jobserver", "java", "-Xmx1g", "-cp", str(JOB_SERVER),
-            "org.apache.beam.runners.flink.FlinkJobServerDriver", f"--flink-master=localhost:{rest}",
-            "--job-host=localhost", f"--job-port={job}", f"--artifact-port={artifact}",
-            f"--expansion-port={expansion}", f"--artifacts-dir={folder / 'staging'}",
-        )  # fmt: skip
-
-        def complete() -> bool:
-            with urllib.request.urlopen(f"http://localhost:{rest}/overview", timeout=2) as answer:
-                return json.load(answer)["taskmanagers"] == 2
-
-        wait_for(complete, "Flink has not two TaskManagers", logs)
-        wait_for(lambda: connects(job), "the job server does not listen", logs)
-        yield f"localhost:{job}"
+        for name in cluster.commands:
+            cluster.start(name)
+        cluster.wait()
+        yield cluster
     finally:
-        for process in reversed(processes):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        for name in reversed(list(cluster.processes)):
+            cluster.kill(name)
+
+
+@dataclass
+class WorkerPool:
+    """A pool of workers in Python, apart from Flink and from who calls: each worker is a process of its own."""
+
+    address: str
+    log: Path
+    process: subprocess.Popen
+
+    def workers(self) -> list[int]:
+        """Ids of the processes that the pool has started and that live."""
+        found = subprocess.run(
+            ["ps", "-o", "pid=,stat=", "--ppid", str(self.process.pid)], capture_output=True, text=True
+        )
+        rows = (line.split() for line in found.stdout.splitlines())
+        return [int(pid) for pid, state in rows if not state.startswith("Z")]
+
+    def started(self) -> int:
+        """How many workers it has started so far."""
+        return self.log.read_text().count("Starting worker with command")
+
+
+@contextmanager
+def worker_pool(folder: Path) -> Iterator[WorkerPool]:
+    """Starts a pool, whose log goes to a folder, and ends it and its workers."""
+    (port,) = free_ports(1)
+    path = f"{PYTHON.parent}:{os.environ['PATH']}"  # it starts `python`, the first one there is
+    command = [PYTHON, "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
+    log = folder / "pool.log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            command, stdout=file, stderr=file, env=environment, start_new_session=True, cwd=folder
+        )
+    try:
+        wait_for(lambda: connects(port), "the pool of workers does not listen", folder)
+        yield WorkerPool(f"localhost:{port}", log, process)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -2,14 +2,17 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from flink_cluster import flink_cluster
+from flink_cluster import flink_cluster, worker_pool
 from install import FLINK, JOB_SERVER, PRISM, PYTHON, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
@@ -33,22 +36,32 @@ def lacks(*paths):
     return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(map(str, missing))}: run `make engines`")
 
 
-def compare(python, *arguments):
-    """Both sides on one table: the benchmark fails if a label differs, or a posterior by more than 1e-6."""
-    command = [
-        python,
-        ROOT / "benchmarks" / "beam.py",
-        "--annotators",
-        "300",
-        "--repeats",
-        "1",
-        "--no-save",
-        *arguments,
-    ]
+@contextmanager
+def comparing(python, *arguments):
+    """Both sides on one table, in a process: the benchmark fails if a label differs, or a posterior by over 1e-6."""
+    command = [python, ROOT / "benchmarks" / "beam.py", "--annotators", "300", "--repeats", "1", "--no-save"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{Path(python).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    return done.stdout
+    process = subprocess.Popen(
+        [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def end_of(process):
+    """What a comparison printed, and its warnings."""
+    printed, said = process.communicate(timeout=1200)
+    assert process.returncode == 0, printed + said[-3000:]
+    return printed, said
+
+
+def compare(python, *arguments):
+    """What a comparison printed."""
+    with comparing(python, *arguments) as process:
+        return end_of(process)[0]
 
 
 @lacks(PRISM)
@@ -66,8 +79,8 @@ def on_flink(address):
 
 @pytest.fixture(scope="module")
 def flink(tmp_path_factory):
-    with flink_cluster(tmp_path_factory.mktemp("flink") / "cluster") as address:
-        yield on_flink(address)
+    with flink_cluster(tmp_path_factory.mktemp("flink") / "cluster") as cluster:
+        yield on_flink(cluster.address)
 
 
 @lacks(FLINK, JOB_SERVER, PYTHON)
@@ -82,5 +95,59 @@ def test_flink_with_its_default_memory_finds_what_the_local_method_finds(flink, 
 @lacks(FLINK, JOB_SERVER, PYTHON)
 def test_flink_finds_it_with_annotators_in_shards(tmp_path):
     shards = ("--shard-bytes", "65536", "--iterations", "4")
-    with flink_cluster(tmp_path / "cluster", memory="3g", network="512m") as address:
-        compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *on_flink(address))
+    with flink_cluster(tmp_path / "cluster", memory="3g", network="512m") as cluster:
+        compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *on_flink(cluster.address))
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory):
+    """A cluster whose workers are in a pool; and the options of who uses it."""
+    folder = tmp_path_factory.mktemp("pooled")
+    with flink_cluster(folder / "cluster") as cluster, worker_pool(folder) as pool:
+        place = f"--job_endpoint={cluster.address}", f"--environment_config={pool.address}"
+        kept = "--environment_cache_millis=600000"
+        yield cluster, pool, ("--runner", "PortableRunner", "--environment_type=EXTERNAL", kept, *place)
+
+
+NEEDS_FLINK = lacks(FLINK, JOB_SERVER, PYTHON)
+DAWID_SKENE = ("--method", "dawid-skene", "--annotations", "1e5")
+
+
+@NEEDS_FLINK
+@pytest.mark.parametrize("method", ["majority-vote", "dawid-skene"])
+def test_workers_in_a_pool_find_what_the_local_method_finds(pooled, method):
+    _, pool, options = pooled
+    before = pool.started()
+    found = compare(PYTHON, "--method", method, "--annotations", "1e5", *options)
+    pipelines = int(re.search(r"(\d+) pipelines", found).group(1))
+    started = pool.started() - before
+    assert pipelines <= started <= 2 * pipelines, "one for a TaskManager and pipeline, not one for each step"
+
+
+def wait_until(so, process):
+    """Until something is so while a process runs."""
+    while not so():
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        time.sleep(0.2)
+
+
+@NEEDS_FLINK
+@pytest.mark.parametrize("victim", ["worker", "taskmanager1", "jobmanager", "jobserver"])
+def test_a_run_ends_with_the_same_answer_when_a_process_is_killed(pooled, tmp_path, victim):
+    """In the second pipeline. The benchmark compares with the local method, and fails if they differ."""
+    cluster, pool, options = pooled
+    arguments = (*DAWID_SKENE, *options, "--folder", str(tmp_path), "--iterations-per-pipeline", "3", "--retries", "6")
+    with comparing(PYTHON, *arguments, "--iterations", "8", "--timeout", "400") as process:
+        wait_until(lambda: (tmp_path / "checkpoint-000001.manifest").exists(), process)
+        wait_until(lambda: cluster.finished_steps() > 9, process)  # of some 30
+        if victim == "worker":
+            for worker in pool.workers():
+                os.kill(worker, signal.SIGKILL)
+        else:
+            cluster.kill(victim)
+            cluster.start(victim)
+        assert not (tmp_path / "checkpoint-000002.manifest").exists()
+        printed, said = end_of(process)
+    cluster.wait()
+    assert "3 pipelines" not in printed, "a pipeline that is run again counts, too"
+    assert "It is run again from checkpoint 1" in said

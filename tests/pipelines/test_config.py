@@ -75,20 +75,6 @@ def test_runners_are_spelt_as_beam_does(inputs, given, runner):
     assert load_config(inputs / "c.yaml").beam.runner == runner
 
 
-def test_components_that_are_not_named_run_in_this_process(inputs):
-    pipelines = pytest.importorskip("crowdzoo.pipelines.pipeline")
-    section = "beam: {runner: flink, options: [--job_endpoint=host:1], components: [CrowdAggregator], retries: 3}"
-    (inputs / "c.yaml").write_text("name: c\n" + DATA + section + "\n")
-    made = pipelines.create_pipeline(load_config(inputs / "c.yaml"))
-    arguments = {each.id: getattr(each.executor_spec, "beam_pipeline_args", None) for each in made.components}
-    image = "--sdk_container_image=local"
-    here = [image, "--runner=FnApiRunner"]
-    assert {name: given for name, given in arguments.items() if given is not None} == {
-        **dict.fromkeys(("StatisticsGen", "Evaluator"), here),
-        "CrowdAggregator": [image, "--runner=FlinkRunner", "--job_endpoint=host:1", "--crowdzoo_retries=3"],
-    }
-
-
 def test_every_known_runner_is_one_of_beams():
     runners = pytest.importorskip("apache_beam.runners.runner")
     assert set(BEAM_RUNNERS) <= {name.rsplit(".", 1)[-1] for name in runners._RUNNER_MAP.values()}
@@ -107,7 +93,7 @@ BROKEN = {
     ),
     "strange key": (
         "name: x\n" + DATA + "beam: {zebra: 1}\n",
-        ", beam: unknown key 'zebra': choose one of runner, options, components, retries.",
+        ", beam: unknown key 'zebra': choose one of runner, options, components, retries, timeout.",
     ),
     "unknown runner": (
         "name: x\n" + DATA + "beam: {runner: FlinkRuner}\n",

@@ -323,6 +323,28 @@ def parameters(config):
     return {component.id: dict(component.exec_properties) for component in create_pipeline(config).components}
 
 
+def test_components_that_are_not_named_run_in_this_process(inputs):
+    section = (
+        "beam: {runner: flink, options: [--job_endpoint=host:1], components: [CrowdAggregator], retries: 3, "
+        "timeout: 600}"
+    )
+    (inputs / "cluster.yaml").write_text((inputs / "tiny.yaml").read_text() + section + "\n")
+    made = create_pipeline(load_config(inputs / "cluster.yaml"))
+    arguments = {each.id: getattr(each.executor_spec, "beam_pipeline_args", None) for each in made.components}
+    image = "--sdk_container_image=local"
+    here = [image, "--runner=FnApiRunner"]
+    assert {name: given for name, given in arguments.items() if given is not None} == {
+        **dict.fromkeys(("StatisticsGen", "Evaluator"), here),
+        "CrowdAggregator": [
+            image,
+            "--runner=FlinkRunner",
+            "--job_endpoint=host:1",
+            "--crowdzoo_retries=3",
+            "--crowdzoo_timeout=600",
+        ],
+    }
+
+
 def test_what_reruns_follows_from_content_and_settings(inputs):
     before = parameters(load_config(inputs / "tiny.yaml"))
     os.utime(inputs / "answers.csv")
