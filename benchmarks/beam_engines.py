@@ -3,7 +3,9 @@ r"""Aggregation on Beam's engines, beside the local one: seconds, CPU seconds, d
     make engines                                            # brings Prism, Flink and a Python with Flink's Beam
     python benchmarks/beam_engines.py                       # what results/beam_engines.json does not have, to 1e7
     python benchmarks/beam_engines.py --rows "flink, .*1e\+05"     # the rows whose names match, again
-    python benchmarks/beam_engines.py --print               # the tables of docs/beam.md
+    python benchmarks/beam_engines.py --bytes               # the bytes between Flink's steps
+    python benchmarks/beam_engines.py --ten-runs            # Dawid-Skene on Flink, ten times
+    python benchmarks/beam_engines.py --docs                # puts the tables into docs/beam.md
 
 Simulated votes of R = 1,000 annotators in K = 10 classes, five annotations a task, seed 0; at most 20 iterations. Each
 row is a process of its own, which runs both sides in turns; an engine is started before and ended after its rows. CPU
@@ -34,6 +36,8 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "engines"))
 from flink_cluster import FlinkCluster, WorkerPool, flink_cluster, worker_pool
 from install import FLINK_BEAM, FLINK_VERSION, PRISM, PYTHON, ROOT
 
+GUIDE = ROOT / "docs" / "beam.md"
+MARKS = "<!-- beam_engines.py -->\n", "<!-- end -->\n"
 RESULTS = Path(__file__).parent / "results" / "beam_engines.json"
 
 ANNOTATORS, CLASSES = 1000, 10
@@ -188,6 +192,20 @@ def bytes_between_steps(engine: Running, row: Row) -> int:
     return round((written[8] - written[2]) / 6)
 
 
+def all_bytes(engine: Running) -> list[dict[str, Any]]:
+    """Measured and counted bytes of an iteration, by the number of workers."""
+    rows = [Row("flink", "dawid-skene", 10**5, workers) for workers in WORKERS]
+    return [
+        {
+            **row._asdict(),
+            "measured": bytes_between_steps(engine, row),
+            "formula": formula(row.workers),
+            "versions": engine.versions,
+        }
+        for row in rows
+    ]
+
+
 def formula(workers: int, classes: int = CLASSES) -> int:
     """Bytes an iteration that docs/beam.md counts with: rows to each worker, and counts from each bundle."""
     return 2 * workers * 8 * ANNOTATORS * classes**2
@@ -253,10 +271,14 @@ def tables(found: dict[str, Any]) -> str:
             f"| {row['local_seconds']:.3g} | {row['times_as_long']:.3g} | {row['cpu_seconds']:.3g} "
             f"| {row['local_cpu_seconds']:.2g} | {row['posteriors_differ_by']:.0e} | {row['load']:.0f} |"
         )
-    lines += ["", "| Flink, Dawid-Skene | bytes an iteration | by the formula |", "|---|---:|---:|"]
+    if found["bytes"]:
+        lines += ["", "| Flink, Dawid-Skene | bytes an iteration | by the formula |", "|---|---:|---:|"]
     for row in found["bytes"]:
         lines.append(f"| {row['workers']} workers | {row['measured']:,} | {row['formula']:,} |")
-    return "\n".join(lines)
+    if found["ten_runs"]:
+        ten = found["ten_runs"]
+        lines += ["", f"Dawid-Skene on Flink, 10⁵ annotations: {ten['ended_well']} of {ten['runs']} runs ended well."]
+    return "\n".join(["", *lines, "", ""])
 
 
 def main() -> int:
@@ -265,28 +287,21 @@ def main() -> int:
     parser.add_argument("--bytes", action="store_true", help="only the bytes between Flink's steps")
     parser.add_argument("--ten-runs", action="store_true", help="only Dawid-Skene on Flink ten times")
     parser.add_argument("--list", action="store_true", help="the names of the rows")
-    parser.add_argument("--print", action="store_true", help="the tables of what is saved")
+    parser.add_argument("--docs", action="store_true", help="puts the tables of what is saved into docs/beam.md")
     given = parser.parse_args()
     found = load_saved()
-    if given.list or given.print:
-        print("\n".join(row.name for row in ROWS) if given.list else tables(found))
+    if given.list:
+        print("\n".join(row.name for row in ROWS))
+        return 0
+    if given.docs:
+        before, _, rest = GUIDE.read_text(encoding="utf-8").partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        GUIDE.write_text(before + MARKS[0] + tables(found) + MARKS[1] + after, encoding="utf-8")
         return 0
     if given.bytes or given.ten_runs:
         with flink() as engine:
-            if given.bytes:
-                found["bytes"] = [
-                    {
-                        "workers": workers,
-                        "annotations": 10**5,
-                        "measured": bytes_between_steps(engine, Row("flink", "dawid-skene", 10**5, workers)),
-                        "formula": formula(workers),
-                        "versions": engine.versions,
-                    }
-                    for workers in WORKERS
-                ]
-            else:
-                found["ten_runs"] = ten_runs(engine)
-        save(found)
+            new = {"bytes": all_bytes(engine)} if given.bytes else {"ten_runs": ten_runs(engine)}
+        save({**load_saved(), **new})
         return 0
     saved = {row_of(each) for each in found["rows"]}
     wanted = [row for row in ROWS if (re.search(given.rows, row.name) if given.rows else row not in saved)]
@@ -298,11 +313,13 @@ def main() -> int:
         with start() as engine:
             for row in rows:
                 try:
-                    put(found["rows"], run(engine, row))
+                    new = run(engine, row)
                 except RuntimeError as error:
                     failed += 1
                     print(error, file=sys.stderr)
                     continue
+                found = load_saved()
+                put(found["rows"], new)
                 save(found)
                 print(row.name, flush=True)
     return 1 if failed else 0

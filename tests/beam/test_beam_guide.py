@@ -88,3 +88,14 @@ def test_a_block_is_what_the_guide_says():
     block = Block([0, 1], [0, 1], [0, 1])
     assert (block.annotator_ids.dtype, block.labels.dtype) == ("int32", "uint8")
     assert Block([0], [0], [300]).labels.dtype == "int32"
+
+
+def test_the_tables_of_engines_are_those_of_the_saved_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import beam_engines
+
+    begin, end = beam_engines.MARKS
+    assert GUIDE.partition(begin)[2].partition(end)[0] == beam_engines.tables(beam_engines.load_saved())
+    for row in beam_engines.load_saved()["rows"]:
+        assert row["posteriors_differ_by"] < 1e-6
+        assert row["labels_that_differ"] == 0
