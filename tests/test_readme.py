@@ -33,7 +33,7 @@ def test_the_configuration_of_the_page_on_the_pipeline_is_accepted(tmp_path):
     from crowdzoo import datasets
     from crowdzoo.pipelines.config import load_config
 
-    (text,) = re.findall(r"```yaml\n(.*?)```", PIPELINE, flags=re.S)
+    text, *_ = re.findall(r"```yaml\n(.*?)```", PIPELINE, flags=re.S)
     (tmp_path / "pets.yaml").write_text(text)
     datasets.write_files(datasets.load("labelme"), tmp_path / "data")
     config = load_config(tmp_path / "pets.yaml")

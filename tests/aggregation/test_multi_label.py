@@ -190,7 +190,7 @@ def test_a_wide_table_is_not_called_one_where_it_would_be_refused(tmp_path, monk
     assert "--wide" in capsys.readouterr().err
     assert main(["aggregate", "w.csv", "--multi-label", "--out", "out"]) == 3
     said = capsys.readouterr().err
-    assert "column 'annotator' (or 'worker') is missing" in said
+    assert "columns 'annotator' and 'label' are missing" in said
     assert "--wide" not in said
 
 

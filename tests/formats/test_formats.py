@@ -86,7 +86,6 @@ WRITERS = {
     "crowdzoo.components.annotation_example_gen": "tasks.parquet, which the next component reads in the same run",
     "crowdzoo.pipelines.demo_labelme": "figures of the demo, which nothing reads again",
     "crowdzoo.pipelines.kubeflow": "Kubeflow's format",
-    "crowdzoo.pipelines.kubeflow_step": "Kubeflow's format",
     "crowdzoo.serving.deploy.write_deployment": "formats of Compose, Kubernetes and KServe",
 }
 CALLS = {"atomic_file", "atomic_folder", "atomic_path", "write_lines", "write_text", "write_table", "ParquetWriter",

@@ -53,7 +53,7 @@ def test_the_summary_names_the_heaviest_methods_and_those_that_are_level(tmp_pat
     behind = [(0.0, 0.0), (0.1, 0.06), (0.1, 0.05)]
     compared = [{**row, "behind": value, "error": error} for value, error in behind]
     (tmp_path / "choice.json").write_text(json.dumps({"chosen": {"name": "deep-em"}, "compared": compared}))
-    evaluation = {"metric": "accuracy", "truth": "gold", "candidate": {"accuracy": 0.5, "tasks": 4}}
+    evaluation = {"metric": "accuracy", "truth": "gold", "candidate": {"accuracy": 0.5, "tasks": 4}, "baseline": None}
     found = RunResult(
         pushed=None, reason="it is bad", blessed=False, evaluation=evaluation, seconds={}, cached=(), total_seconds=1.0,
         anomalies=(), model=tmp_path, model_run=tmp_path, report=tmp_path, trials=(), page=None, annotations=tmp_path,
