@@ -1,11 +1,11 @@
 """Memory of the local server over minutes of mixed requests: REST and gRPC, errors, long and gzip bodies, new versions.
 
-    python benchmarks/serving_soak.py [--minutes 10] [--out benchmarks/results/serving_soak.json]
+    python benchmarks/serving_soak.py [--minutes 10] [--swap-seconds 60] [--out benchmarks/results/serving_soak.json]
     python benchmarks/serving_soak.py --print
 
-Six clients ask without a pause, and each minute a newer version of the model is put into the folder and the oldest but
-one taken out. The memory (RSS) of the server and of its reader processes is saved every ten seconds. The slope is that
-of a straight line through the second half, when caches are full: what remains of it is what leaks.
+Six clients ask without a pause. Each minute a newer version of the model is put into the folder and the oldest but one
+taken out (`--swap-seconds`, 0 for never). The memory (RSS) of the server and of its reader processes is saved every ten
+seconds. The slope is that of a straight line through the second half, when caches are full.
 """
 
 import argparse
@@ -35,7 +35,7 @@ sys.path.append(str(Path(__file__).parent / "reproduce"))
 from stack import stack
 
 RESULTS = Path(__file__).parent / "results" / "serving_soak.json"
-EVERY, SWAP_EVERY = 10.0, 60.0
+EVERY = 10.0
 
 
 def resident_mib(process: int) -> tuple[float, float]:
@@ -99,7 +99,7 @@ def requests(rest: str, grpc: str) -> dict[str, Callable[[], str]]:
     }
 
 
-def measure(minutes: float) -> dict[str, Any]:
+def measure(minutes: float, swap_seconds: float) -> dict[str, Any]:
     outcomes: Counter[str] = Counter()
     samples: list[tuple[float, float, float]] = []
     stop = threading.Event()
@@ -132,7 +132,7 @@ def measure(minutes: float) -> dict[str, Any]:
             while (passed := time.monotonic() - started) < 60 * minutes:
                 samples.append((round(passed, 1), *resident_mib(server.pid)))
                 print(f"{passed:6.0f} s  {samples[-1][1]:7.1f} MiB, readers {samples[-1][2]:6.1f} MiB", flush=True)
-                if passed >= SWAP_EVERY * (swaps + 1):
+                if swap_seconds and passed >= swap_seconds * (swaps + 1):
                     swaps += 1
                     shutil.copytree(ready / "1", folder / ".coming")
                     (folder / ".coming").rename(folder / str(swaps + 1))
@@ -173,11 +173,12 @@ def show(saved: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--swap-seconds", type=float, default=60.0, help="time between new versions; 0: none comes")
     parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     if not args.only_print:
-        args.out.write_text(json.dumps(measure(args.minutes)) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps(measure(args.minutes, args.swap_seconds)) + "\n", encoding="utf-8")
     show(json.loads(args.out.read_text(encoding="utf-8")))
 
 
