@@ -207,7 +207,7 @@ def test_a_corrupt_version_is_not_served_and_the_one_before_answers_all_requests
 
 @contextmanager
 def small_disk(folder, _):
-    """A disk of 40 KB, of which the push sees the end; where this machine lets nobody mount one, there is no such."""
+    """A disk of 40 KB, of which the push sees the end; skipped where mounting is not allowed."""
     try:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", folder], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
