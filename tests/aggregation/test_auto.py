@@ -41,7 +41,9 @@ def test_it_is_the_mean_of_its_methods_by_their_weights():
     assert [one.method for one in found.candidates] == list(auto.CANDIDATES)
     weights = np.array([one.weight for one in found.candidates])
     assert weights.sum() == pytest.approx(1)
-    assert weights.min() >= 0.25 / 8 - 1e-12
+    hidden = Auto()._parts(crowd, np.zeros(200, bool))[1].size
+    assert weights.min() >= 0.25 / 8 * hidden / (1000 + hidden) - 1e-12
+    assert weights[0] > 1000 / (1000 + hidden)
     parts = [create(one.method).fit(crowd).posteriors for one in found.candidates]
     np.testing.assert_allclose(found.posteriors, np.tensordot(weights, parts, 1), atol=1e-12)
 
@@ -128,10 +130,22 @@ def test_tasks_of_known_class_count_and_are_no_part_of_what_contradicts():
     assert plain["bwa"].gold is None
 
 
-def test_with_too_few_hidden_annotations_all_methods_weigh_the_same():
+def test_weights_are_those_of_stacking_drawn_to_robust_where_little_is_hidden():
+    rng = np.random.default_rng(0)
+    densities = rng.uniform(0.05, 1, (4, 3000))
+    stacked = 0.75 * stacking_weights(densities, np.ones(3000)) + 0.25 / 4
+    expected = 0.75 * stacked + 0.25 * np.eye(4)[0]  # 1,000 of 4,000
+    np.testing.assert_allclose(auto._weights(densities, None), expected, atol=1e-12)
+    blind = rng.uniform(0.05, 1, (4, 100))  # known classes count ten times
+    assert auto._weights(densities, blind)[1:].sum() < 1 - 1000 / 5000
+    np.testing.assert_array_equal(auto._weights(densities[:, :49], None), np.eye(4)[0])
+
+
+def test_with_too_few_hidden_annotations_it_is_robust():
     crowd = Annotations.from_arrays([0, 1, 2], [0, 1, 0], [0, 0, 0], classes=range(2))
     found = Auto().fit(crowd)
-    assert {one.weight for one in found.candidates} == {1 / 8}
+    assert [one.weight for one in found.candidates] == [1.0, *[0.0] * 7]
+    np.testing.assert_allclose(found.posteriors, create("robust").fit(crowd).posteriors)
     assert all(one.score is None for one in found.candidates)
     assert found.notes == (auto.NOT_SCORED.format(0, 50),)
 

@@ -47,9 +47,10 @@ CANDIDATES: dict[str, Callable[..., Any]] = {
     "worker-clustering": WorkerClustering,
 }
 SAFE = "robust"  # is never left out
-EQUAL = 0.25  # of all weight is shared equally
+EQUAL = 0.25  # of the other weight is shared equally
+ANCHOR = 1000.0  # hidden annotations with which half of all weight is left for `SAFE`
 MOST_HIDDEN = 20_000  # hidden annotations that are scored
-LEAST_HIDDEN = 50  # with fewer all methods weigh the same
+LEAST_HIDDEN = 50  # with fewer only `SAFE` counts, unless classes are known
 GOLD_WORTH = 10.0  # hidden annotations that a task of known class counts as
 LEAST = 0.01  # probability of a known class
 OBSERVED = 15  # steps of the fit of the annotators' matrices to posteriors
@@ -60,7 +61,8 @@ LEFT_OUT = (
     "them with 50 such tasks (calibrate)."
 )
 NOT_SCORED = (
-    "Only {} annotations could be hidden from a task that has others, and {} are needed: all methods weigh the same."
+    "Only {} annotations could be hidden from a task that has others, and {} are needed: they are not counted, and the "
+    "labels are those of robust unless classes are known."
 )
 
 
@@ -75,8 +77,9 @@ class Auto(Aggregator):
     and that to one coin, as in `HierarchicalDawidSkene`), averaged over the methods.
 
     The weights of the methods are those whose mixture predicts best (stacking of predictive distributions, Yao et al.,
-    Bayesian Analysis 2018); a fourth of all weight is shared equally, because hidden annotations say less of the truth
-    than of annotators. The result is the weighted mean of the posteriors of all methods, fitted to all annotations.
+    Bayesian Analysis 2018); a fourth of this weight is shared equally, because hidden annotations say less of the truth
+    than of annotators. Few of them say little, so of h hidden annotations the share 1,000 / (1,000 + h) of all weight
+    is kept for `Robust`. The result is the weighted mean of the posteriors of all methods, fitted to all annotations.
 
     If the labels of a method are not among the classes with the most votes on more than a fifth of the annotated
     tasks, while those of `OneCoinDawidSkene` are, it is left out: it predicts annotators who make the same errors
@@ -265,7 +268,7 @@ def _weights(densities: NDArray[np.float64], blind: NDArray[np.float64] | None) 
     """Weights of M methods, [M].
 
     Args:
-        densities: what they say of the hidden annotations, [M, H].
+        densities: what they say of the hidden annotations, [M, H]; the first method is `SAFE`.
         blind: their probabilities of the known classes, [M, n], or None.
     """
     every = densities if densities.shape[1] >= LEAST_HIDDEN else densities[:, :0]
@@ -273,4 +276,8 @@ def _weights(densities: NDArray[np.float64], blind: NDArray[np.float64] | None) 
     if blind is not None:
         every = np.concatenate([every, np.maximum(blind, LEAST)], axis=1)
         rows = np.concatenate([rows, np.full(blind.shape[1], GOLD_WORTH)])
-    return (1 - EQUAL) * stacking_weights(every, rows) + EQUAL / len(every)
+    weights = (1 - EQUAL) * stacking_weights(every, rows) + EQUAL / len(every)
+    anchored = ANCHOR / (ANCHOR + rows.sum())
+    weights *= 1 - anchored
+    weights[0] += anchored
+    return weights
