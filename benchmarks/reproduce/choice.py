@@ -20,10 +20,10 @@ Protocol, fixed before auto was measured:
   each other there were taken as equal. Among those the one that is auto was taken with the figures of `whole`, and of
   other draws of `thinned`, in sight (above all that contradicting methods are left out: llm-judges), so expect
   somewhat more regret on a new crowd.
-- Two later changes were chosen on the cells of robust_grid.py and of `generated` with other seeds, and on
-  `development`: the weights of robust's parts, and that of h hidden annotations the share 1,000 / (1,000 + h) of auto's
-  weight is kept for robust (300, 1,000, and priors of stacking from 3 to 3,000 were compared; with
-  dependent-dawid-skene as ninth method regret was .06 points lower on `development`, and .06 higher on `generated`).
+- A later change was chosen on the cells of robust_grid.py, on `generated` with other seeds, and on `development`: of h
+  hidden annotations the share 1,000 / (1,000 + h) of auto's weight is kept for robust. 300, 1,000, and priors of stacking
+  from 3 to 3,000 were compared; with dependent-dawid-skene as ninth method regret was .06 points lower on `development`,
+  and .06 higher on `generated`.
 """
 
 import csv
