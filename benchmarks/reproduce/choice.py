@@ -21,9 +21,9 @@ Protocol, fixed before auto was measured:
   other draws of `thinned`, in sight (above all that contradicting methods are left out: llm-judges), so expect
   somewhat more regret on a new crowd.
 - A later change was chosen on the cells of robust_grid.py, on `generated` with other seeds, and on `development`: of h
-  hidden annotations the share 1,000 / (1,000 + h) of auto's weight is kept for robust. 300, 1,000, and priors of stacking
-  from 3 to 3,000 were compared; with dependent-dawid-skene as ninth method regret was .06 points lower on `development`,
-  and .06 higher on `generated`.
+  hidden annotations the share 1,000 / (1,000 + h) of auto's weight is kept for robust. 300, 1,000, and priors of
+  stacking from 3 to 3,000 were compared; with dependent-dawid-skene as ninth method regret was .06 points lower on
+  `development`, and .06 higher on `generated`.
 """
 
 import csv
