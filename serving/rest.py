@@ -104,15 +104,17 @@ class RestService:
         method = scope["method"]
         if method == "POST" and self.gate.is_full:
             raise full()  # before anything of the body is read
-        body = await _read(receive, self._predictor.limits.request_bytes, share)
-        record.request_bytes = len(body)
+        chunks = await _read(receive, self._predictor.limits.request_bytes, share)
+        record.request_bytes = sum(map(len, chunks))
         sent = dict(scope["headers"])
         encoding = sent.get(b"content-encoding", b"identity").decode("latin-1")
         takes = takes_gzip(sent.get(b"accept-encoding", b"").decode("latin-1"))
-        asked = method, scope["path"], encoding, body, share, record, scope[GONE].is_set
+        asked = share, record, scope[GONE].is_set
 
         def answer() -> tuple[bytes, list[tuple[bytes, bytes]]]:
-            content = self.answer(*asked)
+            body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # here: short requests go on beside a long copy
+            chunks.clear()
+            content = self.answer(method, scope["path"], encoding, body, *asked)
             return (deflated(content), _GZIP) if takes and len(content) >= _SHORT else (content, [])
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, answer)
@@ -191,7 +193,7 @@ class _GoneError(Exception):
     """The client left before its request was here."""
 
 
-async def _read(receive: Any, limit: int, share: Share) -> bytes:
+async def _read(receive: Any, limit: int, share: Share) -> list[bytes]:
     chunks: list[bytes] = []
     size = 0
     refused: RequestError | None = None
@@ -215,7 +217,7 @@ async def _read(receive: Any, limit: int, share: Share) -> bytes:
                 share.hold("body", 0)
     if refused is not None:
         raise refused
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return chunks
 
 
 def _version(text: str | None) -> int | None:
