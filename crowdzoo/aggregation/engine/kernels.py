@@ -29,6 +29,7 @@ MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
 AHEAD = 16
 NORMALISED = 2**15  # cells at a time: what fits the cache between both passes
+SMALLEST = float(np.finfo(np.float64).tiny)  # of sums of counts: one divided by less is inf
 U = np.uint64  # signed indices cost a wrap-around check each
 
 # === Vector arithmetic ===
@@ -444,7 +445,7 @@ def normalised_logs(
     least: float,
     out: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Logs of (counts + prior), normalised over what was said; uniform where all is zero.
+    """Logs of (counts + prior), normalised over what was said; uniform where all is zero or below 2.2e-308.
 
     Args:
         counts: `[annotator, said, true]`, [R, K, K].
@@ -483,9 +484,10 @@ def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  #
                 factors[true] += counts[r, said, true]
         empty = False
         for true in range(num_classes):
-            if factors[true] > 0.0:
+            if factors[true] >= SMALLEST:
                 factors[true] = 1.0 / factors[true]
             else:
+                factors[true] = 0.0
                 empty = True
         for said in range(num_classes):
             for true in range(num_classes):
