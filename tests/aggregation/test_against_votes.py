@@ -104,7 +104,7 @@ def abstracts():
     [
         pytest.param("hmm-crowd", marks=pytest.mark.slow),
         pytest.param("bsc-seq", marks=pytest.mark.slow),
-        "dawid-skene",
+        pytest.param("dawid-skene", marks=pytest.mark.slow),
         "majority-vote",
     ],
 )

@@ -28,7 +28,9 @@ def assert_same(one, other):
     assert (one.converged, one.num_iterations) == (other.converged, other.num_iterations)
 
 
-@pytest.mark.parametrize(("num_classes", "threads"), [(1, "3"), (4, "1"), (4, "3"), (130, "3")])
+@pytest.mark.parametrize(
+    ("num_classes", "threads"), [(1, "3"), (4, "1"), (4, "3"), pytest.param(130, "3", marks=pytest.mark.slow)]
+)
 def test_equal_to_the_tables(monkeypatch, num_classes, threads):
     monkeypatch.setenv("CROWDZOO_THREADS", threads)
     crowd, _ = simulated_crowd(num_tasks=300, num_annotators=200, num_classes=num_classes, redundancy=3)

@@ -408,6 +408,7 @@ def test_of_one_annotator_and_a_constant_one_the_first_is_believed():
     assert np.corrcoef(found.estimates, truth)[0, 1] > 0.85
 
 
+@pytest.mark.slow
 def test_going_on_from_an_earlier_result_ends_where_a_fit_to_all_does():
     whole, *_ = crowd()
     named = Annotations.from_arrays(

@@ -208,6 +208,7 @@ def killed_after(number):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("aggregator", "make", "other"),
     [

@@ -148,6 +148,7 @@ def test_a_training_that_was_killed_goes_on_from_its_checkpoint(train, killed_af
     assert not checkpoint.exists()
 
 
+@pytest.mark.slow
 def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_goes_on(train, killed_after, tmp_path):
     checkpoint = tmp_path / "checkpoint"
     killed_after(train, 3, "a", CROWD, checkpoint=str(checkpoint))
@@ -157,6 +158,7 @@ def test_a_training_with_other_settings_begins_anew_and_one_with_those_before_go
     killed_after(train, 2, "a", CROWD, checkpoint=str(checkpoint))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_in_a_store_is_fetched_and_removed_there(train, killed_after, tmp_path, monkeypatch):
     # Beam's file systems take a path of this machine like any other URI
     monkeypatch.setattr(pipeline_checkpoint, "is_remote", lambda path: True)

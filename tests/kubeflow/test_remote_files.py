@@ -141,6 +141,7 @@ def test_a_table_of_paths_of_images_is_refused_at_a_uri(client, tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_training_is_kept_in_the_store_and_a_later_one_goes_on_from_it(client):
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(20, 4)).astype("float32"), rng.integers(0, 3, size=(20, 2))

@@ -322,6 +322,7 @@ def test_the_truth_is_learnt_and_heads_of_experts_are_told_from_those_of_guesser
     assert diagonals[:4].min() > diagonals[4:7].max() + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_second_phase_moves_the_weights_alone():
     x, _, annotations = a_crowd()

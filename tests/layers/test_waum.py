@@ -117,6 +117,7 @@ def test_scores_are_those_of_the_quality_measure():
     assert np.isnan(expected.waum[50])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("eager")
 def test_the_second_training_begins_anew_on_the_soft_labels_of_the_kept_tasks_alone():
     x, _, annotations, _ = a_crowd()

@@ -109,7 +109,7 @@ def test_rows_of_a_table_are_matched_by_ids(eager):
         CrowdClassifier(**SHORT).fit(x, codes, tasks=names)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, ""])
+@pytest.mark.parametrize("missing", [None, *(pytest.param(gap, marks=pytest.mark.slow) for gap in (np.nan, ""))])
 def test_classes_with_names_and_gaps_come_back_by_name(missing, eager):
     x, truth, codes = crowd()
     names = np.array(["ape", "bat", "cat", missing], object)[codes]

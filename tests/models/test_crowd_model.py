@@ -70,6 +70,7 @@ def test_the_truth_is_learnt_from_unreliable_labels(kind):
     np.testing.assert_array_equal(confusions[1:].argmax(axis=2), [[0, 1, 2]] * (R - 1))
 
 
+@pytest.mark.slow
 def test_biases_of_a_regression_are_learnt():
     x, truth, annotations = a_crowd("regression")
     model = a_model("regression")

@@ -56,7 +56,7 @@ def answers(model):
     return odds / odds.sum(axis=-1, keepdims=True)
 
 
-@fast(*FAST)
+@fast("crowdsourced-layer")
 def test_the_truth_is_learnt_and_annotators_are_told_apart(method):
     model = trained(method)
     estimate = model.predict(X, verbose=0)

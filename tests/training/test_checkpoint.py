@@ -101,14 +101,13 @@ def assert_equal(one, two):
         np.testing.assert_array_equal(values, two.history.history[name])
 
 
-FAST = ("crowdsourced-layer", "deep-em")
 METHODS = [(method, kind) for kind in ("classification", "regression") for method in methods_of(kind)]
 
 
 @pytest.mark.parametrize("after", [2, 6])
 @pytest.mark.parametrize(
     ("method", "kind"),
-    [pytest.param(*each, marks=() if each[0] in FAST and each[1] == "classification" else pytest.mark.slow)
+    [pytest.param(*each, marks=() if each == ("crowdsourced-layer", "classification") else pytest.mark.slow)
      for each in METHODS],
 )  # fmt: skip
 def test_an_interrupted_training_ends_as_one_that_was_not(method, kind, after, tmp_path, interrupt, monkeypatch, eager):
@@ -135,6 +134,7 @@ def annotated(epochs=4, seed=5, checkpoint=None, labels=LABELS, layer=Crowdsourc
     return model
 
 
+@pytest.mark.slow
 def test_what_a_callback_has_counted_goes_on_too(tmp_path, interrupt, monkeypatch, eager):
     def early():
         return keras.callbacks.EarlyStopping("val_loss", patience=2, restore_best_weights=True, min_delta=10)
@@ -191,6 +191,7 @@ def test_other_settings_are_named_and_what_follows_from_them_is_not(tmp_path, ea
         assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_callbacks_that_look_on_come_and_go_and_others_are_refused(tmp_path, interrupt, monkeypatch, eager):
     early, folder = functools.partial(keras.callbacks.EarlyStopping, "loss", patience=9), tmp_path / "checkpoint"
     plateau = functools.partial(keras.callbacks.ReduceLROnPlateau, "loss", patience=1, min_delta=10)
@@ -300,6 +301,7 @@ def test_another_patience_is_refused_and_named(tmp_path, interrupt, monkeypatch,
     annotated(checkpoint=tmp_path, callbacks=early(3, min_delta=0.5, verbose=1))
 
 
+@pytest.mark.slow
 def test_other_validation_data_are_refused(tmp_path, interrupt, monkeypatch, eager):
     held = (X[:10], TRUTH[:10])
     interrupt(2)

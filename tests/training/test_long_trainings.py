@@ -102,6 +102,7 @@ def test_without_a_precision_keras_own_holds():
 # === XLA ===
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BACKEND == "torch", reason="PyTorch has no XLA here")
 @each_method()
 def test_every_method_learns_the_same_with_xla(method, kind, xla):
@@ -114,6 +115,7 @@ def test_every_method_learns_the_same_with_xla(method, kind, xla):
 # === Accumulated gradients ===
 
 
+@pytest.mark.slow
 @each_method()
 def test_gradients_of_two_half_batches_make_the_step_of_the_whole_one(method, kind):
     both = trained(method, kind, gradient_accumulation_steps=2, batch_size=30)
@@ -167,11 +169,13 @@ def check_gone_on(resumed, whole):
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(one), keras.ops.convert_to_numpy(two))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
 def test_a_killed_training_in_mixed_precision_goes_on_to_the_same_weights(precision, tmp_path):
     check_gone_on(*gone_on(tmp_path / "checkpoint", precision=precision))
 
 
+@pytest.mark.slow
 def test_a_killed_training_with_accumulated_gradients_goes_on_to_the_same_weights(tmp_path):
     check_gone_on(*gone_on(tmp_path / "checkpoint", gradient_accumulation_steps=3))
 
