@@ -1,5 +1,6 @@
 """Tuner: what TFX's Tuner runs, a search for settings by KerasTuner."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,7 +98,9 @@ def _oracle(options: Mapping[str, Any], space: Any, seed: int, first: dict[str, 
         def populate_space(self, trial_id: str) -> Any:
             if first is not None and not self.trials:
                 return {"status": "RUNNING", "values": dict(first)}
-            return super().populate_space(trial_id)
+            with warnings.catch_warnings():  # of its Gaussian process, of few trials; there is nothing to do about them
+                warnings.filterwarnings("ignore", r"(?s)The optimal value found for|lbfgs failed to converge")
+                return super().populate_space(trial_id)
 
     return Oracle(
         objective=keras_tuner.Objective("score", "max"), max_trials=options["trials"], hyperparameters=space, seed=seed
