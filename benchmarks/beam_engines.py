@@ -1,10 +1,11 @@
 r"""Aggregation on Beam's engines, beside the local one: seconds, CPU seconds, differences, and bytes between steps.
 
     make engines                                            # brings Prism, Flink and a Python with Flink's Beam
-    python benchmarks/beam_engines.py                       # what results/beam_engines.json does not have, to 1e7
+    python benchmarks/beam_engines.py                       # what results/beam_engines.json does not have, to 1e8
     python benchmarks/beam_engines.py --rows "flink, .*1e\+05"     # the rows whose names match, again
     python benchmarks/beam_engines.py --bytes               # the bytes between Flink's steps
     python benchmarks/beam_engines.py --ten-runs            # Dawid-Skene on Flink, ten times
+    python benchmarks/beam_engines.py --kill                # each method on Flink while its workers are killed
     python benchmarks/beam_engines.py --docs                # puts the tables into docs/beam.md
 
 Simulated votes of R = 1,000 annotators in K = 10 classes, five annotations a task, seed 0; at most 20 iterations. Each
@@ -24,9 +25,11 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -42,9 +45,10 @@ RESULTS = Path(__file__).parent / "results" / "beam_engines.json"
 
 ANNOTATORS, CLASSES = 1000, 10
 METHODS = ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")
-SIZES = (10**5, 10**6, 10**7)
+SIZES = (10**5, 10**6, 10**7, 10**8)
 WORKERS = (1, 2, 4)
 RUNS = 10  # that are to end well
+LONGEST = 900  # seconds of a run whose workers are killed
 
 
 class Row(NamedTuple):
@@ -70,6 +74,7 @@ class Running(NamedTuple):
     versions: dict[str, str]
     processes: Callable[[], list[int]] = list
     cluster: FlinkCluster | None = None
+    pool: WorkerPool | None = None
 
     def with_workers(self, workers: int) -> tuple[str, ...]:
         """Options for a number of workers."""
@@ -104,7 +109,7 @@ def _on(cluster: FlinkCluster, pool: WorkerPool | None) -> Running:
         return ours if pool is None else [*ours, pool.process.pid, *pool.workers()]
 
     versions = {"beam": FLINK_BEAM, "flink": FLINK_VERSION}
-    return Running(PYTHON, tuple(options), versions, processes, cluster)
+    return Running(PYTHON, tuple(options), versions, processes, cluster, pool)
 
 
 @contextlib.contextmanager
@@ -143,8 +148,9 @@ def cpu_of(processes: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def run(engine: Running, row: Row, *more: str) -> dict[str, Any]:
-    """Both sides of a row. Ends with an error if they differ."""
+@contextlib.contextmanager
+def comparing(engine: Running, row: Row, *more: str) -> Iterator[Callable[[float | None], tuple[dict[str, Any], str]]]:
+    """Both sides of a row, in a process; gives what waits for its end, and fails if they differ."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name, "found.json")
         command = [
@@ -153,13 +159,28 @@ def run(engine: Running, row: Row, *more: str) -> dict[str, Any]:
             "--annotations", str(row.annotations), *more, *engine.with_workers(row.workers),
         ]  # fmt: skip
         path = f"{engine.python.parent}:{os.environ['PATH']}"
-        load, before = os.getloadavg()[0], cpu_of(engine.processes())
-        done = subprocess.run(
-            command, env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}, capture_output=True, text=True
-        )
-        if done.returncode:
-            raise RuntimeError(f"{row.name}: {done.stdout[-500:]}{done.stderr[-1500:]}")
-        (found,) = json.loads(out.read_text())
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def end(seconds: float | None = None) -> tuple[dict[str, Any], str]:
+            printed, said = process.communicate(timeout=seconds)
+            if process.returncode:
+                raise RuntimeError(f"{row.name}: {printed[-500:]}{said[-1500:]}")
+            (found,) = json.loads(out.read_text())
+            return found, said
+
+        try:
+            yield end
+        finally:
+            process.kill()
+            process.wait()
+
+
+def run(engine: Running, row: Row, *more: str) -> dict[str, Any]:
+    """Both sides of a row. Ends with an error if they differ."""
+    load, before = os.getloadavg()[0], cpu_of(engine.processes())
+    with comparing(engine, row, *more) as end:
+        found, _ = end(None)
     cpu = found["cpu_seconds"]["beam"] + cpu_of(engine.processes()) - before
     return {
         **row._asdict(),
@@ -235,6 +256,40 @@ def ten_runs(engine: Running) -> dict[str, Any]:
     }
 
 
+def killed(engine: Running, method: str) -> dict[str, Any]:
+    """A method while all its workers are killed: in the second pipeline, or as soon as there are some if it has one."""
+    assert engine.cluster is not None
+    assert engine.pool is not None
+    row = Row("flink, pool", method, 10**5)
+    one_pass = method == "majority-vote"
+    with tempfile.TemporaryDirectory() as folder:
+        settings = ("--folder", folder, "--iterations-per-pipeline", "3", "--iterations", "8")
+        earlier, latest = {*engine.pool.workers()}, time.monotonic() + LONGEST
+        with comparing(engine, row, *settings, "--retries", "6", "--timeout", "400") as end:
+            while one_pass or not (
+                Path(folder, "checkpoint-000001.manifest").exists() and engine.cluster.finished_steps() > 3
+            ):
+                if one_pass and {*engine.pool.workers()} - earlier:
+                    break
+                if time.monotonic() > latest:
+                    raise RuntimeError(f"{row.name}: no pipeline whose workers could be killed")
+                time.sleep(0.1)
+            workers = engine.pool.workers()
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            found, said = end(LONGEST)
+    return {
+        "engine": row.engine,
+        "method": method,
+        "annotations": row.annotations,
+        "workers_killed": len(workers),
+        "pipelines_run_again": said.count("It is run again"),
+        "labels_that_differ": found["labels_that_differ"],
+        "posteriors_differ_by": found["posteriors_differ_by"],
+        "versions": {"python": platform.python_version(), **engine.versions},
+    }
+
+
 def load_saved() -> dict[str, Any]:
     """The saved results."""
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"rows": [], "bytes": [], "ten_runs": None}
@@ -278,6 +333,17 @@ def tables(found: dict[str, Any]) -> str:
     if found["ten_runs"]:
         ten = found["ten_runs"]
         lines += ["", f"Dawid-Skene on Flink, 10⁵ annotations: {ten['ended_well']} of {ten['runs']} runs ended well."]
+    if found.get("killed"):
+        lines += [
+            "",
+            "| all workers killed in mid-run | workers | pipelines run again | labels that differ | differ by |",
+            "|---|---:|---:|---:|---:|",
+        ]
+    for row in found.get("killed", []):
+        lines.append(
+            f"| {row['engine']}, {row['method']} | {row['workers_killed']} | {row['pipelines_run_again']} "
+            f"| {row['labels_that_differ']} | {row['posteriors_differ_by']:.0e} |"
+        )
     return "\n".join(["", *lines, "", ""])
 
 
@@ -286,6 +352,7 @@ def main() -> int:
     parser.add_argument("--rows", help="only those whose name matches this expression, also if they are saved")
     parser.add_argument("--bytes", action="store_true", help="only the bytes between Flink's steps")
     parser.add_argument("--ten-runs", action="store_true", help="only Dawid-Skene on Flink ten times")
+    parser.add_argument("--kill", action="store_true", help="only the methods on Flink whose workers are killed")
     parser.add_argument("--list", action="store_true", help="the names of the rows")
     parser.add_argument("--docs", action="store_true", help="puts the tables of what is saved into docs/beam.md")
     given = parser.parse_args()
@@ -302,6 +369,16 @@ def main() -> int:
         with flink() as engine:
             new = {"bytes": all_bytes(engine)} if given.bytes else {"ten_runs": ten_runs(engine)}
         save({**load_saved(), **new})
+        return 0
+    if given.kill:
+        with flink_with_pool() as engine:
+            for method in (each for each in METHODS if re.search(given.rows or "", each)):
+                new_row = killed(engine, method)
+                found = load_saved()
+                others = [each for each in found.get("killed", []) if each["method"] != method]
+                found["killed"] = sorted([*others, new_row], key=lambda each: METHODS.index(each["method"]))
+                save(found)
+                print(new_row, flush=True)
         return 0
     saved = {row_of(each) for each in found["rows"]}
     wanted = [row for row in ROWS if (re.search(given.rows, row.name) if given.rows else row not in saved)]
