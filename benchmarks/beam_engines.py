@@ -48,7 +48,6 @@ METHODS = ("majority-vote", "dawid-skene", "one-coin", "glad", "ibcc")
 SIZES = (10**5, 10**6, 10**7, 10**8)
 WORKERS = (1, 2, 4)
 RUNS = 10  # that are to end well
-LONGEST = 900  # seconds of a run whose workers are killed
 
 
 class Row(NamedTuple):
@@ -149,8 +148,10 @@ def cpu_of(processes: list[int]) -> float:
 
 
 @contextlib.contextmanager
-def comparing(engine: Running, row: Row, *more: str) -> Iterator[Callable[[float | None], tuple[dict[str, Any], str]]]:
-    """Both sides of a row, in a process; gives what waits for its end, and fails if they differ."""
+def comparing(
+    engine: Running, row: Row, *more: str
+) -> Iterator[tuple[subprocess.Popen[str], Callable[[], tuple[dict[str, Any], str]]]]:
+    """Both sides of a row, in a process; gives it, and what waits for its end and fails if the sides differ."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name, "found.json")
         command = [
@@ -162,15 +163,15 @@ def comparing(engine: Running, row: Row, *more: str) -> Iterator[Callable[[float
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-        def end(seconds: float | None = None) -> tuple[dict[str, Any], str]:
-            printed, said = process.communicate(timeout=seconds)
+        def end() -> tuple[dict[str, Any], str]:
+            printed, said = process.communicate()
             if process.returncode:
                 raise RuntimeError(f"{row.name}: {printed[-500:]}{said[-1500:]}")
             (found,) = json.loads(out.read_text())
             return found, said
 
         try:
-            yield end
+            yield process, end
         finally:
             process.kill()
             process.wait()
@@ -179,8 +180,8 @@ def comparing(engine: Running, row: Row, *more: str) -> Iterator[Callable[[float
 def run(engine: Running, row: Row, *more: str) -> dict[str, Any]:
     """Both sides of a row. Ends with an error if they differ."""
     load, before = os.getloadavg()[0], cpu_of(engine.processes())
-    with comparing(engine, row, *more) as end:
-        found, _ = end(None)
+    with comparing(engine, row, *more) as (_, end):
+        found, _ = end()
     cpu = found["cpu_seconds"]["beam"] + cpu_of(engine.processes()) - before
     return {
         **row._asdict(),
@@ -261,23 +262,25 @@ def killed(engine: Running, method: str) -> dict[str, Any]:
     assert engine.cluster is not None
     assert engine.pool is not None
     row = Row("flink, pool", method, 10**5)
-    one_pass = method == "majority-vote"
+    earlier = {*engine.pool.workers()}
     with tempfile.TemporaryDirectory() as folder:
+
+        def is_under_way() -> bool:
+            if method == "majority-vote":
+                return bool({*engine.pool.workers()} - earlier)
+            return Path(folder, "checkpoint-000001.manifest").exists() and engine.cluster.finished_steps() > 3
+
         settings = ("--folder", folder, "--iterations-per-pipeline", "3", "--iterations", "8")
-        earlier, latest = {*engine.pool.workers()}, time.monotonic() + LONGEST
-        with comparing(engine, row, *settings, "--retries", "6", "--timeout", "400") as end:
-            while one_pass or not (
-                Path(folder, "checkpoint-000001.manifest").exists() and engine.cluster.finished_steps() > 3
-            ):
-                if one_pass and {*engine.pool.workers()} - earlier:
-                    break
-                if time.monotonic() > latest:
-                    raise RuntimeError(f"{row.name}: no pipeline whose workers could be killed")
+        with comparing(engine, row, *settings, "--retries", "6", "--timeout", "400") as (process, end):
+            while not is_under_way():
+                if process.poll() is not None:
+                    end()
+                    raise RuntimeError(f"{row.name}: it ended before its workers could be killed")
                 time.sleep(0.1)
             workers = engine.pool.workers()
             for worker in workers:
                 os.kill(worker, signal.SIGKILL)
-            found, said = end(LONGEST)
+            found, said = end()
     return {
         "engine": row.engine,
         "method": method,
@@ -370,19 +373,24 @@ def main() -> int:
             new = {"bytes": all_bytes(engine)} if given.bytes else {"ten_runs": ten_runs(engine)}
         save({**load_saved(), **new})
         return 0
+    failed = 0
     if given.kill:
         with flink_with_pool() as engine:
             for method in (each for each in METHODS if re.search(given.rows or "", each)):
-                new_row = killed(engine, method)
+                try:
+                    new_row = killed(engine, method)
+                except RuntimeError as error:
+                    failed += 1
+                    print(error, file=sys.stderr)
+                    continue
                 found = load_saved()
                 others = [each for each in found.get("killed", []) if each["method"] != method]
                 found["killed"] = sorted([*others, new_row], key=lambda each: METHODS.index(each["method"]))
                 save(found)
                 print(new_row, flush=True)
-        return 0
+        return 1 if failed else 0
     saved = {row_of(each) for each in found["rows"]}
     wanted = [row for row in ROWS if (re.search(given.rows, row.name) if given.rows else row not in saved)]
-    failed = 0
     for name, start in ENGINES.items():
         rows = [row for row in wanted if row.engine == name]
         if not rows:

@@ -159,7 +159,7 @@ def test_sums_over_blocks_of_sentences_give_what_the_whole_table_gives(name, mos
 ON_BEAM = {
     "mean": (RatingMean(trim=0.25), ratings, 50),
     "em": (RatingEM(tol=1e-2), ratings, 50),
-    "bsc-seq": (BayesianSequenceCombination(tol=2e-3), sentences, 300),
+    "bsc-seq": (BayesianSequenceCombination(tol=2e-2), sentences, 300),
     "token votes": (TokenAggregation("majority-vote"), sentences, 300),
     "hmm-crowd": (HMMCrowd(tol=2e-2), sentences, 300),
     "median": (RatingMedian(), ratings, 50),
@@ -213,12 +213,7 @@ def killed_after(number):
     ("aggregator", "make", "other"),
     [
         (RatingEM(tol=2e-3), ratings, RatingEM(tol=2e-3, bias=False)),
-        pytest.param(
-            BayesianSequenceCombination(tol=2e-3),
-            sentences,
-            BayesianSequenceCombination(tol=2e-3, scheme="IOBES"),
-            marks=pytest.mark.slow,
-        ),
+        (BayesianSequenceCombination(tol=2e-3), sentences, BayesianSequenceCombination(tol=2e-3, scheme="IOBES")),
     ],
     ids=["ratings", "sentences"],
 )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.block import Block
 from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.aggregation.engine.params import TINY
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 
 __all__ = ["add_counts", "exp", "normalised_logs", "posteriors_of_logits", "prefetch", "row_adder", "vote_shares"]
@@ -29,7 +30,6 @@ MOST_FIXED = 128  # classes
 CACHED = 2**17  # cells; rows of larger tables are asked for so many annotations ahead:
 AHEAD = 16
 NORMALISED = 2**15  # cells at a time: what fits the cache between both passes
-SMALLEST = float(np.finfo(np.float64).tiny)  # of sums of counts: one divided by less is inf
 U = np.uint64  # signed indices cost a wrap-around check each
 
 # === Vector arithmetic ===
@@ -484,7 +484,7 @@ def _normalise(counts, prior, least, shares):  # type: ignore[no-untyped-def]  #
                 factors[true] += counts[r, said, true]
         empty = False
         for true in range(num_classes):
-            if factors[true] >= SMALLEST:
+            if factors[true] >= TINY:  # one divided by less is inf
                 factors[true] = 1.0 / factors[true]
             else:
                 factors[true] = 0.0
