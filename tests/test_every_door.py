@@ -132,6 +132,7 @@ class Several(Instances):
         "texts": {"form": "bag-of-words"}, "images": {"height": 8, "width": 8, "stages": [4], "augment": False},
     }  # fmt: skip
     further = ("--inputs", "photo=image")
+    epochs = 40
 
     def columns(self):
         half = np.where(self.rng.random(TASKS) < 0.5, self.warmth, self.warmth + 0.05)
