@@ -114,6 +114,19 @@ def reward(path):
     return {"serving_default": {"instances": VECTORS}, "pairs": sides, "annotators": {**sides, "annotator": NAMES}}
 
 
+def reward_of_table(path):
+    encoder = TableColumns.adapted([TABLE])
+    width = np.asarray(encoder(TABLE)).shape[1]
+    model = randomized(CrowdModel(RewardModel(FeatureRegressor(width, hidden=(6,))), PairAnnotators(3, 10)))
+    classes = ["left", "right", "equal"]
+    export_model(model, path, classes=classes, annotators=ANNOTATORS, encoder=encoder, warmup_instances=TABLE)
+    sides = {
+        f"{side}_{name}": column[::step].copy() for side, step in (("left", 1), ("right", -1))
+        for name, column in TABLE.items()
+    }  # fmt: skip
+    return {"serving_default": TABLE, "pairs": sides, "annotators": {**sides, "annotator": NAMES}}
+
+
 def tagger(crf):
     def make(path):
         corpus = generated_ner(60, 3, redundancy=1, seed=1)
@@ -149,6 +162,7 @@ KINDS = {
     "tags of sentences": tagger(False),
     "tags of sentences, CRF": tagger(True),
     "preferences of vectors": reward,
+    "preferences of table rows": reward_of_table,
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,6 +29,8 @@ rest.address: localhost
 rest.bind-address: localhost
 rest.port: {rest}
 classloader.resolve-order: parent-first
+process.working-dir: {scratch}
+io.tmp.dirs: {scratch}
 """
 RUNTIME = "org.apache.flink.runtime"
 # what Flink's own scripts open of Java 17
@@ -90,11 +93,14 @@ class FlinkCluster:
 
     def __init__(self, folder: Path, memory: str, network: str):
         self.folder, self.conf, self.logs = folder, folder / "conf", folder / "logs"
+        self.scratch = folder / "scratch"  # some GB of Python environments; a killed TaskManager leaves its own
         self.conf.mkdir(parents=True)
         self.logs.mkdir()
+        self.scratch.mkdir()
         rpc, self.rest, self.job, artifact, expansion = free_ports(5)
         sizes = [f"taskmanager.memory.network.{end}: {network}\n" for end in ("min", "max") if network]
-        (self.conf / "config.yaml").write_text(CONFIG.format(rpc=rpc, rest=self.rest, memory=memory) + "".join(sizes))
+        config = CONFIG.format(rpc=rpc, rest=self.rest, memory=memory, scratch=self.scratch)
+        (self.conf / "config.yaml").write_text(config + "".join(sizes))
         classes = ":".join(map(str, sorted((FLINK / "lib").glob("*.jar"))))
         java, settings = memory_of_task_manager(classes, self.conf)
         flink = (*JAVA, "-cp", f"{classes}:{JOB_SERVER}")
@@ -169,6 +175,7 @@ def flink_cluster(folder: Path, memory: str = "1728m", network: str = "") -> Ite
     finally:
         for name in reversed(list(cluster.processes)):
             cluster.kill(name)
+        shutil.rmtree(cluster.scratch, ignore_errors=True)
 
 
 @dataclass
