@@ -37,7 +37,8 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "engines"))
 from flink_cluster import FlinkCluster, WorkerPool, flink_cluster, worker_pool
-from install import FLINK_BEAM, FLINK_VERSION, PRISM, PYTHON, ROOT
+from install import FLINK_BEAM, FLINK_VERSION, PRISM, PYTHON, ROOT, SPARK_VERSION
+from spark_server import spark_server
 
 GUIDE = ROOT / "docs" / "beam.md"
 MARKS = "<!-- beam_engines.py -->\n", "<!-- end -->\n"
@@ -129,7 +130,15 @@ def flink_with_pool() -> Iterator[Running]:
         yield _on(cluster, pool)
 
 
-ENGINES = {"in memory": in_memory, "prism": prism, "flink": flink, "flink, pool": flink_with_pool}
+@contextlib.contextmanager
+def spark() -> Iterator[Running]:
+    """Spark in its job server, with workers in the process that asks."""
+    with tempfile.TemporaryDirectory() as name, spark_server(Path(name, "server")) as (address, process):
+        options = ("--runner", "PortableRunner", f"--job_endpoint={address}", "--environment_type=LOOPBACK")
+        yield Running(PYTHON, options, {"beam": FLINK_BEAM, "spark": SPARK_VERSION}, lambda: [process])
+
+
+ENGINES = {"in memory": in_memory, "prism": prism, "flink": flink, "flink, pool": flink_with_pool, "spark": spark}
 ROWS = (
     *(Row(engine, method, 10**5) for engine in ENGINES for method in METHODS),
     *(Row(engine, "dawid-skene", size) for engine in ENGINES for size in SIZES[1:]),
@@ -209,6 +218,8 @@ def bytes_between_steps(engine: Running, row: Row) -> int:
     run(engine, row)
     jobs = [job for job in engine.cluster.jobs() if job["jid"] not in earlier]
     _, longer, shorter = sorted(jobs, key=lambda job: job["start-time"])  # the first one begins otherwise
+    for step in longer["vertices"]:
+        print(f"{step['metrics']['write-bytes']:12,}  {step['metrics']['write-records']:8,}  {step['name'][:300]}")
     written = [sum(step["metrics"]["write-bytes"] for step in job["vertices"]) for job in (longer, shorter)]
     iterations = [sum("/ParDo(Expect)" in step["name"] for step in job["vertices"]) for job in (longer, shorter)]
     return round((written[0] - written[1]) / (iterations[0] - iterations[1]))

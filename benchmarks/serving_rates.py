@@ -14,6 +14,9 @@ instances of 512 numbers. The model is that of `serving.py`. In each of two runs
 timed before and after the tool, in a process of its own, and the ratio is to the mean of both: answers a second by
 calls a second. Tool, server and calls share the cores; ghz itself takes more of them than wrk. Requests that the server
 refuses (503 and UNAVAILABLE, when too many are under way) are counted apart.
+
+The parts "least" say what no server in Python on the same libraries can do better: an application of uvicorn, without
+any check, that reads the body and answers the same each time; reads its numbers, too; and calls the model, too.
 """
 
 from __future__ import annotations
@@ -52,6 +55,39 @@ def ready(server):
     print("ports", server.rest_port, server.grpc_port, flush=True)
 serve(sys.argv[1], rest_port=0, grpc_port=0, on_ready=ready)
 """
+LEAST = """
+import asyncio, sys
+import numpy as np, simdjson, tensorflow as tf, uvicorn
+from concurrent.futures import ThreadPoolExecutor
+steps = sys.argv[3]
+predict = tf.saved_model.load(sys.argv[1] + "/1").signatures["serving_default"]
+pool = ThreadPoolExecutor(2)
+def answer(body):
+    x = np.frombuffer(simdjson.Parser().parse(body)["instances"].as_buffer(of_type="d")).astype("float32")
+    if "calls" in steps:
+        predict(instances=tf.constant(x.reshape(-1, int(sys.argv[2]))))
+async def app(scope, receive, send):
+    parts, more = [], True
+    while more:
+        message = await receive()
+        parts.append(message["body"])
+        more = message["more_body"]
+    if "numbers" in steps:
+        await asyncio.get_running_loop().run_in_executor(pool, answer, b"".join(parts))
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"{}"})
+server = uvicorn.Server(uvicorn.Config(app, port=0, http="httptools", loop="uvloop", lifespan="off", access_log=False))
+async def main():
+    task = asyncio.ensure_future(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    print("port", server.servers[0].sockets[0].getsockname()[1], flush=True)
+    await task
+asyncio.run(main())
+"""
+STEPS = {
+    "reads the body": "body", "reads its numbers": "body numbers", "calls the model": "body numbers calls"
+}  # fmt: skip
 CALLS = """
 import sys, time
 import numpy as np, tensorflow as tf
@@ -169,9 +205,27 @@ def measure(protocol: str, batch: int, clients: int) -> Iterator[dict[str, Any]]
         time.sleep(0.5)
 
 
-def by_wrk(path: str, here: Stand, batch: int, clients: int) -> dict[str, float]:
+def measure_least(batch: int, steps: str, clients: int = 8) -> Iterator[dict[str, Any]]:
+    """Runs of one row of a least server, beside the call in the process."""
+    (path, number), here = tool("wrk"), stand()
+    command = [sys.executable, "-c", LEAST, str(here.folder / "model"), str(FEATURES), steps]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            url = f"http://127.0.0.1:{server.stdout.readline().split()[1]}/"
+            for seed in range(RUNS):
+                before = here.calls_a_second(batch)
+                found = by_wrk(path, here, batch, clients, url)
+                calls = (before + here.calls_a_second(batch)) / 2
+                ratio = round(found["answers_a_second"] / calls, 3)
+                yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, "tool": f"wrk {number}"}
+        finally:
+            server.kill()
+
+
+def by_wrk(path: str, here: Stand, batch: int, clients: int, url: str | None = None) -> dict[str, float]:
     options = ["-t1", f"-c{clients}", f"-d{SECONDS}s", "--timeout=30s", "--latency"]
-    script, url = here.folder / f"{batch}.lua", f"http://127.0.0.1:{here.ports['REST']}/v1/models/model:predict"
+    script = here.folder / f"{batch}.lua"
+    url = url or f"http://127.0.0.1:{here.ports['REST']}/v1/models/model:predict"
     return of_wrk(
         subprocess.run([path, *options, "-s", script, url], check=True, capture_output=True, text=True).stdout
     )
@@ -231,8 +285,10 @@ def docs_table() -> str:
     for part, rows in saved.items():
         for name, row in rows.items():
             mean = {key: float(np.mean([one[key] for one in row["runs"]])) for key in row["runs"][0] if key in _SHOWN}
+            clients = re.search(r"(\d+) client", name)[1]
             cells = [
-                part, name.split()[0], f"{mean['answers_a_second']:,.0f}", f"{mean['refused_a_second']:,.0f}",
+                part if name.startswith(clients) else f"{part}: {name.partition(',')[0]}", clients,
+                f"{mean['answers_a_second']:,.0f}", f"{mean['refused_a_second']:,.0f}",
                 f"{mean['median_ms']:.1f}", f"{mean['p99_ms']:.1f}", f"{mean['ratio']:.2f}",
             ]  # fmt: skip
             lines.append(f"| {' | '.join(cells)} |")
@@ -257,5 +313,9 @@ if __name__ == "__main__":
             }
             for protocol in PROTOCOLS
             for batch in BATCHES
-        }
+        } | {
+            f"least, batch {batch}": {f"{name}, 8 clients": partial(measure_least, batch, steps)
+                                      for name, steps in STEPS.items()}
+            for batch in BATCHES
+        }  # fmt: skip
         run(RESULTS, parts, __doc__)

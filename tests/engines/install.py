@@ -1,9 +1,9 @@
-"""Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, and Beam in Flink's version.
+"""Brings what tests on real engines need into `.engines`: an object store, Prism, Flink, Spark, and a Beam for them.
 
 And the schemas by which files for Kubernetes, KServe and Docker Compose are checked, and two programs that read
 exported models: TensorFlow for Java and OpenVINO.
 
-    make engines        # some 6 minutes and 2.5 GB; needs go, java (17) and mvn, the object store none of them
+    make engines        # some 6 minutes and 3 GB; needs go, java (17) and mvn, the object store none of them
 
 Versions are pinned. Go checks its modules against its checksum database; Flink's archive and the jars of Beam's job
 server are checked here. What is there already is left alone.
@@ -30,6 +30,7 @@ ENGINES = ROOT / ".engines"
 PRISM = ENGINES / "prism"
 JOB_SERVER = ENGINES / "job-server.jar"
 FLINK = ENGINES / "flink"
+SPARK = ENGINES / "spark"  # the jars of a job server in which Spark runs
 PYTHON = ENGINES / "python" / "bin" / "python"  # with the Beam of the job server
 STORE = ENGINES / "store" / "bin" / "moto_server"  # an object store that speaks Amazon's language
 JAVA_JARS = ENGINES / "tensorflow-java"
@@ -39,7 +40,9 @@ SCHEMAS = ENGINES / "schemas"  # KServe's and Compose's, and a Python that knows
 FLINK_BEAM = "2.62.0"  # the last one of which all jars could be had when this was written
 FLINK_PACKAGE = "apache-flink-libraries"
 FLINK_VERSION = "1.19.3"
+SPARK_VERSION = "3.5.0"  # that of which this Beam's runner is made
 FLINK_SHA256 = "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60"
+SPARK_JARS_SHA256 = "08d7bfaf1f4834eada09afe07052fd72f575c3b14d41225e9680368e0cc04de0"
 JARS_SHA256 = "d48aa836447648803693560de9fa84be15fa7f9c408f3ee20b6cd6d4da4f16f6"  # of the lines of `sha256sum *.jar`
 PACKAGES = (f"apache-beam=={FLINK_BEAM}", "keras==3.12.4", "numba", "numpy<2", "pyarrow-hotfix", "pyyaml", "rich")
 STORE_PACKAGES = ("moto[server]==5.2.5", "boto3==1.44.5")
@@ -51,12 +54,6 @@ JAVA_PARTS = (
     ("org.tensorflow", "tensorflow-core-native", "1.0.0", "linux-x86_64"),
     ("org.bytedeco", "javacpp", "1.5.10", "linux-x86_64"),
 )
-JAVA_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>tensorflow-java</artifactId>
-  <version>1</version>
-  <dependencies>{dependencies}</dependencies>
-</project>
-"""
 SCHEMA_PACKAGES = ("kubernetes-validate==1.37.0", "jsonschema==4.26.0", "pyyaml==6.0.3")
 # Go's module -> the file of it, and the checksum that Go gives
 SCHEMA_MODULES = {
@@ -69,14 +66,16 @@ SCHEMA_MODULES = {
         "h1:/+oBD2ixSENOeN/TlJqWZmUak0xM8A7J08w/z661Wd4=",
     ),
 }
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+LOGS = ("org.slf4j", "slf4j-simple", "1.7.36", "")
+FLINK_PARTS = (("org.apache.beam", "beam-runners-flink-1.19", FLINK_BEAM, ""), LOGS)
+SPARK_PARTS = (
+    ("org.apache.beam", "beam-runners-spark-3", FLINK_BEAM, ""),
+    *(("org.apache.spark", f"spark-{part}_2.12", SPARK_VERSION, "") for part in ("core", "streaming", "sql")),
+    LOGS,
+)
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion><groupId>crowdzoo</groupId><artifactId>engines</artifactId><version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.apache.beam</groupId><artifactId>beam-runners-flink-1.19</artifactId><version>{FLINK_BEAM}</version>
-    </dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
-  </dependencies>
+  <dependencies>{}</dependencies>
 </project>
 """
 
@@ -103,7 +102,7 @@ def install_job_server() -> None:
     """Beam's job server for Flink, in one jar. Of files of one name the first stays, lists of services are joined."""
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
         folder = Path(name)
-        jars = download_jars(POM, folder, JARS_SHA256, "the list of Beam's jars")
+        jars = download_jars(FLINK_PARTS, folder, JARS_SHA256, "the list of Beam's jars")
         seen: set[str] = set()
         services: dict[str, list[bytes]] = {}
         with zipfile.ZipFile(folder / "all.jar", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as together:
@@ -122,9 +121,21 @@ def install_job_server() -> None:
         (folder / "all.jar").replace(JOB_SERVER)
 
 
-def download_jars(pom: str, folder: Path, wanted: str, what: str) -> list[Path]:
-    """The jars that a project of Maven needs, in `jars` of a folder; their checksums together are what is wanted."""
-    (folder / "pom.xml").write_text(pom)
+def install_spark() -> None:
+    """Beam's job server for Spark, and Spark itself."""
+    with tempfile.TemporaryDirectory(dir=ENGINES) as name:
+        download_jars(SPARK_PARTS, Path(name), SPARK_JARS_SHA256, "the list of Spark's jars")
+        Path(name, "jars").replace(SPARK)
+
+
+def download_jars(parts: tuple[tuple[str, str, str, str], ...], folder: Path, wanted: str, what: str) -> list[Path]:
+    """Jars and what they need, in `jars` of a folder; their checksums together are what is wanted."""
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
+        f"{f'<classifier>{platform_name}</classifier>' if platform_name else ''}</dependency>"
+        for group, name, number, platform_name in parts
+    )
+    (folder / "pom.xml").write_text(POM.format(dependencies))
     command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
     subprocess.run(command, cwd=folder, check=True)
     jars = sorted((folder / "jars").glob("*.jar"))
@@ -171,14 +182,8 @@ def install_java() -> None:
     if here != ("linux", "x86_64", JAVA_TENSORFLOW):
         print(f"engines: TensorFlow for Java is left out; it is for TensorFlow {JAVA_TENSORFLOW} on Linux, x86_64.")
         return
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{number}</version>"
-        f"{f'<classifier>{platform_name}</classifier>' if platform_name else ''}</dependency>"
-        for group, name, number, platform_name in JAVA_PARTS
-    )
     with tempfile.TemporaryDirectory(dir=ENGINES) as name:
-        pom = JAVA_POM.format(dependencies=dependencies)
-        download_jars(pom, Path(name), JAVA_JARS_SHA256, "the list of jars of TensorFlow for Java")
+        download_jars(JAVA_PARTS, Path(name), JAVA_JARS_SHA256, "the list of jars of TensorFlow for Java")
         Path(name, "jars").replace(JAVA_JARS)
 
 
@@ -222,6 +227,7 @@ def main() -> None:
         (PRISM, install_prism),
         (JOB_SERVER, install_job_server),
         (FLINK, install_flink),
+        (SPARK, install_spark),
         (PYTHON, install_python),
     ):
         bring(path, install)

@@ -13,7 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from flink_cluster import flink_cluster, worker_pool
-from install import FLINK, JOB_SERVER, PRISM, PYTHON, ROOT
+from install import FLINK, JOB_SERVER, PRISM, PYTHON, ROOT, SPARK
+from spark_server import spark_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 ONE_PASS = ("majority-vote", "mean", "median", "token-votes")
@@ -73,14 +74,32 @@ def test_prism_finds_what_the_local_method_finds(method, shard_bytes):
     assert f"{method}, 30,000 annotations" in compare(sys.executable, *options, *runner)
 
 
-def on_flink(address):
+def by_job_server(address):
     return "--runner", "PortableRunner", f"--job_endpoint={address}", "--environment_type=LOOPBACK"
 
 
 @pytest.fixture(scope="module")
 def flink(tmp_path_factory):
     with flink_cluster(tmp_path_factory.mktemp("flink") / "cluster") as cluster:
-        yield on_flink(cluster.address)
+        yield by_job_server(cluster.address)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    with spark_server(tmp_path_factory.mktemp("spark") / "server") as (address, _):
+        yield by_job_server(address)
+
+
+@lacks(SPARK, PYTHON)
+@pytest.mark.parametrize("method", METHODS)
+def test_spark_finds_what_the_local_method_finds(spark, method):
+    assert f"{method}, 30,000 annotations" in compare(PYTHON, "--method", method, "--annotations", "3e4", *spark)
+
+
+@lacks(SPARK, PYTHON)
+def test_spark_finds_it_with_annotators_in_shards(spark):
+    shards = ("--shard-bytes", "65536", "--iterations", "4")
+    compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *spark)
 
 
 @lacks(FLINK, JOB_SERVER, PYTHON)
@@ -96,7 +115,7 @@ def test_flink_with_its_default_memory_finds_what_the_local_method_finds(flink, 
 def test_flink_finds_it_with_annotators_in_shards(tmp_path):
     shards = ("--shard-bytes", "65536", "--iterations", "4")
     with flink_cluster(tmp_path / "cluster", memory="3g", network="512m") as cluster:
-        compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *on_flink(cluster.address))
+        compare(PYTHON, "--method", "dawid-skene", "--annotations", "3e4", *shards, *by_job_server(cluster.address))
 
 
 @pytest.fixture(scope="module")
