@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from absl import logging
 
 from crowdzoo.components.annotation_scores import annotation_scores
 from crowdzoo.components.class_scores import class_scores
@@ -22,6 +21,7 @@ from crowdzoo.components.sentence_scores import sentence_scores
 from crowdzoo.components.serving_folder import baseline_of, fingerprint
 from crowdzoo.components.signature import BeamComponentParameter, InputArtifact, OutputArtifact, Parameter, component
 from crowdzoo.components.tfx_internals import SERVING_MODEL, computed, mark_blessing, standard_artifacts
+from crowdzoo.files.name_difference import name_difference
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import complete_versions
 from crowdzoo.kinds import kind_of
@@ -74,8 +74,10 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         blessing: receives the verdict in TFX's form, as TFX's Pusher reads it.
         settings: JSON of `tolerance`, `minimum` and `serving`, the folder of pushed models (a path or a URI). It may
             have `compare`, `labels` or `annotations` (for classes only); where it is missing, classes are compared by
-            `annotations` if no task of eval has gold, everything else by `labels`. And `annotation_tolerance`, nats for
-            each annotation, 0 where it is missing.
+            `annotations` if no task of eval has gold, everything else by `labels`. `annotation_tolerance`, nats for
+            each annotation, 0 where it is missing. And `new_signatures`: whether a model of other classes, inputs or
+            columns than the last pushed one, which it cannot be compared with, is blessed by `minimum` alone; false
+            where it is missing.
         code_version: hash of the code that runs here, for TFX's cache; computed where it is not given.
         baseline: fingerprint of the last pushed model, for TFX's cache; computed where it is not given.
         beam_pipeline: runs the analysis.
@@ -89,8 +91,9 @@ def Evaluator(  # noqa: N802, the function's name is the component's
         else:
             found = baseline_of(candidate, serving)
             last_pushed = None if found is None else str(found)
-        if last_pushed and not _comparable(candidate, last_pushed):
-            logging.warning("%s has other classes or instances than the new model and is no baseline.", last_pushed)
+        differs = _difference(candidate, last_pushed) if last_pushed else ""
+        if differs:
+            differs = f"of version {Path(last_pushed).name}, the last one pushed: {differs}"
             last_pushed = None
         models = {CANDIDATE: candidate} | ({BASELINE: last_pushed} if last_pushed else {})
         info = read_dataset_info(examples.uri)
@@ -106,6 +109,11 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     summary |= {name: {"model": models[name], **found} for name, found in scores.items()}
     tolerances = {LABELS: options["tolerance"], ANNOTATIONS: options.get("annotation_tolerance", 0.0)}
     blessed, reason = _verdict(summary, kind, tolerances[compared_by], options["minimum"], compared_by)
+    if blessed and differs:
+        blessed = options.get("new_signatures", False)
+        reason = f"its classes and instances are not those {differs}, so that the two are not compared"
+        if not blessed:
+            reason += ". evaluation.new_signatures: true pushes it all the same"
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
     Path(evaluation.uri, "evaluation.json").write_text(json.dumps(summary, indent=2) + "\n")
     mark_blessing(blessing, model, blessed, models.get(BASELINE))
@@ -121,14 +129,21 @@ def _last_pushed(given: Mapping[str, Any]) -> str:
 Evaluator = computed(Evaluator, code_version=lambda _: code_version(__name__), baseline=_last_pushed)
 
 
-def _comparable(candidate: str, last_pushed: str) -> bool:
-    """Whether two models name the same classes and take the same instances, as far as their cards say."""
+def _difference(candidate: str, last_pushed: str) -> str:
+    """In what classes and instances of a model are not those of the last one pushed, by their cards; "" in nothing."""
     paths = [Path(folder, MODEL_CARD_FILE) for folder in (candidate, last_pushed)]
     if not all(path.exists() for path in paths):
-        return True
-    cards = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
-    left, right = ((card["classes"], card["signatures"]["serving_default"]["inputs"]) for card in cards)
-    return left == right
+        return ""
+    new, old = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    inputs = [card["signatures"]["serving_default"]["inputs"] for card in (new, old)]
+    for what, now, before in (
+        ("class", new["classes"] or [], old["classes"] or []),
+        ("input", sorted(inputs[0]), sorted(inputs[1])),
+        ("column", new.get("features") or [], old.get("features") or []),
+    ):
+        if found := name_difference(what, now, before):
+            return found
+    return "" if inputs[0] == inputs[1] else "inputs have another form"
 
 
 def _usual_comparison(kind: Kind, truth: str) -> str:
@@ -144,7 +159,7 @@ def _verdict(
     if value < minimum:
         return False, f"its {kind.metric_title} {value:.4f} is below the minimum {minimum:g}"
     if last is None:
-        return True, "no model of the same classes and instances was pushed before it"
+        return True, "no model was pushed before it"
     metric, name = kind.metric, kind.metric_title
     if compared_by == ANNOTATIONS:
         metric, name = "annotation_log_likelihood", "log-likelihood of held-out annotations"

@@ -13,8 +13,10 @@ from crowdzoo.components.pipeline_checkpoint import PipelineCheckpoint, content_
 from crowdzoo.components.tfx_internals import FnArgs
 from crowdzoo.components.training import (
     CHOICE_FILE,
+    INSTANCES,
     NAMES_FILE,
     choose,
+    instances_of,
     train_on_instances,
     train_on_pairs,
     train_on_sentences,
@@ -89,7 +91,12 @@ def run_fn(fn_args: FnArgs) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     trained.model.save(folder / "model.keras")
     (folder / "history.json").write_text(json.dumps(trained.history.history, indent=2))
-    names = {"classes": info["classes"], "annotators": info["annotators"], "format_version": FORMAT_VERSION}
+    names = {
+        "classes": info["classes"],
+        "annotators": info["annotators"],
+        INSTANCES: instances_of(info),
+        "format_version": FORMAT_VERSION,
+    }
     (folder / NAMES_FILE).write_text(json.dumps({**names, **encoder_config(trained.encoder)}), encoding="utf-8")
     if chosen:
         (folder / CHOICE_FILE).write_text(json.dumps(chosen, indent=2))

@@ -15,6 +15,7 @@ from crowdzoo.components.pair_examples import read_pairs
 from crowdzoo.components.sentence_examples import read_examples
 from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.files.model_files import read_model_names
+from crowdzoo.files.name_difference import name_difference
 from crowdzoo.instances import take_rows
 from crowdzoo.kinds.encoders import encoder_of
 from crowdzoo.models.bases import BASES, Sizes
@@ -47,6 +48,7 @@ __all__ = [
 WARMUP = 16
 CHOICE_FILE = "choice.json"
 NAMES_FILE = "model.names.json"
+INSTANCES = "instances"  # its entry of what was learned from
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def train_on_instances(
     """
     base, classes, num_tasks = BASES[settings.base], info["classes"], info["num_tasks"]["train"]
     data = ExampleDataset(files, num_tasks, info)
-    names = None if start is None else read_model_names(Path(start, NAMES_FILE))
+    names = None if start is None else _names_to_begin_with(Path(start), info)
     encoder = (
         None if names is None else encoder_of(names, Path(start or "", NAMES_FILE))
     )  # whose words the weights know
@@ -172,16 +174,38 @@ def train_on_instances(
     return Trained(model, history, encoder, take_rows(first, slice(WARMUP)))
 
 
+def instances_of(info: dict[str, Any]) -> dict[str, Any]:
+    """What a training says of its instances, so that a later one knows whether it may begin with its weights."""
+    return {key: info.get(key) for key in ("instances", "features", "columns")}
+
+
+def _names_to_begin_with(start: Path, info: dict[str, Any]) -> dict[str, Any] | None:
+    """Names of an earlier training whose weights fit classes and instances; None, with a line in the log, if not."""
+    names = read_model_names(start / NAMES_FILE)
+    before, now = names.get(INSTANCES), instances_of(info)
+    differs = name_difference("class", info["classes"] or [], names["classes"] or [])
+    if not differs and before is not None and before != now:  # a training before this release does not say
+        differs = f"instances are {now['instances']}, were {before['instances']}"
+        if now["instances"] == before["instances"]:
+            differs = next(
+                (found for key in ("features", "columns")
+                 if (found := name_difference("column", list(now[key] or ()), list(before[key] or ())))),
+                "columns have other types",
+            )  # fmt: skip
+    if not differs:
+        return names
+    print(f"warm_start: the weights are fresh, as the model of {start} was trained on others: {differs}")
+    return None
+
+
 def _begin_with(model: Any, start: Path, names: dict[str, Any], info: dict[str, Any]) -> None:
     """Puts the weights of an earlier training in, and prints what came of it."""
-    unseen = None
-    if names["classes"] == info["classes"]:
-        before = keras.saving.load_model(start / "model.keras")
-        unseen = warm_start(model, before, names["annotators"], info["annotators"])
+    unseen = warm_start(model, keras.saving.load_model(start / "model.keras"), names["annotators"], info["annotators"])
     if unseen is None:
-        print(f"warm_start: the model of {start} has other classes or layers, so the weights are fresh")
+        print(f"warm_start: the weights are fresh, as the model of {start} has other layers")
     else:
-        print(f"warm_start: the weights are those of {start}; {unseen} annotators are new")
+        new = "1 annotator is new" if unseen == 1 else f"{unseen} annotators are new"
+        print(f"warm_start: the weights are those of {start}; {new}")
 
 
 def _early_stopping(

@@ -112,7 +112,7 @@ def create_pipeline(config: PipelineConfig, *, kubeflow: bool = False) -> tfx.Pi
         examples=aggregator.outputs["aggregated_examples"],
         model=trainer.outputs["model"],
         settings=_json(
-            **config.evaluation.model_dump(include={"tolerance", "compare", "annotation_tolerance"}),
+            **config.evaluation.model_dump(include={"tolerance", "compare", "annotation_tolerance", "new_signatures"}),
             minimum=config.minimum,
             serving=serving,
         ),

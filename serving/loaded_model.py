@@ -18,7 +18,7 @@ from crowdzoo.serving.proto_tensors import arrays_from_protos
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature import Signature
 
-__all__ = ["LoadedModel", "read_signature_defs"]
+__all__ = ["LoadedModel", "read_features", "read_signature_defs"]
 
 DEFAULT_SIGNATURE = "serving_default"
 
@@ -104,6 +104,11 @@ def _card(folder: Path) -> dict[str, Any]:
         return read_model_card(folder / MODEL_CARD_FILE)
     except DataError:
         return {}
+
+
+def read_features(folder: Path) -> list[str] | None:
+    """Names of the columns that a SavedModel was trained on, by its card; None where it has none."""
+    return _card(folder).get("features")
 
 
 def read_signature_defs(folder: Path) -> SignatureDefMap:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from crowdzoo.errors import ServingError
+from crowdzoo.files.name_difference import name_difference
 from crowdzoo.files.version_folders import version_folders
-from crowdzoo.serving.loaded_model import LoadedModel, read_signature_defs
+from crowdzoo.serving.loaded_model import LoadedModel, read_features, read_signature_defs
 from crowdzoo.serving.request_error import RequestError
 from crowdzoo.serving.signature_difference import signature_difference
 from crowdzoo.serving.version_files import Contents, check_readable, contents, what_is_missing, without_paths
@@ -304,8 +305,8 @@ class ModelStore:
             self._models[version] = model
             self._statuses[version] = VersionStatus(version, "AVAILABLE")
         log.info(
-            "crowdzoo serve: version %s loaded in %.1f s, %s warm-up requests answered",
-            version, time.monotonic() - started, model.num_warmup_requests,
+            "crowdzoo serve: model %s, version %s loaded in %.1f s, %s warm-up requests answered",
+            self.name, version, time.monotonic() - started, model.num_warmup_requests,
         )  # fmt: skip
         return True
 
@@ -315,11 +316,14 @@ class ModelStore:
         if self._new_signatures or served is None:
             return ""
         definitions = read_signature_defs(folder) if model is None else model.signature_defs
-        difference = signature_difference(served.signature_defs, definitions)
+        features = read_features(folder) if model is None else model.features
+        what, difference = "signatures", signature_difference(served.signature_defs, definitions)
+        if not difference and features and served.features:
+            what, difference = "columns", name_difference("column", features, served.features)
         if not difference:
             return ""
         return (
-            f"its signatures are not those of version {beside}, which is served: {difference}. "
+            f"its {what} are not those of version {beside}, which is served: {difference}. "
             "--new-signatures (Server(new_signatures=True)), or a restart, serves it"
         )
 
@@ -416,5 +420,5 @@ class ModelStore:
 _GONE = "its folder is gone; it is answered from memory"
 _NO_VERSION = (
     "holds no complete model: a subfolder named by a number with saved_model.pb and its variables. "
-    "`crowdzoo run` and `crowdzoo export` write one; --wait starts the server without"
+    "`crowdzoo run` and `crowdzoo export` write one; with --wait the server starts without one"
 )

@@ -95,7 +95,7 @@ class AgainstVotes:
         """See `notes_against_votes`; `classes` are the names, [K]."""
         notes = _different_note(self.different, self.tasks, "tasks", "tasks whose class is known")
         for code, share, others in empty_classes(self.named, self.given):
-            more = f", as {others} more such classes" if others else ""
+            more = "" if not others else "; 1 more class is so" if others == 1 else f"; {others} more classes are so"
             name = classes.tolist()[code]
             notes += (
                 f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",

@@ -118,6 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"take {METHOD}, dawid-skene, one-coin or ibcc."
         )
     from crowdzoo.quality import next_annotations, sure_tasks
+    from crowdzoo.quality.notes import data_notes
 
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
@@ -143,6 +144,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
         rows.append(("questions written to", str(arguments.out)))
+    rows += [("note", note) for note in dict.fromkeys((*result.notes, *data_notes(crowd, result.method)))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):
         print()

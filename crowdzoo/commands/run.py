@@ -1,6 +1,8 @@
 """`crowdzoo run`: the pipeline, from a YAML file."""
 
 import argparse
+import re
+from pathlib import Path
 from typing import Any
 
 from crowdzoo.commands.options import named_values
@@ -30,12 +32,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--on", choices=("kubeflow", "vertex"),
         help="compile the pipeline for this in place of running it here; needs --out",
     )  # fmt: skip
-    command.add_argument(
-        "--out",
-        type=path,
-        metavar="FILE",
-        help="with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes, replaced if it exists",
-    )
+    command.add_argument("--out", type=path, metavar="FILE",
+        help="with --on: the file that Kubeflow (FILE.yaml) or Vertex AI (FILE.json) takes; an earlier one is replaced",
+    )  # fmt: skip
+    command.add_argument("--force", action="store_true", help="with --on: replace any file that --out names")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _compile(arguments, overrides)
     if arguments.out is not None:
         raise ConfigError("--out is for --on kubeflow and --on vertex. The folder of a run is the setting output.root.")
+    if arguments.force:
+        raise ConfigError("--force is for --on kubeflow and --on vertex; a run replaces no file.")
     config = load_config(arguments.config, overrides)
     if arguments.check:
         from crowdzoo.pipelines.config.data_checks import check_data
@@ -69,6 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _is_pipeline(path: Path) -> bool:
+    """Whether a file is a compiled pipeline."""
+    return re.search(r'^\s*"?schemaVersion"?: ', path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
 def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
     """Writes the pipeline for Kubeflow or Vertex AI; nothing of it runs here."""
     from crowdzoo.pipelines.config import load_config
@@ -81,7 +88,7 @@ def _compile(arguments: argparse.Namespace, overrides: dict[str, Any]) -> int:
             raise ConfigError(f"--on {arguments.on} needs --out FILE{endings[0]}, where the pipeline is written.")
         if arguments.out.suffix not in endings:
             raise ConfigError(f"--out {arguments.out}: must end in {' or '.join(endings)}, as {where} takes the file.")
-        check_output_file(arguments.out, "--out", inputs=[arguments.config])
+        check_output_file(arguments.out, "--out", inputs=[arguments.config], is_own=_is_pipeline, force=arguments.force)
     config = load_config(arguments.config, overrides, on=arguments.on)
     if arguments.check:
         print(f"{arguments.config}: fine for {where}, no input file was read")

@@ -87,7 +87,7 @@ class Classification(Kind):
         if known >= ENOUGH_GOLD and gap > max(LEAST_GAP, 2 * error):
             side = "above" if certainty > share else "below"
             words = f"On the tasks with gold the probabilities are {gap:.2f} {side} the accuracy: correct them with "
-            rows.append(("note", f"{words}--calibrate, which takes a random sample of tasks with gold."))
+            rows.append(("note", f"{words}--calibrate; the tasks with gold should be a random sample."))
         return rows
 
     def targets(self, result: Any, annotations: Annotations) -> np.ndarray:

@@ -39,6 +39,7 @@ from crowdzoo.training.sparse_batch import check_columns, has_annotators, sparse
 __all__ = ["CrowdModel"]
 
 # Lines that messages tell to write; see `pair_rows`
+SUM_ERROR = 0.05  # of probabilities in half precision
 EVALUATE = "evaluate(x, annotations, tasks={})"
 POSTERIORS = "posteriors(x, annotations, tasks={})"
 CALIBRATED = "calibrated_confusions(x, annotations, tasks={})"
@@ -167,8 +168,14 @@ class CrowdModel(keras.Model):
                 `validation_data`) the share of tasks that the model's estimate gets right.
 
         Raises:
-            ConfigError: another metric of Keras', which would take missing labels (-1) for a class.
+            ConfigError: a loss or another metric of Keras', which would take missing labels (-1) for a class.
         """
+        if self.crowd is not None and (isinstance(loss, str) or _is_of_keras(loss)):
+            named = loss if isinstance(loss, str) else getattr(loss, "name", getattr(loss, "__name__", repr(loss)))
+            raise ConfigError(
+                f"compile: loss {named!r} compares with one truth a task, and this model learns from several "
+                "annotators' labels. Write compile() without loss; the crowd layer has its own."
+            )
         for name in ("metrics", "weighted_metrics"):
             if kwargs.get(name) is not None:
                 kwargs[name] = keras.tree.map_structure(self._metric, kwargs[name])
@@ -183,8 +190,7 @@ class CrowdModel(keras.Model):
         """A metric that knows which labels are missing."""
         if metric in ("accuracy", "acc") and self.label_kind.has_classes:
             return CrowdAccuracy(name=metric)
-        module = "keras." if isinstance(metric, str) else getattr(metric, "__module__", type(metric).__module__)
-        if self.crowd is None or metric is None or not module.startswith("keras."):
+        if self.crowd is None or not (isinstance(metric, str) or _is_of_keras(metric)):
             return metric
         named = metric if isinstance(metric, str) else getattr(metric, "name", repr(metric))
         instead = "['accuracy']" if self.label_kind.has_classes else "[]"
@@ -389,8 +395,10 @@ class CrowdModel(keras.Model):
             "epochs": epochs, "validation_data": validation_data, "callbacks": callbacks, "verbose": verbose, **kwargs
         }  # fmt: skip
         if self.crowd is not None and isinstance(data, TrainingData):
+            first = next(iter(data.batches(1, seed, shuffle=False)))[0]
             if not self.built:  # a method looks at sizes before the first step
-                self(next(iter(data.batches(1, seed, shuffle=False)))[0])
+                self(first)
+            self._check_probabilities(first)
             with self.crowd.being_fitted(), self._kept_in(checkpoint, data, **kept, **order):
                 return recipe_of(self.crowd)(self, data, order, **arguments)
         if self.crowd is not None:  # batches made elsewhere, which are trained on as they come
@@ -403,6 +411,18 @@ class CrowdModel(keras.Model):
         batches = target_batches(data, **order) if isinstance(data, tuple) else data
         with self._kept_in(checkpoint, data, **kept, **order):
             return self.fit_batches(batches, class_weight=class_weight, **arguments)
+
+    def _check_probabilities(self, inputs: Any) -> None:
+        """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
+        if self.label_kind.name != "classification":
+            return
+        answers = np.asarray(ops.convert_to_numpy(ops.cast(self.base(inputs["instances"]), "float32")), "float64")
+        sums = answers.sum(axis=-1)
+        if np.isfinite(answers).all() and (answers.min() < 0 or np.abs(sums - 1).max() > SUM_ERROR):
+            raise ConfigError(
+                f"fit: the base gives {np.round(answers[0], 3).tolist()}, which are no probabilities of the classes. "
+                f"End it in keras.layers.Dense({answers.shape[-1]}, activation='softmax')."
+            )
 
     @contextmanager
     def _kept_in(self, checkpoint: Any, data: Any, **arguments: Any) -> Iterator[None]:
@@ -641,3 +661,8 @@ def _symbols(shape: Any) -> Any:
     if all(size is None or isinstance(size, int) for size in shape):
         return keras.KerasTensor(tuple(shape))
     return [_symbols(part) for part in shape]
+
+
+def _is_of_keras(given: Any) -> bool:
+    """Whether a loss or a metric is Keras' own, and not one of a user."""
+    return getattr(given, "__module__", type(given).__module__).startswith("keras.")

@@ -25,6 +25,7 @@ from crowdzoo.report.page_parts import (
     alpha_values,
     annotators_first,
     basic_warnings,
+    look_first,
     median_seconds,
     noted,
     percent,
@@ -78,10 +79,11 @@ def class_numbers(
     first = annotators_first(annotators, most)
     tasks_first = _tasks_first(tasks, most, against.listed)
     few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
+    warned = _warnings(report, annotations, aggregation, annotators, pairs)
     return Numbers(
         kind="classification",
-        verdict=_verdict(report, values, pairs),
-        warnings=_warnings(report, annotations, aggregation, annotators, pairs),
+        verdict=_verdict(report, values, pairs, warned),
+        warnings=warned,
         values=values,
         facts=_facts(report) + _model_fact(against.model),
         classes=classes,
@@ -362,7 +364,9 @@ def _model_fact(model: dict[str, Any] | None) -> list[list[Any]]:
     return [["tasks on which the model agrees", model["agreement"], "share", interval]]
 
 
-def _verdict(report: QualityReport, values: dict[str, float | None], pairs: dict[str, Any]) -> list[str]:
+def _verdict(
+    report: QualityReport, values: dict[str, float | None], pairs: dict[str, Any], warned: list[Warned]
+) -> list[str]:
     overall, mean = report.overall, report.redundancy.tasks.mean
     agreement, worth, sure = overall["agreement"], overall["effective_votes"], values["sure_share"]
     start = "" if agreement is None else f"Two annotators of a task agree in {percent(agreement)} of cases; "
@@ -372,17 +376,15 @@ def _verdict(report: QualityReport, values: dict[str, float | None], pairs: dict
     if sure is not None:
         limit = percent(SURE)
         second += f"; {overall['aggregation']} is sure ({limit} or more) of the label of {percent(sure)} of the tasks"
+    if (right := values.get("aggregate_accuracy")) is not None:
+        second += f"; {percent(right)} of the labels with gold are right"
     parts = []
-    noticed = int(values["noted_annotators"] or 0)
-    if noticed:
-        parts.append(f"{noticed:,} annotator{'s' if noticed > 1 else ''} with a serious note")
     if pairs["first"] and pairs["disagreement"][0] >= MUCH:
         pair = f"the classes {pairs['first'][0]} and {pairs['second'][0]}"
         share = percent(pairs["disagreement"][0])
         parts.append(f"{pair}, with {share} of all disagreement" if len(report.classes) > 2 else pair)
-    third = "No annotator has a serious note, and no pair of classes stands out."
-    if parts:
-        third = f"Look first at {' and at '.join(parts)}."
+    none = "No annotator has to be checked, and no pair of classes stands out."
+    third = look_first(warned, int(values["noted_annotators"] or 0), parts, none)
     return [alpha_sentence(report.alpha, start), f"{second}.", third]
 
 

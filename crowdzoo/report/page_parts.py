@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +66,8 @@ class Flag:
 # By name, as report.json has them
 FLAGS = {
     "against": Flag(
-        "below chance", "agree with others less often than by chance", "ask whether classes were exchanged, and leave "
-        "out these annotators where they were not",
+        "below chance", "agree with others less often than by chance", "ask whether classes, or the ends of the "
+        "scale, were exchanged, and leave out these annotators where they were not",
     ),
     "random": Flag(
         "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "
@@ -203,10 +203,28 @@ def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
         else "enough for tentative conclusions"
         if alpha.value >= TENTATIVE
         else "a single annotation is not reliable, so use labels aggregated from several"
-        if alpha.value > 0
-        else "annotations agree no more than random ones"
+        if (alpha.value if alpha.low is None else alpha.low) > 0
+        else "annotations do not agree clearly more than random ones, so aggregated labels may be no better than chance"
     )
     return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
+
+
+def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (), otherwise: str = "") -> str:
+    """The verdict's last sentence: what a reader should look at first.
+
+    Args:
+        warnings: all of the page.
+        noted: number of annotators to look at.
+        more: what else stands out.
+        otherwise: the sentence where nothing does.
+    """
+    parts = [f"{noted:,} annotator{'s' if noted > 1 else ''} to check"] if noted else []
+    found, serious = " and at ".join((*parts, *more)), sum(warned.serious for warned in warnings)
+    if not serious:
+        return f"Look first at {found}." if found else otherwise
+    which = "warning" if serious == 1 else f"{serious} warnings"
+    then = f", then look at {found}" if found else ""
+    return f"Read the {which} marked serious before you use the labels{then}."
 
 
 def alpha_values(alpha: Alpha | None) -> dict[str, float | None]:

@@ -25,6 +25,7 @@ from crowdzoo.report.page_parts import (
     alpha_values,
     annotators_first,
     basic_warnings,
+    look_first,
     median_seconds,
     noted,
     plain,
@@ -77,10 +78,11 @@ def rating_numbers(
     spread, first = redundancy(annotations), annotators_first(annotators, most)
     shown = np.argsort(-np.array([each or 0.0 for each in tasks["spread"]]), kind="stable")[:most].tolist()
     overall = _overall(annotations)
+    warned = _warnings(alpha, annotations, aggregation, annotators, overall)
     return Numbers(
         kind="regression",
-        verdict=_verdict(alpha, annotators, tasks, spread),
-        warnings=_warnings(alpha, annotations, aggregation, annotators, overall),
+        verdict=_verdict(alpha, annotators, tasks, spread, warned),
+        warnings=warned,
         values={
             **alpha_values(alpha),
             "annotations": len(annotations),
@@ -179,9 +181,11 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
     if annotations.timestamp is not None:
         found["seconds"] = plain(median_seconds(annotations))
     enough, constant = shared >= FEW, (counts >= FEW) & (lowest == highest)
+    measured = correlation[enough & np.isfinite(correlation)]
+    usual = np.median(measured) if measured.size else 0.0
     marks = {
         "against": enough & (high < 0),
-        "random": enough & (low <= 0) & (high >= 0) & ~constant,
+        "random": enough & (low <= 0) & (high >= 0) & (high < usual) & ~constant,
         "constant": constant,
         "alone": (shared == 0) & (counts > 0),
         "few": ~enough & (shared > 0),
@@ -298,7 +302,13 @@ def _facts(
     ]
 
 
-def _verdict(alpha: Alpha | None, annotators: dict[str, Any], tasks: dict[str, Any], spread: Redundancy) -> list[str]:
+def _verdict(
+    alpha: Alpha | None,
+    annotators: dict[str, Any],
+    tasks: dict[str, Any],
+    spread: Redundancy,
+    warned: list[Warned],
+) -> list[str]:
     mean = spread.tasks.mean or 0
     second = f"A task has {mean:.3g} annotation{'' if mean == 1 else 's'} on average"
     spreads = [each for each in tasks["spread"] if each is not None]
@@ -309,9 +319,7 @@ def _verdict(alpha: Alpha | None, annotators: dict[str, Any], tasks: dict[str, A
     if errors:
         second += f"; the standard error of an estimate is {np.mean(errors):.3g} on average"
     noticed = int(shares_of_flags(annotators)["noted_annotators"] or 0)
-    third = "No annotator has a serious note."
-    if noticed:
-        third = f"Look first at {noticed:,} annotator{'s' if noticed > 1 else ''} with a serious note."
+    third = look_first(warned, noticed, otherwise="No annotator has to be checked.")
     return [alpha_sentence(alpha), f"{second}.", third]
 
 

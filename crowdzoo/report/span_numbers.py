@@ -24,6 +24,7 @@ from crowdzoo.report.page_parts import (
     alpha_values,
     annotators_first,
     basic_warnings,
+    look_first,
     noted,
     percent,
     plain,
@@ -87,10 +88,11 @@ def span_numbers(
     overall = _overall(sequences, aggregation, marked)
     values = _values(alpha, annotators, tasks, overall)
     few_types = len(marked.types) <= MOST_TYPES
+    warned = _warnings(alpha, aggregation, annotators, overall, pairs, classes)
     return Numbers(
         kind="sequence",
-        verdict=_verdict(alpha, aggregation, overall, values, pairs),
-        warnings=_warnings(alpha, aggregation, annotators, overall, pairs, classes),
+        verdict=_verdict(alpha, aggregation, overall, values, pairs, warned),
+        warnings=warned,
         values=values,
         facts=_facts(alpha, overall),
         classes=[*marked.types, NO_SPAN],
@@ -477,6 +479,7 @@ def _verdict(
     overall: dict[str, Any],
     values: dict[str, float | None],
     pairs: dict[str, Any],
+    warned: list[Warned],
 ) -> list[str]:
     agreement, sure = overall["span_agreement"], values["sure_share"]
     start = "" if agreement is None else f"The spans of two annotators of a sentence have an F1 of {agreement:.2f}; "
@@ -485,16 +488,13 @@ def _verdict(
         second += f"; {aggregation.method} is sure ({percent(SURE)} or more) of every tag of {percent(sure)} of the "
         second += "sentences"
     parts = []
-    if noticed := int(values["noted_annotators"] or 0):
-        parts.append(f"{noticed:,} annotator{'s' if noticed > 1 else ''} with a serious note")
     if pairs["first"] and pairs["disagreement"][0] >= MUCH:
         first, second_type, share = pairs["first"][0], pairs["second"][0], percent(pairs["disagreement"][0])
         what = f"spans of type {first} that others do not mark" if second_type == NO_SPAN else (
             f"the types {first} and {second_type}")  # fmt: skip
         parts.append(f"{what}, with {share} of all disagreement on types")
-    third = "No annotator has a serious note, and no type stands out."
-    if parts:
-        third = f"Look first at {' and at '.join(parts)}."
+    none = "No annotator has to be checked, and no type stands out."
+    third = look_first(warned, int(values["noted_annotators"] or 0), parts, none)
     return [alpha_sentence(alpha, start), f"{second}.", third]
 
 

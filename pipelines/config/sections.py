@@ -279,6 +279,8 @@ class EvaluationConfig(Section):
             aggregated labels; `annotations` is the log-likelihood of the annotations of the held-out tasks. Where it is
             not set, `labels` if any held-out task has gold, else `annotations`.
         annotation_tolerance: how far that log-likelihood may fall, nats for each annotation.
+        new_signatures: push a model of other classes, inputs or columns than the last pushed one, which it cannot be
+            compared with; otherwise it is not pushed.
         minimum_accuracy: the least accuracy that any pushed classifier must have.
         minimum_f1: the least F1 of spans that any pushed tagger must have.
         minimum_r2: the least R² that any pushed regressor must have; at 0, the default, it is at least as good as one
@@ -290,6 +292,7 @@ class EvaluationConfig(Section):
     tolerance: Fraction = 0.0
     compare: Literal["labels", "annotations"] | None = None
     annotation_tolerance: Nats = 0.01
+    new_signatures: Bool = False
     minimum_accuracy: Fraction = 0.0
     minimum_f1: Fraction = 0.0
     minimum_r2: Fraction = 0.0

@@ -24,6 +24,7 @@ __all__ = ["kserve_objects"]
 _REST = 8080  # of KServe's runtime for TensorFlow, whose arguments come before ours
 _COPY = "/mnt/models"  # where KServe puts the model
 _CPU_PERCENT = 70
+_MODE = {"deploymentMode": "RawDeployment", "autoscalerClass": "hpa"}
 
 
 def kserve_objects(deployment: Deployment) -> dict[str, Any]:
@@ -57,7 +58,12 @@ def kserve_objects(deployment: Deployment) -> dict[str, Any]:
         "inferenceservice.yaml": {
             "apiVersion": "serving.kserve.io/v1beta1",
             "kind": "InferenceService",
-            "metadata": {"name": deployment.name, "labels": labels_of(deployment)},
+            "metadata": {
+                "name": deployment.name,
+                "labels": labels_of(deployment),
+                # Knative, the usual mode, does not scale by the processor
+                "annotations": {f"serving.kserve.io/{key}": value for key, value in _MODE.items()},
+            },
             "spec": {
                 "predictor": {
                     **account(deployment),

@@ -38,6 +38,13 @@ def test_every_aggregator_is_cloned_by_scikit_learn(aggregator):
     assert copy.get_params() == aggregator.get_params()
 
 
+@pytest.mark.parametrize("given", [np.zeros((3, 2), int), {"task": [1]}], ids=["array", "mapping"])
+@pytest.mark.parametrize("aggregator", [DawidSkene(), create("mean", kind="regression")], ids=["classes", "ratings"])
+def test_fit_names_what_to_write_for_what_are_no_annotations(aggregator, given):
+    with pytest.raises(DataError, match=r"fit takes Annotations, not .*fit_predict\(frame\).*from_dense\(matrix\)"):
+        aggregator.fit(given)
+
+
 @pytest.mark.parametrize("aggregator", WORKED.values(), ids=WORKED)
 def test_settings_that_were_chosen_are_cloned(aggregator):
     assert clone(aggregator) == aggregator

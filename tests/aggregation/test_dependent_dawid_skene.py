@@ -236,8 +236,8 @@ def test_the_note_names_the_group(tmp_path):
     crowd, _ = copied(seed=1)
     found = DependentDawidSkene().fit(crowd)
     assert found.notes[0].startswith(
-        "6 annotators make the same errors, in 1 group (the largest: 0, 1, 2, 3, 4, 5): the 8.0 annotations of a task "
-        "are worth "
+        "6 annotators answer alike, in 1 group (the largest: 0, 1, 2, 3, 4, 5): they make the same errors, or are "
+        "right where the others err together. This method counts the 8 annotations of a task as "
     )
     found.to_parquet(tmp_path / "labels")
     again = Aggregation.from_parquet(tmp_path / "labels")

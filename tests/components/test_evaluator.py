@@ -82,17 +82,37 @@ def test_a_model_worse_than_the_last_pushed_one_is_not_blessed(evaluate, linear_
     assert "of version 7" in summary["reason"]
 
 
-def test_a_pushed_model_of_other_classes_is_no_baseline(evaluate, linear_model, monkeypatch):
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"classes": ["x", "y", "z"]}, "class 'z' is new"),
+        ({"classes": ["y", "x"]}, "the order is another one: class 0 is 'y', was 'x'"),
+        ({"signatures": {"serving_default": {"inputs": {"a": [], "b": []}}}}, "inputs 'a', 'b' are new, input 'inst"),
+        ({"signatures": {"serving_default": {"inputs": {"instances": [4]}}}}, "inputs have another form"),
+        ({"features": ["b", "a"]}, "the order is another one: column 0 is 'b', was 'a'"),
+    ],
+)
+def test_a_model_of_other_classes_or_columns_is_pushed_only_where_that_is_asked_for(
+    evaluate, linear_model, monkeypatch, changed, said
+):
     def scores(models, *_):
         assert [*models] == ["candidate"]
         return {"candidate": {"accuracy": 0.1}}
 
     monkeypatch.setitem(evaluator._SCORES, "classification", scores)  # what is measured is told above
     card = {"classes": ["x", "y"], "signatures": {"serving_default": {"inputs": {"instances": [3]}}}}
-    write_card(linear_model(evaluate.serving / "7", GOOD), card)
-    summary, _, files = evaluate(BAD, card={**card, "classes": ["x", "y", "z"]})
+    write_card(linear_model(evaluate.serving / "7", GOOD), {**card, "features": ["a", "b"]})
+    card = {**card, "features": ["a", "b"], **changed}
+    summary, _, files = evaluate(BAD, card=card)
     assert summary["baseline"] is None
+    assert files == ["NOT_BLESSED"]
+    assert f"not those of version 7, the last one pushed: {said}" in summary["reason"]
+    assert summary["reason"].endswith(". evaluation.new_signatures: true pushes it all the same")
+    summary, _, files = evaluate(BAD, card=card, new_signatures=True)
     assert files == ["BLESSED"]
+    assert said in summary["reason"]
+    summary, _, files = evaluate(BAD, card=card, new_signatures=True, minimum=0.2)
+    assert files == ["NOT_BLESSED"]
 
 
 def test_the_baseline_of_a_serving_folder_in_a_store_is_measured_by_its_copy_and_named_by_its_uri(

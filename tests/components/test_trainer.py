@@ -13,6 +13,7 @@ from crowdzoo.components import tfx_internals as tfx
 from crowdzoo.components.example_files import read_dataset_info
 from crowdzoo.components.task_examples import read_tasks
 from crowdzoo.components.trainer import run_fn
+from crowdzoo.components.training import _names_to_begin_with, instances_of
 from crowdzoo.models import METHODS
 from crowdzoo.training.checkpoint import _Keeper
 
@@ -54,6 +55,40 @@ CROWD = {"name": "crowdsourced-layer", "connection": "MW", "scale": 1.0}
 def trained(train):
     """The folder of a model of the crowd."""
     return train("a", CROWD)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, None),
+        ({"instances": None}, None),  # written by an earlier release
+        (
+            {"instances": {"instances": "feature vectors", "features": ["b", "a"], "columns": {}}},
+            "column 0 is 'a', was 'b'",
+        ),
+        (
+            {"instances": {"instances": "tables", "features": None, "columns": {"a": []}}},
+            "instances are feature vectors",
+        ),
+        ({"classes": ["x", "y", "z"]}, "class 'z' is missing"),
+    ],
+)
+def test_a_training_begins_with_the_weights_of_another_one_only_if_classes_and_columns_are_the_same(
+    changed, said, tmp_path, capsys
+):
+    info = {"classes": ["x", "y"], "instances": "feature vectors", "features": ["a", "b"], "columns": {}}
+    names = {
+        "classes": ["x", "y"],
+        "annotators": ["ann"],
+        "instances": instances_of(info),
+        "format_version": 1,
+        **changed,
+    }
+    kept = {key: value for key, value in names.items() if value is not None}
+    (tmp_path / "model.names.json").write_text(json.dumps(kept))
+    found = _names_to_begin_with(tmp_path, info)
+    assert (found is None) == (said is not None)
+    assert (said or "") in capsys.readouterr().out
 
 
 def served(folder, **more):

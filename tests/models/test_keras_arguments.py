@@ -105,6 +105,12 @@ def test_validation_split_holds_the_last_rows_out():
         (lambda m: m.fit(X, ANNOTATIONS, sample_weight=np.ones(N)), ConfigError, r"select_tasks\(kept\), tasks=ids"),
         (lambda m: m.fit(X, ANNOTATIONS, class_weight={0: 2.0}), ConfigError, r"CrowdModel\(base\)\.fit\(x, result"),
         (lambda m: m.evaluate(X, DENSE, sample_weight=np.ones(N)), ConfigError, "sample_weight is not for annotators"),
+        (
+            lambda m: a_model(activation=None).fit(X, ANNOTATIONS),
+            ConfigError,
+            r"no probabilities .*Dense\(3, activation='softmax'\)",
+        ),
+        (lambda m: a_model(DeepEM(R), activation="sigmoid").fit(X, ANNOTATIONS), ConfigError, "no probabilities"),
         (lambda m: m.fit(X, GOLD), DataError, r"shape \(40,\) are one a task, .*\[N, R\]\. .*CrowdModel\(base\)\.fit"),
         (lambda m: m.fit(X, ANNOTATIONS, validation_data=(X, GOLD[1:])), DataError, "40 instances, but 39 targets"),
         (lambda m: m.evaluate(X, GOLD + 1), DataError, "class code 3, the model has 3 classes, 0 to 2"),
@@ -115,6 +121,12 @@ def test_validation_split_holds_the_last_rows_out():
             lambda m: m.evaluate(X, np.full(N, "cat")),
             DataError,
             r"gold must be numbers.*instances\.gold_codes\(classes\)",
+        ),
+        (lambda m: m.compile(loss="sparse_categorical_crossentropy"), ConfigError, r"loss 'sparse_.*Write compile\(\)"),
+        (
+            lambda m: m.compile(loss=keras.losses.CategoricalCrossentropy()),
+            ConfigError,
+            r"loss 'categorical_crossentropy'",
         ),
         (lambda m: m.compile(metrics=["AUC"]), ConfigError, r"metric 'AUC' .*compile\(metrics=\['accuracy'\]\)"),
         (

@@ -257,7 +257,7 @@ BROKEN = {
     "bar of a tagger": (
         "name: x\n" + DATA + "evaluation: {minimum_f1: 0.5}\n",
         ", evaluation.minimum_f1 is not for task classification, where evaluation has tolerance, "
-        "compare, annotation_tolerance, minimum_accuracy.",
+        "compare, annotation_tolerance, minimum_accuracy, new_signatures.",
     ),
     "base without a name": (
         "name: x\n" + DATA + "model: {base: ''}\n",
@@ -307,7 +307,8 @@ BROKEN_SENTENCES = {
     ),
     "bar of a classifier": (
         SPANS + "evaluation: {minimum_accuracy: 0.5}\n",
-        ", evaluation.minimum_accuracy is not for task sequence, where evaluation has tolerance, minimum_f1.",
+        ", evaluation.minimum_accuracy is not for task sequence, where evaluation has tolerance, minimum_f1, "
+        "new_signatures.",
     ),
     "base of another task": (
         SPANS + "model: {base: feature-classifier}\n",

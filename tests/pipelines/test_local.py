@@ -301,7 +301,7 @@ def test_a_run_on_a_table_that_grew_begins_with_the_served_model_and_is_compared
     assert "AnnotationExampleGen" not in grown.cached
     assert "Trainer" not in grown.cached
     log = grown.log.read_text()
-    assert f"the weights are those of {first.model_run}; 1 annotators are new" in log
+    assert f"the weights are those of {first.model_run}; 1 annotator is new" in log
     assert grown.evaluation["baseline"]["model"] == str(first.pushed)
     history = [json.loads((each.model_run / "history.json").read_text())["loss"] for each in (first, grown)]
     assert history[1][0] < history[0][0], "it begins where the first one ended"

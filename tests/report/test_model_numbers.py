@@ -11,6 +11,7 @@ from crowdzoo.aggregation import Aggregation, MajorityVote, RatingEM
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import Predictions, read_predictions
 from crowdzoo.metrics import expected_calibration_error
+from crowdzoo.report.page_parts import percent
 from crowdzoo.report.report_page import report_page
 
 CLASSES = ("ape", "bat", "cat")
@@ -98,6 +99,8 @@ def test_without_a_model_gold_measures_the_aggregated_labels_alone():
     assert found["calibration"]["model"] is None
     assert found["calibration"]["tasks"] == 6  # t6, too
     assert page.values["model_ece"] is None
+    right = page.values["aggregate_accuracy"]
+    assert f"; {percent(right)} of the labels with gold are right." in page.numbers.verdict[1]
     bare = report_page(annotations, result, bootstrap=0)
     assert {"model_pairs", "model_tasks"}.isdisjoint(bare.numbers.tables)
     assert bare.values["model_agreement"] is None

@@ -17,7 +17,7 @@ from crowdzoo.datasets import load_labelme
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.quality import quality_report
-from crowdzoo.report.page_parts import median_seconds, wilson
+from crowdzoo.report.page_parts import Warned, look_first, median_seconds, wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
@@ -85,6 +85,21 @@ def test_the_first_screen_names_the_classes_that_are_unclear(labelme):
     assert [each.about for each in unclear] == ["insidecity / street", "insidecity / tallbuilding"]
     assert unclear[0].finding.endswith("45 % on insidecity")
     assert all(each.fix for each in page.numbers.warnings)
+
+
+@pytest.mark.parametrize(
+    ("serious", "noted", "more", "said"),
+    [
+        (0, 0, [], "Nothing."),
+        (0, 1, [], "Look first at 1 annotator to check."),
+        (0, 2, ["the class a"], "Look first at 2 annotators to check and at the class a."),
+        (1, 0, [], "Read the warning marked serious before you use the labels."),
+        (2, 1, [], "Read the 2 warnings marked serious before you use the labels, then look at 1 annotator to check."),
+    ],
+)
+def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_before_all(serious, noted, more, said):
+    warnings = [Warned(number < serious, "data", "finding", "fix") for number in range(3)]
+    assert look_first(warnings, noted, more, "Nothing.") == said
 
 
 def test_annotators_who_answer_without_looking_are_noted():

@@ -179,7 +179,11 @@ def test_the_image_is_that_of_the_newest_tensorflow_of_a_served_version(served, 
 def test_kserve_has_the_model_where_it_copies_it_to():
     words = ["--model", "labelme=s3://crowd/labelme", "--label", "stable=4", "--gpus", 1, "--service-account", "reader"]
     assert deploy("kserve", *words) == 0
-    predictor = written("inferenceservice.yaml")["spec"]["predictor"]
+    service = written("inferenceservice.yaml")
+    # KServe refuses the metric `cpu` in its other mode
+    assert service["metadata"]["annotations"]["serving.kserve.io/deploymentMode"] == "RawDeployment"
+    predictor = service["spec"]["predictor"]
+    assert predictor["scaleMetric"] == "cpu"
     assert predictor["model"]["storageUri"] == "s3://crowd/labelme"
     assert predictor["serviceAccountName"] == "reader"
     assert predictor["model"]["image"].endswith("-gpu")

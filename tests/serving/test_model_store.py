@@ -1,5 +1,6 @@
 """What is served while versions come, go and break."""
 
+import json
 import logging
 import os
 import shutil
@@ -373,6 +374,27 @@ def test_a_version_with_other_signatures_takes_over_only_where_that_is_asked_for
     asked._switch(1, {1})
     asked.refresh()
     assert asked.get().version == 2
+
+
+def test_a_version_whose_columns_have_changed_places_does_not_take_over(tmp_path, export_version):
+    for version, features in ((1, ["a", "b", "c", "d"]), (2, ["b", "a", "c", "d"])):
+        export_version(tmp_path / str(version), seed=version)
+        card = tmp_path / str(version) / "assets.extra" / "model_card.json"
+        card.write_text(json.dumps({**json.loads(card.read_text()), "features": features}))
+        if version == 1:
+            settle()
+            store = ModelStore(tmp_path, name="pets", poll_seconds=3600)
+            store._settle_seconds = 0.1
+            store.start()
+    try:
+        settle()
+        store.refresh()
+        store.refresh()
+        assert store.get().version == 1
+        assert "its columns are not those of version 1" in state(store, 2)[1]
+        assert "column 0 is 'b', was 'a'" in state(store, 2)[1]
+    finally:
+        store.stop()
 
 
 def test_an_answer_over_the_network_names_no_place_on_this_machine(tmp_path):

@@ -54,8 +54,8 @@ CONTRADICTION = (
     "Check the labels on tasks whose class you know, or correct them with 50 such tasks (calibrate)."
 )
 DEPENDENT = (
-    "{} annotators make the same errors, in {} group{} (the largest: {}): the {:.1f} annotations of a task are worth "
-    "{:.1f} independent ones."
+    "{} annotators answer alike, in {} group{} (the largest: {}): they make the same errors, or are right where the "
+    "others err together. This method counts the {:.3g} annotations of a task as {:.1f} independent ones."
 )
 
 
