@@ -414,7 +414,7 @@ class CrowdModel(keras.Model):
 
     def _check_probabilities(self, inputs: Any) -> None:
         """Refuses a base for classes whose answers are no probabilities, such as one without a softmax."""
-        if self.label_kind.name != "classification":
+        if self.label_kind.name != "classification" or self._crowd().stands_on_hidden_layer:
             return
         answers = np.asarray(ops.convert_to_numpy(ops.cast(self.base(inputs["instances"]), "float32")), "float64")
         sums = answers.sum(axis=-1)

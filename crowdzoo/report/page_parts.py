@@ -204,7 +204,7 @@ def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
         if alpha.value >= TENTATIVE
         else "a single annotation is not reliable, so use labels aggregated from several"
         if (alpha.value if alpha.low is None else alpha.low) > 0
-        else "annotations do not agree clearly more than random ones, so aggregated labels may be no better than chance"
+        else "annotations do not agree clearly more than random ones, so aggregated labels may be mere chance"
     )
     return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
 
