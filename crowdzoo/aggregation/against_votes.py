@@ -95,7 +95,7 @@ class AgainstVotes:
         """See `notes_against_votes`; `classes` are the names, [K]."""
         notes = _different_note(self.different, self.tasks, "tasks", "tasks whose class is known")
         for code, share, others in empty_classes(self.named, self.given):
-            more = "" if not others else "; 1 more class is so" if others == 1 else f"; {others} more classes are so"
+            more = "" if not others else "; so is 1 more class" if others == 1 else f"; so are {others} more classes"
             name = classes.tolist()[code]
             notes += (
                 f"Class {name!r} is the label of no task, although {share:.1%} of the annotations name it{more}.",
