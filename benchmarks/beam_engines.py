@@ -212,7 +212,7 @@ def run(engine: Running, row: Row, *more: str) -> dict[str, Any]:
 
 
 def bytes_between_steps(engine: Running, row: Row) -> int:
-    """What Flink's steps write in an iteration, all together."""
+    """What Flink's steps write in an iteration, all together; what each one wrote in a pipeline is printed."""
     assert engine.cluster is not None
     earlier = {job["jid"] for job in engine.cluster.jobs()}
     run(engine, row)

@@ -15,8 +15,8 @@ timed before and after the tool, in a process of its own, and the ratio is to th
 calls a second. Tool, server and calls share the cores; ghz itself takes more of them than wrk. Requests that the server
 refuses (503 and UNAVAILABLE, when too many are under way) are counted apart.
 
-The parts "least" say what no server in Python on the same libraries can do better: an application of uvicorn, without
-any check, that reads the body and answers the same each time; reads its numbers, too; and calls the model, too.
+The parts "least" are of an application of uvicorn on the same libraries, in one process and without any check: it reads
+the body and answers the same each time; reads its numbers, too; and calls the model, too.
 """
 
 from __future__ import annotations
@@ -193,15 +193,22 @@ def measure(protocol: str, batch: int, clients: int) -> Iterator[dict[str, Any]]
     """Runs of one row: answers and refusals a second, milliseconds, and the ratio to the call in the process."""
     name = "wrk" if protocol == "REST" else "ghz"
     path, number = tool(name)
-    here, ask = stand(), by_wrk if protocol == "REST" else by_ghz
+    here, by_tool = stand(), by_wrk if protocol == "REST" else by_ghz
     versions = ", ".join(f"{part} {version(part)}" for part in SERVER_PARTS[protocol])
+    about = {"tool": f"{name} {number}", "server": versions}
+    yield from _beside_calls(here, batch, lambda: by_tool(path, here, batch, clients), about)
+
+
+def _beside_calls(
+    here: Stand, batch: int, ask: Callable[[], dict[str, float]], about: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Runs of a tool, each with the call in the process timed before and after it."""
     for seed in range(RUNS):
         before = here.calls_a_second(batch)
-        found = ask(path, here, batch, clients)
+        found = ask()
         calls = (before + here.calls_a_second(batch)) / 2
         ratio = round(found["answers_a_second"] / calls, 3)
-        described = {"tool": f"{name} {number}", "server": versions}
-        yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, **described}
+        yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, **about}
         time.sleep(0.5)
 
 
@@ -212,12 +219,9 @@ def measure_least(batch: int, steps: str, clients: int = 8) -> Iterator[dict[str
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             url = f"http://127.0.0.1:{server.stdout.readline().split()[1]}/"
-            for seed in range(RUNS):
-                before = here.calls_a_second(batch)
-                found = by_wrk(path, here, batch, clients, url)
-                calls = (before + here.calls_a_second(batch)) / 2
-                ratio = round(found["answers_a_second"] / calls, 3)
-                yield {"run": seed, **found, "calls_a_second": round(calls, 1), "ratio": ratio, "tool": f"wrk {number}"}
+            yield from _beside_calls(
+                here, batch, lambda: by_wrk(path, here, batch, clients, url), {"tool": f"wrk {number}"}
+            )
         finally:
             server.kill()
 

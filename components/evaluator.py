@@ -111,7 +111,7 @@ def Evaluator(  # noqa: N802, the function's name is the component's
     blessed, reason = _verdict(summary, kind, tolerances[compared_by], options["minimum"], compared_by)
     if blessed and differs:
         blessed = options.get("new_signatures", False)
-        reason = f"its classes and instances are not those {differs}, so that the two are not compared"
+        reason = f"its classes or instances are not those {differs}, so that the two are not compared"
         if not blessed:
             reason += ". evaluation.new_signatures: true pushes it all the same"
     summary |= {"compared_by": compared_by, "metric": kind.metric, "blessed": blessed, "reason": reason}
