@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
@@ -40,6 +40,7 @@ __all__ = [
 LARGEST = 1e300
 LARGEST_INTEGER = 2**63 - 1
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Settings = TypeVar("_Settings", bound="Checked")
 
 
 class Rule(Protocol):
@@ -182,11 +183,41 @@ class Checked:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        fields = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
-        cls.rules = {**cls.rules, **{name: each.metadata["rule"] for name, each in fields.items() if each.metadata}}
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        cls.rules = {**cls.rules, **{name: each.metadata["rule"] for name, each in own.items() if each.metadata}}
 
     def __post_init__(self) -> None:
         check_settings(self, self.rules)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings by name, as `sklearn.base.clone` and scikit-learn's searches read them.
+
+        Args:
+            deep: is there for scikit-learn; no setting is an estimator itself.
+        """
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
+
+    def set_params(self: _Settings, **settings: Any) -> _Settings:
+        """Changes settings in place: all that are given, or none where one is refused.
+
+        Objects are compared and hashed by their settings: do not change one that is a key of a dictionary.
+
+        Args:
+            **settings: new values by name.
+
+        Returns:
+            The object itself.
+
+        Raises:
+            ConfigError: an unknown setting, with the nearest known one, or a value that is out of range.
+        """
+        known = Choice(self.get_params())
+        for name in settings:
+            known.checked(type(self).__name__, "setting", name)
+        changed = type(self)(**{**self.get_params(), **settings})
+        for name, value in changed.get_params().items():
+            object.__setattr__(self, name, value)
+        return self
 
 
 def check_settings(settings: Any, rules: Mapping[str, Rule], where: str = "") -> None:

@@ -91,6 +91,24 @@ def label_kind(name: object) -> LabelKind:
     raise ConfigError(unknown("kind", name, LABEL_KINDS))
 
 
+def require_annotations(given: Any, who: str, instead: str = "") -> None:
+    """Refuses a frame or an array where `Annotations` are needed.
+
+    Args:
+        given: what came.
+        who: what takes annotations, for the message.
+        instead: what to write for a frame, before other ways.
+
+    Raises:
+        DataError: no annotations.
+    """
+    if not isinstance(getattr(given, "label_kind", None), LabelKind):
+        raise DataError(
+            f"{who} takes Annotations, not {type(given).__name__}. Of a frame write {instead}"
+            "Annotations.from_frame(frame); of a matrix, tasks in rows, Annotations.from_dense(matrix)."
+        )
+
+
 def require_kind(given: LabelKind, who: str, *kinds: LabelKind) -> None:
     """Refuses another kind.
 

@@ -3,14 +3,14 @@
 import contextlib
 import datetime
 import fcntl
-import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from crowdzoo.errors import ConfigError, CrowdzooError, PipelineError
+from crowdzoo.errors import CrowdzooError, PipelineError
 from crowdzoo.pipelines.config import PipelineConfig
+from crowdzoo.pipelines.config.output_checks import check_output
 from crowdzoo.pipelines.console import Console
 from crowdzoo.pipelines.error_message import error_message
 from crowdzoo.pipelines.metadata_file import check_metadata
@@ -40,8 +40,9 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
             names the log.
     """
     started = time.monotonic()
+    check_output(config)
     for folder in (config.output.root, config.output.serving):
-        _make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S-%f")
     console = Console(config.output.root / "logs" / f"{stamp}.log", quiet)
     with _lock(config.output.root), console.captured(), _no_arguments():
@@ -67,15 +68,6 @@ def run(config: PipelineConfig, quiet: bool = False) -> RunResult:
                 raise
             # Beam's parser of options ends the process; what it says is in the log
             raise PipelineError(f"Beam does not accept an option of beam.options.\nLog: {console.log}") from error
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"output: {folder} cannot be made a folder ({error.strerror}). Choose another one.") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"output: {folder} may not be written. Choose another one, or change its permissions.")
 
 
 @contextlib.contextmanager

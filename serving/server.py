@@ -361,5 +361,5 @@ def _announce(server: Server) -> None:
         print(f"version {', '.join(map(str, versions))}")
         with contextlib.suppress(ServingError):  # a model that crowdzoo did not write has no request to show
             asked = {"name": store.name, "host": server.host, "port": server.rest_port, "scheme": scheme}
-            print("try   " + curl_example(store.folder, **asked))
+            print("try   " + curl_example(store.folder / str(versions[0]), **asked))
     print("Ctrl-C stops", flush=True)

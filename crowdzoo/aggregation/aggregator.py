@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from crowdzoo.constraints import Checked, Choice
-from crowdzoo.errors import BadRow, DataError
+from crowdzoo.constraints import Checked
+from crowdzoo.errors import BadRow, ConfigError, DataError
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Aggregator"]
-
-A = TypeVar("A", bound="Aggregator")
 
 # Kind of a result -> its columns that are the index of `fit_predict`, the column of answers, and crowd-kit's name of it
 _ANSWERS = {
@@ -36,36 +33,6 @@ class Aggregator(Checked):
 
     kind: ClassVar[str] = "classification"
     fit: Any  # each subclass has its own
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings by name, as `sklearn.base.clone` and scikit-learn's searches read them.
-
-        Args:
-            deep: is there for scikit-learn; no setting of an aggregator is an estimator itself.
-        """
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
-
-    def set_params(self: A, **settings: Any) -> A:
-        """Changes settings in place: all that are given, or none where one is refused.
-
-        Aggregators are compared and hashed by their settings: do not change one that is a key of a dictionary.
-
-        Args:
-            **settings: new values by name.
-
-        Returns:
-            The aggregator itself.
-
-        Raises:
-            ConfigError: an unknown setting, with the nearest known one, or a value that is out of range.
-        """
-        known = Choice(self.get_params())
-        for name in settings:
-            known.checked(type(self).__name__, "setting", name)
-        changed = type(self)(**{**self.get_params(), **settings})
-        for name, value in changed.get_params().items():
-            object.__setattr__(self, name, value)
-        return self
 
     def fit_predict(self, data: Any, **known: Any) -> Any:
         """The answers alone, as crowd-kit's aggregators give them.
@@ -129,7 +96,14 @@ class Aggregator(Checked):
 
         if isinstance(data, Annotations):
             return data
-        return Annotations.from_frame(_with_sides(data) if self.kind == "preference" else data, kind=self.kind)
+        try:
+            return Annotations.from_frame(_with_sides(data) if self.kind == "preference" else data, kind=self.kind)
+        except (ConfigError, DataError) as error:
+            kind = "" if self.kind == "classification" else f", kind={self.kind!r}"
+            raise type(error)(
+                f"{error}\nOptions of reading go to from_frame: "
+                f"fit(Annotations.from_frame(frame{kind}, on_duplicate='first', columns={{...}}))."
+            ) from error
 
 
 def _is_polars(data: Any) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_annotations, require_kind
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
@@ -22,7 +22,7 @@ def check_classification(annotations: Annotations, method: str) -> None:
     Raises:
         DataError: another kind, no class; repeated annotations, unless the method only counts labels.
     """
-    _check_type(annotations, method)
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, CLASSIFICATION)
     if method not in COUNTING:
         annotations.check_no_repeats(method, unless="take method majority-vote or dawid-skene, which count them all")
@@ -43,7 +43,7 @@ def check_ratings(annotations: Annotations, method: str, low: float | None, high
         ConfigError: an impossible scale.
         DataError: another kind, no annotation, or a rating outside.
     """
-    _check_type(annotations, method)
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, REGRESSION)
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one rating: there are no annotations.")
@@ -56,16 +56,7 @@ def check_preferences(annotations: Annotations, method: str) -> None:
     Raises:
         DataError: another kind, or no annotation.
     """
-    _check_type(annotations, method)
+    require_annotations(annotations, f"{method}: fit", "fit_predict(frame), or fit on ")
     require_kind(annotations.label_kind, method, PREFERENCE)
     if len(annotations) == 0:
         raise DataError(f"{method} needs at least one comparison: there are no annotations.")
-
-
-def _check_type(annotations: Any, method: str) -> None:
-    """Refuses a frame or an array where `Annotations` are needed."""
-    if not hasattr(annotations, "label_kind"):
-        raise DataError(
-            f"{method}: fit takes Annotations, not {type(annotations).__name__}. Of a frame write fit_predict(frame) "
-            "or fit(Annotations.from_frame(frame)); of a matrix, tasks in rows, fit(Annotations.from_dense(matrix))."
-        )

@@ -132,6 +132,11 @@ class Aggregation(Result):
             DataError: `gold` does not have one code per task, or knows none.
         """
         codes = np.asarray(gold)
+        if codes.dtype.kind not in "iu":
+            raise DataError(
+                f"gold is one class code per task, got values of type {codes.dtype}. Of names make codes: "
+                "[result.classes.tolist().index(name) for name in names], in the order of result.tasks; -1 is unknown."
+            )
         if codes.shape != self.labels.shape:
             raise DataError(f"gold is one class code per task, {self.labels.shape}, got shape {codes.shape}.")
         known = np.flatnonzero(codes >= 0)

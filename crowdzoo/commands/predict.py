@@ -16,7 +16,7 @@ from crowdzoo.commands.options import (
 )
 from crowdzoo.commands.outputs import Output, is_predictions
 from crowdzoo.commands.progress import progress
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.files.model_files import read_model_card
 from crowdzoo.files.served_model import MODEL_CARD_FILE
 from crowdzoo.files.version_folders import newest_version
@@ -38,7 +38,8 @@ FEW, MANY = 32, 256  # instances in a call; files of images are large
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument(
-        "model", help="a served folder, one version of it, or the URL of a server (http://… or grpc://…)"
+        "model",
+        help="a served folder, one version of it, or the URL of a server (http://… or grpc://…; https://… or grpcs://…)",
     )
     command.add_argument("instances", type=path,
         help="columns task and features, task and text, or those of a table (.parquet, .csv, .csv.gz); one text per "
@@ -49,6 +50,10 @@ def describe(command: argparse.ArgumentParser) -> None:
     )
     add_column_types(command)
     command.add_argument("--name", default="model", help="the model's name on a server (default: model)")
+    command.add_argument(
+        "--ca-file", type=path, metavar="FILE.pem",
+        help="certificates to trust, of a server with TLS (https://… or grpcs://…) that this machine does not trust",
+    )  # fmt: skip
     add_second_columns(command, "instance")
     add_text_options(command)
     add_outputs(command, ("instances",), Output("out", "--out", is_predictions))
@@ -77,10 +82,13 @@ def _answers(arguments: argparse.Namespace) -> tuple[Instances, dict[str, Any]]:
 
     Columns go to the model in the order in which it learned them, or by their names.
     """
+    encrypted = arguments.model.startswith(("https://", "grpcs://"))
+    if arguments.ca_file is not None and not encrypted:
+        raise ConfigError("--ca-file is for a server with TLS: https://HOST:PORT or grpcs://HOST:PORT.")
     if "://" in arguments.model:
         from crowdzoo.serving import Client
 
-        with Client(arguments.model, model=arguments.name) as client:
+        with Client(arguments.model, model=arguments.name, ca_file=arguments.ca_file) as client:
             model = client.metadata()
             signature = _signature(model["signatures"])
             instances = _read(arguments, model["signatures"].get(signature, {}), None)

@@ -23,8 +23,8 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
     command.add_argument(
-        "--method", default="dawid-skene",
-        help="aggregation method to compare with (default dawid-skene); none: no comparison",
+        "--method", default=kind_of("classification").aggregation,
+        help="aggregation method to compare with (default %(default)s); none: no comparison",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
     command.add_argument("--format", choices=("parquet", "csv"), default="parquet",

@@ -54,7 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config, overrides)
     if arguments.check:
         from crowdzoo.pipelines.config.data_checks import check_data
+        from crowdzoo.pipelines.config.output_checks import check_output
 
+        check_output(config)
         read = check_data(config, arguments.check == "all")
         if is_own(config.base):
             from crowdzoo.pipelines.own_base import check_own_base

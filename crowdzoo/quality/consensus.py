@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
+from crowdzoo.label_kinds import require_annotations
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Crowdlab", "active_scores", "crowdlab"]
@@ -198,6 +199,7 @@ def _mean(size: int, ids: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np
 
 
 def _checked(annotations: Annotations, probabilities: ArrayLike) -> NDArray[np.float64]:
+    require_annotations(annotations, "CROWDLAB")
     if annotations.kind != "classification":
         raise DataError(f"CROWDLAB is for classes, got kind {annotations.kind}.")
     annotations.check_no_repeats("CROWDLAB")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.constraints import SEED, Choice, Number, checked
 from crowdzoo.errors import ConfigError, DataError, short_repr
+from crowdzoo.label_kinds import require_annotations
 from crowdzoo.quality.ratings import Ratings, pairable_ratings, ratings_of
 from crowdzoo.tables.annotations import Annotations
 
@@ -110,6 +111,7 @@ def krippendorff_alpha(
     Source:
         K. Krippendorff: Content Analysis, 4th ed., 2018, chapter 12; Computing Krippendorff's Alpha-Reliability, 2011.
     """
+    require_annotations(annotations, "Krippendorff's alpha")
     chosen = metric if metric is not None else "nominal" if annotations.label_kind.has_classes else "interval"
     ratings = pairable_ratings(annotations, "Krippendorff's alpha", regression=True)
     if chosen != "nominal":

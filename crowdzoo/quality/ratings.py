@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.engine.compiled import compiled
 from crowdzoo.errors import DataError
-from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_annotations, require_kind
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["Ratings", "pairable_ratings", "ratings_of", "same_label_counts"]
@@ -106,6 +106,7 @@ def ratings_of(annotations: Annotations, what: str, regression: bool = False) ->
     Raises:
         DataError: another kind, or several labels by one annotator for one task.
     """
+    require_annotations(annotations, what)
     require_kind(annotations.label_kind, what, CLASSIFICATION, *([REGRESSION] if regression else []))
     annotations.check_no_repeats(what)
     none: tuple[NDArray[Any], ...] = (annotations.task_ids, annotations.annotator_ids, annotations.labels)

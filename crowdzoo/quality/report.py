@@ -21,6 +21,7 @@ from crowdzoo.constraints import Choice, checked
 from crowdzoo.errors import DataError
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_folder
+from crowdzoo.label_kinds import require_annotations
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.dependence import effective_votes
@@ -165,6 +166,7 @@ def quality_report(
             numbers where the metric needs them.
         ConfigError: a setting out of range.
     """
+    require_annotations(annotations, "A quality report")
     # each measure reads the rows task by task: put them in that order once
     annotations = annotations.select_rows(np.argsort(annotations.task_ids, kind="stable"))
     ratings = ratings_of(annotations, "A quality report")

@@ -52,10 +52,13 @@ class SimulatedNext:
         return 1 - self.chosen / self.random
 
     def interval(self) -> tuple[float, float, float]:
-        """Mean of `saved`, and the ends of its 95 % interval over the runs (normal); of one run they are NaN."""
+        """Mean of `saved`, and the ends of its 95 % interval over the runs (normal); of one run they are NaN.
+
+        The upper end is at most 1: no more than all annotations can be saved.
+        """
         mean, runs = float(self.saved.mean()), len(self.saved)
         half = 1.96 * float(self.saved.std(ddof=1)) / np.sqrt(runs) if runs > 1 else float("nan")
-        return mean, mean - half, mean + half
+        return mean, mean - half, min(mean + half, 1.0) if runs > 1 else half
 
 
 @checked(runs=COUNT, seed=SEED, share=Number(0, 1, above=True), margin=Number(0, 1), sure=Number(0, 1, above=True))

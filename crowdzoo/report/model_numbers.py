@@ -16,7 +16,7 @@ from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["ModelNumbers", "model_numbers"]
 
-BINS = 10  # of a reliability diagram, of equal width
+BINS = 15  # of a reliability diagram, of equal width; as in `expected_calibration_error`
 MOST_LISTED = 100  # tasks on which both are sure and differ, on the page
 
 

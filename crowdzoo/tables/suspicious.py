@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 
@@ -19,7 +20,8 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
     """What may be wrong with the names of classes, a sentence each; empty as a rule.
 
     Looked for are names that differ in case, white space or Unicode form alone, names that usually mean that there is
-    no label, white space at the ends of a name, and a class with one annotation among many large ones.
+    no label, numbers with decimals, white space at the ends of a name, and a class with one annotation among many
+    large ones.
 
     Args:
         names: of the classes, [K].
@@ -41,6 +43,13 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
             f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
             f"missing={nothing[0]}."
         )
+    numbers = [_number(name) for name in names]
+    decimals = [repr(name) for name, number in zip(names, numbers, strict=True) if number is not None and number % 1]
+    if len(decimals) > 2 and None not in numbers:  # fewer may be versions
+        found.append(
+            f"classes are numbers, some with decimals: {_listed(decimals)}. If they are ratings, use kind 'regression' "
+            "(--task regression)."
+        )
     ends = [repr(text) for text in texts if text != text.strip()]
     if ends:
         found.append(f"white space at the ends is part of a class's name: {_listed(ends)}.")
@@ -49,6 +58,15 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
         rare = [repr(names[code]) for code in single.tolist()]
         found.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
     return found
+
+
+def _number(name: object) -> float | None:
+    """What a class's name says as a number; None where it is none."""
+    try:
+        number = float(name) if isinstance(name, (str, float, int)) else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _listed(shown: Sequence[str]) -> str:

@@ -50,7 +50,8 @@ def compose_project(
             raise ConfigError(f"model {model}: {place} is not seen by Docker Compose. Name a folder of this machine.")
         if not complete_versions(place.folder):
             raise ConfigError(
-                f"model {model}: {place.folder} has no version with a saved_model.pb. `crowdzoo export` writes one."
+                f"model {model}: {place.folder} has no version with a saved_model.pb. Name the folder that "
+                "`crowdzoo export` writes, which holds a folder a version, such as 1."
             )
         volumes.append(_bound(str(place.folder), base_paths[model]))
     limits = {"cpus": f"{deployment.cpu:g}", "memory": f"{round(1024 * deployment.memory_gb)}M"}

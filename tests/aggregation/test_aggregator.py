@@ -171,3 +171,21 @@ def test_a_polars_frame_comes_back_as_one():
     assert Annotations.from_frame(crowd.to_polars()) == crowd
     result = MajorityVote().fit(crowd)
     assert result.to_polars().to_dict(as_series=False) == result.to_frame().to_dict("list")
+
+
+def test_fit_predict_says_where_options_of_reading_go():
+    twice = pd.concat([votes(), votes().iloc[:1]])
+    message = r"has labelled task .*Options of reading go to from_frame: fit\(Annotations.from_frame\(frame, on_dup"
+    with pytest.raises(DataError, match=f"(?s){message}"):
+        DawidSkene().fit_predict(twice)
+    with pytest.raises(DataError, match="kind='regression', on_duplicate"):
+        create("mean", kind="regression").fit_predict({"task": [1, 1], "worker": [0, 0], "label": [1.0, 2.0]})
+
+
+def test_gold_by_name_is_refused_with_how_to_make_codes():
+    result = DawidSkene().fit_predict(votes())
+    found = DawidSkene().fit(Annotations.from_frame(votes()))
+    with pytest.raises(DataError, match=r"one class code per task, .*result.classes.tolist\(\).index\(name\)"):
+        found.expected_accuracy(result.to_numpy())
+    codes = [found.classes.tolist().index(name) for name in result[found.tasks.tolist()]]
+    assert found.expected_accuracy(codes) == 1

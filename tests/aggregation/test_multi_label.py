@@ -4,6 +4,7 @@ import csv
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from crowdzoo.aggregation import Aggregation, MultiLabel, MultiLabelAggregation, calibrate, create
 from crowdzoo.commands.main import main
@@ -288,3 +289,10 @@ def test_gold_that_is_empty_is_unknown(tmp_path):
     write(tmp_path / "gold.csv", [("1", "x, y"), ("2", ""), ("3", "(none)")], header=GOLD)
     found = read_gold_labels(tmp_path / "gold.csv", np.array(["3", "2", "1", "9"], object), ["x", "y"], separator=",")
     assert {label: codes.tolist() for label, codes in found.items()} == {"x": [0, -1, 1, -1], "y": [0, -1, 1, -1]}
+
+
+def test_scikit_learn_clones_it():
+    one = MultiLabel("dawid-skene", settings={"max_iter": 7})
+    assert clone(one) == one
+    assert clone(one).set_params(none="nothing").none == "nothing"
+    assert one.none == "(none)"

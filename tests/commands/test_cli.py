@@ -264,7 +264,7 @@ def test_quality_prints_tables_and_writes_them(files, tmp_path, capsys):
     assert "lowest spammer score" in shown
     summary = json.loads((out / "summary.json").read_text())
     assert f"{summary['krippendorff_alpha']['value']:.3f}" in shown
-    assert summary["aggregation"] == "dawid-skene"
+    assert summary["aggregation"] == "robust"  # as `aggregate` and `report`
     with open(out / "annotators.csv", newline="") as file:
         annotators = list(csv.DictReader(file))
     worst = min(annotators, key=lambda row: float(row["spammer_score"]))

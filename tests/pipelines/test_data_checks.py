@@ -93,6 +93,17 @@ def test_data_are_checked_without_tensorflow(inputs):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("name", ["root", "serving"])
+def test_folders_for_results_are_checked_and_not_made(inputs, monkeypatch, capsys, name):
+    monkeypatch.chdir(inputs)
+    (inputs / "file").write_text("")
+    words = ["run", "tiny.yaml", "--check", "--set"]
+    assert cli.main([*words, f"output.{name}=file/deep"]) == 4
+    assert f"output.{name}: " in capsys.readouterr().err
+    assert cli.main([*words, f"output.{name}=fresh/deep"]) == 0
+    assert not (inputs / "fresh").exists()
+
+
 @pytest.fixture
 def photographs(tmp_path):
     """A folder of 80 photographs, each labelled by two annotators, and its configuration."""

@@ -137,6 +137,12 @@ def test_other_kinds_are_refused():
         quality_report(Annotations.from_arrays([0], [0], [1.5], kind="regression"))
 
 
+@pytest.mark.parametrize("measure", [quality_report, krippendorff_alpha, fleiss_kappa])
+def test_a_frame_is_refused_with_what_to_write(labelme, measure):
+    with pytest.raises(DataError, match=r"takes Annotations, not DataFrame. Of a frame write Annotations.from_frame"):
+        measure(labelme.to_frame())
+
+
 @settings(max_examples=15, deadline=None)
 @given(tables(named=True, max_tasks=8))
 def test_any_table_has_a_report(table):

@@ -64,6 +64,13 @@ def test_one_run_has_no_interval():
     assert np.isnan([low, high]).all()
 
 
+def test_an_interval_does_not_save_more_than_all():
+    found = SimulatedNext(0.9, 10, np.array([10, 10]), np.array([1, 9]), *(np.array([1, 1]),) * 3)
+    mean, low, high = found.interval()
+    assert (mean, high) == (0.5, 1.0)
+    assert low == pytest.approx(0.5 - 1.96 * 0.4)
+
+
 def test_a_task_with_one_annotation_is_never_sure():
     annotations = Annotations.from_arrays([0, 1, 1, 2, 2], [0, 0, 1, 0, 1], [0, 0, 0, 0, 1], tasks=range(4))
     result = MajorityVote().fit(annotations)

@@ -221,6 +221,11 @@ def test_compose_makes_a_new_container_when_any_of_its_files_changes(served):
         ("compose", ["--model", "a=served", "--model", "a=served"], "--model a: is given twice"),
         ("compose", ["--model", "a/b=served"], "model 'a/b': a name has letters, digits and . _ - only"),
         ("compose", ["--model", "a=nowhere"], "has no version with a saved_model.pb"),
+        (
+            "compose",
+            ["--model", "a=served/1"],
+            "Name the folder that `crowdzoo export` writes, which holds a folder a ver",
+        ),
         ("compose", ["--model", "a=gs://b/c"], "gs://b/c is not seen by Docker Compose"),
         ("compose", ["--model", "a=served", "--replicas", 2], "--replicas has no effect with --target compose"),
         ("compose", ["--model", "a=served", "--label", "stable=2"], "has no version 2; versions are 1, 3"),

@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
+from crowdzoo.commands.main import main
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Limits, Server
 from crowdzoo.serving.gzip_bodies import takes_gzip
@@ -58,6 +59,20 @@ def test_a_client_that_trusts_the_certificate_gets_its_answers(secure, files, pe
         np.testing.assert_allclose(got, pets.models[2].predict(instances, verbose=0), atol=1e-6)
         many = np.tile(instances, (5000, 1))  # read and written in parts
         np.testing.assert_allclose(client.predict(many)["probabilities"][-6:], got, atol=1e-6)
+
+
+@needs_openssl
+def test_the_command_line_trusts_a_certificate_that_it_is_given(secure, files, instances, tmp_path, capsys):
+    rows = [",".join(map(str, [number, *row])) for number, row in enumerate(instances.tolist())]
+    (tmp_path / "x.csv").write_text("\n".join([",".join(["task", *"abcdefgh"[: instances.shape[1]]]), *rows]))
+    words = ["predict", f"https://127.0.0.1:{secure.rest_port}", str(tmp_path / "x.csv"), "--name", "pets"]
+    assert main([*words, "--ca-file", str(files["tls_certificate"])]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(instances) + 1
+    assert main(words) != 0
+    assert "does not answer" in capsys.readouterr().err
+    words[1] = f"http://127.0.0.1:{secure.rest_port}"
+    assert main([*words, "--ca-file", str(files["tls_certificate"])]) != 0
+    assert "--ca-file is for a server with TLS" in capsys.readouterr().err
 
 
 @needs_openssl

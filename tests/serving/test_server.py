@@ -17,6 +17,7 @@ import pytest
 
 from crowdzoo.errors import ServingError
 from crowdzoo.serving import Client, Server, curl_example
+from crowdzoo.serving.server import _announce
 from crowdzoo.serving.signature import Signature
 
 SERVE = """
@@ -237,6 +238,15 @@ def test_the_curl_line_quotes_what_a_shell_would_change(pets, tmp_path, export_v
     words = subprocess.run(f"printf '%s\\n' {line}", shell=True, capture_output=True, text=True, check=True).stdout
     file = tmp_path / "it's here" / "1" / "assets.extra" / "request.json"
     assert words.splitlines() == ["curl", "-d", f"@{file}", "http://127.0.0.1:1/v1/models/model:predict"]
+
+
+def test_the_line_to_try_has_a_request_of_the_served_version(pets, tmp_path, export_version, capsys, monkeypatch):
+    monkeypatch.setattr("crowdzoo.serving.curl.INLINE_CHARACTERS", 10)
+    export_version(tmp_path / "m" / "1")
+    with Server(tmp_path / "m", rest_port=0, grpc_port=0) as running:
+        shutil.copytree(tmp_path / "m" / "1", tmp_path / "m" / "2")  # newer, and not loaded yet
+        _announce(running)
+    assert "/m/1/assets.extra/request.json" in capsys.readouterr().out
 
 
 def test_a_curl_line_needs_a_request_that_crowdzoo_wrote(tmp_path):

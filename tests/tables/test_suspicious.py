@@ -35,6 +35,10 @@ def file_of(*labels):
             "If it means that there is no label, leave the rows out: missing='NA'.",
         ),
         (["cat", "-"], "missing='-'"),
+        (
+            ["1.5", "2", "3.25", "4.5"],
+            "some with decimals: '1.5', '3.25', '4.5'. If they are ratings, use kind 'regression'",
+        ),
         (["cat ", "dog"], "white space at the ends is part of a class's name: 'cat '."),
     ],
 )
@@ -58,6 +62,9 @@ def test_a_class_with_one_annotation_of_thousands_may_be_written_wrongly():
 def test_usual_names_are_not_suspicious():
     assert suspicious_classes(["no", "yes", "not sure", "0", "None of these"], np.full(5, 1000)) == []
     assert suspicious_classes([0, 1, -1], np.array([5000, 5000, 0])) == []
+    assert suspicious_classes(["1.0", "2.0"], np.full(2, 9)) == []
+    assert suspicious_classes(["1.5", "2.5", "other"], np.full(3, 9)) == []
+    assert suspicious_classes([1.0, 2.0], np.full(2, 9)) == []
 
 
 def test_the_report_on_quality_lists_them(capsys):
