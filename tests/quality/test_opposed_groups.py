@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.aggregation import create
 from crowdzoo.commands import main
+from crowdzoo.datasets import data_folder
 from crowdzoo.errors import DataError
 from crowdzoo.quality import data_notes, opposed_groups, people_and_models
 
@@ -98,6 +100,26 @@ def test_real_crowds_of_people_have_no_such_groups(name):
     if found is None:
         pytest.skip(f"CROWDZOO_DATA has no {name}")
     assert opposed_groups(found[1]) is None
+
+
+def test_schools_of_thought_about_ducks_are_found():
+    """Welinder, Branson, Belongie and Perona (NIPS 2010) tell them apart; most annotators take other birds for ducks."""
+    folder = data_folder() / "bluebirds-ducks-cubam" / "demo" / "ducks"
+    if not folder.is_dir():
+        pytest.skip("CROWDZOO_DATA has no bluebirds-ducks-cubam")
+    text = (folder / "classes.yaml").read_text(encoding="utf-8").partition("}")[0]
+    species = {int(task): int(code) for task, code in re.findall(r"(\d+): (\d+)", text)}
+    rows = np.loadtxt(folder / "labels.txt", np.int64, skiprows=1)
+    table = Annotations.from_arrays(*rows.T, classes=(0, 1), on_duplicate="first")
+    gold = np.array([int(species[int(task)] in (0, 2)) for task in table.tasks])
+    found = opposed_groups(table)
+    few, many = (
+        create("one-coin").fit(table.select_rows(group[table.annotator_ids])).expected_accuracy(gold)
+        for group in (found.outvoted, found.outvoting)
+    )
+    assert (found.outvoted.sum(), found.outvoting.sum()) == (21, 32)
+    assert few > 0.95
+    assert many < 0.6
 
 
 def test_what_cannot_be_known_is_none(tmp_path):
