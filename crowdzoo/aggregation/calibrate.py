@@ -56,7 +56,7 @@ class _Features(NamedTuple):
 def calibrate(
     aggregation: Aggregation, annotations: Annotations, gold: ArrayLike, *, level: float = LEVEL, seed: int = 0
 ) -> Aggregation:
-    """Corrects the posteriors and labels of any method by some tasks of known class; 50 to 500 are a good number.
+    """Corrects the posteriors and labels of any method by some tasks of known class; 200 to 500 are a good number.
 
     A multinomial logistic regression predicts the class of a task from
 
@@ -168,7 +168,7 @@ def _check(aggregation: Aggregation, annotations: Annotations, codes: NDArray[np
     if known.size < LEAST_GOLD:
         raise DataError(
             f"{known.size} annotated tasks have gold, and calibration needs {LEAST_GOLD} or more: label more tasks "
-            "yourself, chosen at random (50 to 500 are a good number)."
+            "yourself, chosen at random (200 to 500 are a good number)."
         )
     certain = aggregation.posteriors.max(axis=1) == 1
     others = certain[(codes < 0) & (annotations.redundancy > 0)]

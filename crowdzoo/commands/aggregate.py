@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.commands import options
+from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
 from crowdzoo.errors import ConfigError, DataError
@@ -82,13 +83,15 @@ def describe(command: argparse.ArgumentParser) -> None:
         "empty: below all ranks), and list where an annotator has several (method plackett-luce; others compare the "
         "pairs of each list)",
     )  # fmt: skip
+    options.add_annotator_table(command, "which annotators are models: people's labels then decide what a model's are "
+        "worth (people-and-models, in place of --method)")  # fmt: skip
     options.add_seed(command, "random ties and starts")
     options.add_kinds(command)
     options.add_reading(command, "gold")
     options.add_image(command)
     endings = tuple(f".{ending}" for ending in TABLE_FORMATS)
     outputs = Output("out", "--out", is_result, folder=True, unless=endings), options.REJECTS
-    options.add_outputs(command, ("annotations", "gold"), *outputs)
+    options.add_outputs(command, ("annotations", "gold", "annotator_table"), *outputs)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -102,6 +105,9 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.calibrate and arguments.use_gold:
         raise ConfigError("--calibrate uses the classes of --gold itself: leave out --use-gold.")
     settings = options.given(arguments, (*kind.scale, "max_iter", "tol")) | options.settings_of(arguments.settings)
+    if arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS:
+        _run_people_and_models(arguments, kind, settings)
+        return
     if arguments.multi_label:
         _run_multi_label(arguments, kind, settings)
         return
@@ -147,6 +153,40 @@ def _written(
     if getattr(result, "candidates", None):
         print()
         print_table("methods of auto", *_candidate_table(result.candidates))
+
+
+# Options that a table of annotators does not go with
+NOT_MIXED = ("multi_label", "rankings", "use_gold", "out_of_core", "memory")
+PEOPLE_AND_MODELS = "people-and-models"
+
+
+def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
+    """Aggregates the labels of people and models, where people decide what a model's is worth, and prints a summary."""
+    if arguments.annotator_table is None:
+        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
+    if kind.name != "classification":
+        raise ConfigError(f"--annotator-table is for classes; leave it out with --task {kind.name}.")
+    if arguments.method not in (None, PEOPLE_AND_MODELS):
+        raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
+    for name in NOT_MIXED:
+        if getattr(arguments, name) not in (None, False):
+            raise ConfigError(f"--{name.replace('_', '-')} does not go with --annotator-table: leave one of them out.")
+    for name in settings:
+        if name != "trusted":
+            raise ConfigError(f"{PEOPLE_AND_MODELS} has no setting {name!r}: leave it out. Its setting is trusted.")
+    from crowdzoo.quality import people_and_models
+
+    crowd = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    gold = kind.gold_of(crowd, arguments.gold, options.second_layout(arguments))
+    models = models_of(arguments.annotator_table, crowd)
+    both = people_and_models(crowd, models, seed=arguments.seed, **settings)
+    result = both.aggregation
+    if arguments.calibrate:
+        from crowdzoo.aggregation import calibrate
+
+        result = calibrate(result, crowd, gold, seed=arguments.seed)
+    found = f"{len(models):,} of the annotators; correlation {both.correlation:.2f} (1: together one vote)"
+    _written(arguments, kind, result, crowd, gold, False, {"iterations": ("models", found)})
 
 
 # Options that lists in order do not go with

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from crowdzoo.commands import options
+from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.option_types import integer, number, path
-
-if TYPE_CHECKING:
-    from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["describe", "run"]
 
@@ -88,7 +85,10 @@ def run(arguments: argparse.Namespace) -> None:
     if named:
         from crowdzoo.quality import alternative_annotator_test, class_agreement
 
-        models = _models(arguments, annotations)
+        if arguments.annotator_table is not None:
+            models = models_of(arguments.annotator_table, annotations)
+        else:
+            models = [name.strip() for name in arguments.models.split(",")]
         agreement = class_agreement(annotations, models)
         try:
             tests = alternative_annotator_test(annotations, models, **options.given(arguments, ["epsilon"]))
@@ -125,21 +125,3 @@ def _other_command(task: str) -> str:
             "and as numbers into report.json."
         )
     return f"crowdzoo aggregate FILE --task {task} --out DIR writes a table of annotators and one of tasks."
-
-
-def _models(arguments: argparse.Namespace, annotations: Annotations) -> list[str]:
-    """Names of the annotators that are models."""
-    if arguments.annotator_table is None:
-        return [name.strip() for name in arguments.models.split(",")]
-    from crowdzoo.instances import read_annotator_table
-
-    table = read_annotator_table(arguments.annotator_table, annotations.annotators)
-    if table.sources is None:
-        raise DataError(
-            f"{arguments.annotator_table}: has no column 'source', which says who is a model. "
-            "Add it, with model or person."
-        )
-    models = [str(name) for name in annotations.annotators[table.sources == "model"]]
-    if not models:
-        raise DataError(f"{arguments.annotator_table}: none of the {len(table.sources):,} annotators is a model.")
-    return models

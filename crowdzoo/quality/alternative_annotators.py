@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["AlternativeAnnotator", "alternative_annotator_test"]
 
+POWER = 0.8
+
 
 @dataclass(frozen=True, eq=False)
 class AlternativeAnnotator:
@@ -28,6 +31,11 @@ class AlternativeAnnotator:
         advantage: probability that the model agrees with the others at least as well as the person does, mean over
             people. It compares models with each other; the test decides.
         passes: whether the winning rate is .5 or more.
+        decided: whether the tasks are enough for a verdict: the model passes, or the test the other way round finds
+            that it may not replace more than half of the people. Otherwise there are too few tasks, and that it does
+            not pass says little.
+        tasks_needed: about how many tasks a person (median) would decide in 80 % of cases, if the model did as well on
+            all of them; infinite where it is on the border.
         people: one row a person: `annotator`, `tasks` (compared on), `advantage`, `person_advantage` (the probability
             the other way round), `p_value` (adjusted for the number of people), `won`.
     """
@@ -36,10 +44,12 @@ class AlternativeAnnotator:
     winning_rate: float
     advantage: float
     passes: bool
+    decided: bool
+    tasks_needed: float
     people: pa.Table
 
     def __repr__(self) -> str:
-        verdict = "passes" if self.passes else "does not pass"
+        verdict = "passes" if self.passes else "does not pass" if self.decided else "has too few tasks to decide"
         return (
             f"AlternativeAnnotator({self.model!r} {verdict}: winning rate {self.winning_rate:.2f}, "
             f"advantage {self.advantage:.2f}, {self.people.num_rows} people)"
@@ -142,16 +152,19 @@ def _tested(
     persons = np.flatnonzero(tasks >= least)
     if not len(persons):
         raise DataError(
-            f"{model}: no person shares {least} tasks or more with it and other people. There is nothing to test."
+            f"{model}: no person shares {least} tasks or more with it and other people (the most is {tasks.max()}), so "
+            f"there is nothing to test. Let two people or more label {least} of its tasks or more."
         )
     order = np.argsort(who, kind="stable")
     ends = np.concatenate([[0], np.cumsum(tasks)])
-    found = np.empty((len(persons), 3))
+    found = np.empty((len(persons), 5))
     for row, person in enumerate(persons):
         rows = order[ends[person] : ends[person + 1]]
         difference = lost[rows].astype(float) - won[rows]
-        found[row] = won[rows].mean(), lost[rows].mean(), _p_value(stats, difference - epsilon)
-    adjusted = stats.false_discovery_control(found[:, 2], method="by")
+        excess = difference - epsilon
+        both = _p_value(stats, excess), _p_value(stats, -excess)
+        found[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
+    adjusted, against = (stats.false_discovery_control(column, method="by") for column in found[:, 2:4].T)
     replaced = adjusted <= level
     table = pa.table(
         {
@@ -164,7 +177,9 @@ def _tested(
         }
     )
     rate = float(replaced.mean())
-    return AlternativeAnnotator(model, rate, float(found[:, 0].mean()), rate >= 0.5, table)
+    decided = rate >= 0.5 or float((against <= level).mean()) > 0.5
+    needed = float(np.median(found[:, 4]))
+    return AlternativeAnnotator(model, rate, float(found[:, 0].mean()), rate >= 0.5, decided, needed, table)
 
 
 def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:
@@ -172,3 +187,15 @@ def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:
     if np.ptp(excess) == 0:  # no spread, and no statistic
         return float(excess[0] >= 0)
     return float(stats.ttest_1samp(excess, 0, alternative="less").pvalue)
+
+
+def _tasks_needed(stats: Any, excess: NDArray[np.float64], number: int, level: float) -> float:
+    """How many tasks would show which side of 0 the mean of [n] is on, if half of so many people are to be shown."""
+    mean, deviation = abs(float(excess.mean())), float(excess.std(ddof=1))
+    if mean == 0:
+        return math.inf
+    if deviation == 0:  # no spread, and no statistic
+        return float(len(excess))
+    half = level * math.ceil(number / 2) / (number * (1 / np.arange(1, number + 1)).sum())  # Benjamini and Yekutieli
+    errors = float(stats.norm.isf(half) + stats.norm.ppf(POWER))
+    return math.ceil((errors * deviation / mean) ** 2)

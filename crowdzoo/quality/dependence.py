@@ -1,16 +1,21 @@
-"""effective_votes: how many independent votes the votes of a task are worth."""
+"""How many independent votes the votes of a task are worth, and an interval of it."""
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
 
 from crowdzoo.aggregation import ConvergenceWarning, OneCoinDawidSkene, VotesWarning
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
+from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["effective_votes"]
+__all__ = ["effective_votes", "effective_votes_interval"]
+
+DRAWN = 500  # tasks of a bootstrap sample, at most
+WIDE = 1.96  # standard deviations
 
 
 def effective_votes(annotations: Annotations) -> float | None:
@@ -29,7 +34,31 @@ def effective_votes(annotations: Annotations) -> float | None:
         At most the mean number of annotations of a task; None where there are fewer than two classes, where no task
         has two annotations, and where annotators gave a task several labels (`on_duplicate="all"`).
     """
-    sizes = annotations.redundancy[annotations.redundancy > 0]
+    found = effective_votes_interval(annotations, samples=0)
+    return None if found is None else found[0]
+
+
+@checked(samples=Number(0, 10**6, whole=True), seed=SEED)
+def effective_votes_interval(
+    annotations: Annotations, *, samples: int = 50, seed: int = 0
+) -> tuple[float, float, float] | None:
+    """`effective_votes`, and the ends of its 95 % interval by a bootstrap over tasks.
+
+    The interval is 1.96 standard deviations of the logarithm wide on each side, and within 1 and the mean number of
+    annotations. A sample has as many tasks as there are, 500 at most; the standard deviation is then multiplied by the
+    root of their share, so that a large crowd costs as much as one of 500 tasks. On generated crowds it held the value
+    in 90 to 98 % of cases; it is too short with fewer than 100 tasks, and where a task is worth two votes or less.
+
+    Args:
+        annotations: kind classification.
+        samples: of the bootstrap; 0 for none, and the value is in the place of both ends.
+        seed: of the draws.
+
+    Returns:
+        Value, low and high; None where there is no value.
+    """
+    asked = annotations.redundancy > 0
+    sizes = annotations.redundancy[asked]
     if annotations.num_classes < 2 or sizes.max(initial=0) < 2 or annotations.repeats:
         return None
     with warnings.catch_warnings():
@@ -43,5 +72,18 @@ def effective_votes(annotations: Annotations) -> float | None:
         annotations.num_tasks,
         annotations.num_classes,
     )
-    concentration = correlated_votes(votes, coin.posteriors, np.zeros(len(votes), bool)).concentration
-    return float(effective_number(sizes, concentration).mean())
+    votes, belief = votes[asked], coin.posteriors[asked]
+
+    whole = correlated_votes(votes, belief, np.zeros(len(votes), bool))
+    value = float(effective_number(sizes, whole.concentration).mean())
+    if not samples:
+        return value, value, value
+    rng = np.random.default_rng(seed)
+    drawn = min(len(sizes), DRAWN)
+    found = np.empty(samples)
+    for sample in range(samples):
+        rows = rng.integers(0, len(sizes), drawn)
+        concentration = correlated_votes(votes[rows], belief[rows], np.zeros(drawn, bool)).concentration
+        found[sample] = np.log(effective_number(sizes[rows], concentration).mean())
+    factor = math.exp(WIDE * found.std() * math.sqrt(drawn / len(sizes)))
+    return value, max(value / factor, 1.0), min(value * factor, float(sizes.mean()))

@@ -24,7 +24,7 @@ from crowdzoo.files.writing import atomic_folder
 from crowdzoo.label_kinds import require_annotations
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
-from crowdzoo.quality.dependence import effective_votes
+from crowdzoo.quality.dependence import effective_votes_interval
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.notes import data_notes
@@ -41,6 +41,7 @@ __all__ = ["FORMATS", "QualityReport", "quality_report"]
 
 FORMATS = ("parquet", "csv")
 MAX_CLASSES = 256  # of a coincidence matrix in a report
+MOST_SAMPLES = 50  # of the bootstrap of `effective_votes`
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,8 @@ class QualityReport:
         overall: one value each, None where it is not defined: counts (`annotations`, `rows_left_out` on reading,
             `tasks`, `annotators`, `classes`, `tasks_without_annotations`, `tasks_with_one`, `tasks_tied`), `agreement`
             (raw, per task), `fleiss_kappa`, `mean_entropy` (nats, over annotated tasks), `effective_votes` (see the
-            function of that name) and `aggregation` (the method's name, or None).
+            function of that name; `effective_votes_low` and `effective_votes_high` are the ends of its 95 % interval,
+            None without a bootstrap) and `aggregation` (the method's name, or None).
         alpha: Krippendorff's alpha, or None where it is not defined.
         redundancy: how annotations are spread over tasks and annotators.
         tasks: one row a task, see `task_table`.
@@ -157,7 +159,7 @@ def quality_report(
         annotations: kind classification.
         aggregation: a result for the same annotations: adds what it thinks of tasks and annotators.
         metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
-        bootstrap: samples for its 95 % interval; 0 for none.
+        bootstrap: samples for its 95 % interval, and 50 of them at most for that of `effective_votes`; 0 for none.
         seed: seed of the bootstrap.
         on_sample: is called after each sample, for a progress bar.
 
@@ -177,6 +179,8 @@ def quality_report(
     alpha = None
     if vary:
         alpha = krippendorff_alpha(annotations, metric, bootstrap=bootstrap, seed=seed, on_sample=on_sample)
+    worths = effective_votes_interval(annotations, samples=min(bootstrap, MOST_SAMPLES), seed=seed)
+    worth = (None, None, None) if worths is None else worths if bootstrap else (worths[0], None, None)
     overall = {
         "annotations": len(annotations),
         "rows_left_out": annotations.num_rejected,
@@ -189,7 +193,9 @@ def quality_report(
         "agreement": raw_agreement(annotations) if agree else None,
         "fleiss_kappa": fleiss_kappa(annotations) if vary else None,
         "mean_entropy": pc.mean(tasks["entropy"]).as_py(),
-        "effective_votes": effective_votes(annotations),
+        "effective_votes": worth[0],
+        "effective_votes_low": worth[1],
+        "effective_votes_high": worth[2],
         "aggregation": None if aggregation is None else aggregation.method,
     }
     return QualityReport(
@@ -204,7 +210,7 @@ def quality_report(
             *suspicious_classes(
                 np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
             ),
-            *data_notes(annotations, overall["aggregation"], overall["effective_votes"]),
+            *data_notes(annotations, overall["aggregation"], worths if bootstrap else None),
         ),
     )
 

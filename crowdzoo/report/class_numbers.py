@@ -350,7 +350,11 @@ def _facts(report: QualityReport) -> list[list[Any]]:
         ],
         ["agreement of two annotations", overall["agreement"], "share", ""],
         ["annotations a task", spread.tasks.mean, "number", ""],
-        ["worth independent ones", overall["effective_votes"], "number", ""],
+        [
+            "worth independent ones", overall["effective_votes"], "number",
+            "" if overall["effective_votes_low"] is None
+            else f"{overall['effective_votes_low']:.2f} to {overall['effective_votes_high']:.2f}",
+        ],
         ["annotations an annotator, median", median, "count", ""],
         ["tasks with one annotation", overall["tasks_with_one"], "count", ""],
         ["tasks with tied votes", overall["tasks_tied"], "count", ""],

@@ -19,6 +19,7 @@ __all__ = ["FEW", "below_chance", "print_class_agreement", "print_quality", "pri
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
+MOST_NEEDED = 10_000  # tasks of a person
 MOST_AGREEMENTS = 60  # rows, one a model and class
 
 
@@ -64,18 +65,30 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
 
 
 def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
-    """Prints what the alternative annotator test says of each model.
+    """Prints what the alternative annotator test says of each model, and what its columns are.
 
     Args:
         tests: result of `crowdzoo.quality.alternative_annotator_test`.
     """
     rows = [
-        (test.model, f"{test.people.num_rows:,}", f"{test.winning_rate:.2f}", f"{test.advantage:.2f}",
-            "yes" if test.passes else "no")
+        (test.model, f"{test.people.num_rows:,}", f"{np.median(test.people['tasks']):,.0f}", f"{test.winning_rate:.2f}",
+            f"{test.advantage:.2f}", "yes" if test.passes else "no" if test.decided else "too few tasks")
         for test in tests
     ]  # fmt: skip
-    header = ("model", "people", "winning rate", "advantage", "may replace")
+    header = ("model", "people", "tasks a person", "winning rate", "advantage", "may replace")
     print_table("models in the place of people (alternative annotator test)", header, rows)
+    print("winning rate: share of the people whom the model may replace; it passes from .5 on.")
+    print("advantage: share of tasks on which it agrees with other people at least as well as the one left out does.")
+    for test in tests:
+        if not test.decided:
+            print(f"{test.model}: too few tasks to decide, which is not a no. {_needed(test)}")
+
+
+def _needed(test: AlternativeAnnotator) -> str:
+    if test.tasks_needed > MOST_NEEDED:
+        return f"It is so close to the border that {MOST_NEEDED:,} tasks a person would not be enough."
+    more = max(test.tasks_needed, float(np.median(test.people["tasks"])) + 1)
+    return f"About {float(f'{more:.2g}'):,.0f} tasks a person are needed, if it does as well on more of them."
 
 
 def print_class_agreement(table: pa.Table) -> None:
@@ -113,7 +126,7 @@ def _overall(report: QualityReport) -> list[tuple[str, str]]:
         ("tasks", f"{overall['tasks']:,}"),
         ("annotators", f"{overall['annotators']:,}"),
         ("annotations a task", _figure(spread.tasks.mean, 2)),
-        ("annotations a task, worth independent ones", _figure(overall["effective_votes"], 2)),
+        ("annotations a task, worth independent ones", _figure(overall["effective_votes"], 2) + _interval(overall)),
         ("annotations an annotator, median", _figure(median, 0)),
         ("annotations an annotator, Gini", _figure(spread.annotators.gini)),
         ("tasks without annotations", f"{overall['tasks_without_annotations']:,}"),
@@ -153,3 +166,8 @@ def _cell(value: Any) -> str:
 
 def _figure(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _interval(overall: dict[str, Any]) -> str:
+    low, high = overall["effective_votes_low"], overall["effective_votes_high"]
+    return "" if low is None else f" ({low:.2f} to {high:.2f})"

@@ -89,6 +89,53 @@ def test_a_model_as_far_behind_as_epsilon_is_seldom_let_through():
     assert won <= 6  # of 40, at a level of .05
 
 
+def test_too_few_tasks_are_no_verdict():
+    """As good as the people: 40 tasks cannot tell, as many as it says can."""
+    skills = {**dict.fromkeys(PEOPLE, 0.75), "model": 0.75}
+    (few,) = alternative_annotator_test(crowd(skills, tasks=40, seed=1), ["model"])
+    assert (few.passes, few.decided) == (False, False)
+    assert 40 < few.tasks_needed < 2000
+    assert "too few tasks to decide" in repr(few)
+    passed = [
+        alternative_annotator_test(crowd(skills, tasks=int(few.tasks_needed), seed=seed), ["model"])[0].passes
+        for seed in range(2, 12)
+    ]
+    assert sum(passed) >= 6
+    (guess,) = alternative_annotator_test(crowd({**skills, "model": 1 / 3}, tasks=300), ["model"])
+    assert (guess.passes, guess.decided) == (False, True)
+
+
+def test_the_tasks_that_are_needed_by_hand():
+    """One person, mean -.2 and deviation s: (z(.95) + z(.8))^2 s^2 / .04 tasks."""
+    rng = np.random.default_rng(0)
+    labels = np.stack([rng.integers(0, 2, 60) for _ in range(3)], axis=1)
+    annotations = Annotations.from_dense(labels, annotators=["ann", "bo", "model"], classes=[0, 1])
+    (found,) = alternative_annotator_test(annotations, ["model"], epsilon=0.2)
+    ann, bo, model = labels.T
+    needed = []
+    for person, other in ((ann, bo), (bo, ann)):
+        wins, losses = [], []
+        for own, of_other, of_model in zip(person, other, model, strict=True):
+            wins.append((of_other == of_model) >= (of_other == own))
+            losses.append((of_other == own) >= (of_other == of_model))
+        excess = np.array(losses, float) - np.array(wins, float) - 0.2
+        level = 0.05 * 1 / (2 * 1.5)  # the smaller of two p-values, by Benjamini and Yekutieli
+        errors = stats.norm.isf(level) + stats.norm.ppf(0.8)
+        needed.append(np.ceil((errors * excess.std(ddof=1) / excess.mean()) ** 2))
+    assert found.tasks_needed == np.median(needed)
+
+
+def test_the_command_says_that_tasks_are_too_few_and_what_columns_are(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "model": 0.75}, tasks=40, seed=1)
+    annotations.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
+    assert cli.main(["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "model"]) == 0
+    printed = capsys.readouterr().out
+    assert "advantage: share of tasks on which" in printed
+    assert "model: too few tasks to decide, which is not a no." in printed
+    assert "About 510 tasks a person are needed" in printed  # 511.5, of which two digits say enough
+
+
 def test_it_is_printed_by_the_command(tmp_path, capsys):
     path = tmp_path / "a.csv"
     annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "guess": 1 / 3}, tasks=200)

@@ -4,7 +4,7 @@ import re
 import numpy as np
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import MajorityVote
+from crowdzoo.aggregation import MajorityVote, create
 from crowdzoo.commands import main
 from crowdzoo.quality import data_notes, quality_report
 
@@ -18,9 +18,13 @@ def crowd(copies, num_tasks=400, seed=0):
 
 
 def test_annotators_who_err_together_are_noted():
-    (note,) = data_notes(crowd(4))
-    worth = float(re.search(r"The 16 annotations of a task are worth ([.\d]+) independent ones", note)[1])
-    assert 1 < worth < 8
+    note = data_notes(crowd(4))[0]
+    shown = re.search(
+        r"The 16 annotations of a task are worth ([.\d]+) independent ones \(([.\d]+) to ([.\d]+)\)", note
+    )
+    worth, low, high = map(float, shown.groups())
+    assert 1 <= low <= worth <= high < 8
+    assert "Label about 200 tasks" in note  # with 50 the labels become worse: docs/aggregation.md
     assert "--calibrate" in note
     assert data_notes(crowd(1)) == ()
 
@@ -44,4 +48,17 @@ def test_quality_and_aggregate_tell_it(tmp_path, capsys):
     words = ["aggregate", str(tmp_path / "a.csv"), "--method", "one-coin", "--out", str(tmp_path / "out")]
     assert main.main(words) == 0
     assert "independent ones" in " ".join(capsys.readouterr().out.split())
-    assert "independent ones" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][-1]
+    assert "independent ones" in json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][0]
+
+
+def test_a_method_that_counts_dependent_annotations_is_noted_once(tmp_path, capsys):
+    annotations = crowd(4)
+    result = create("dependent-dawid-skene").fit(annotations)
+    assert [note for note in result.notes if "independent ones" in note]
+    assert not [note for note in data_notes(annotations, result.method) if "independent ones" in note]
+    rows = zip(annotations.task_ids, annotations.annotator_ids, annotations.labels, strict=True)
+    text = "".join(f"t{task},a{annotator},c{label}\n" for task, annotator, label in rows)
+    (tmp_path / "a.csv").write_text("task,annotator,label\n" + text)
+    words = ["aggregate", str(tmp_path / "a.csv"), "--method", "dependent-dawid-skene", "--out", str(tmp_path / "out")]
+    assert main.main(words) == 0
+    assert " ".join(capsys.readouterr().out.split()).count("independent ones") == 1

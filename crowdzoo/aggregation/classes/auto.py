@@ -58,7 +58,7 @@ DRAWN = 100.0  # annotations of one coin in each row of the common matrix, as in
 LEFT_OUT = (
     "{} contradict the votes on more than {:.0%} of the annotated tasks, where one-coin finds no reason to, and are "
     "left out: annotators probably make the same errors. Check the labels on tasks whose class you know, or correct "
-    "them with 50 such tasks (calibrate)."
+    "them with about 200 such tasks (calibrate)."
 )
 NOT_SCORED = (
     "Only {} annotations could be hidden from a task that has others, and {} are needed: they are not counted, and the "

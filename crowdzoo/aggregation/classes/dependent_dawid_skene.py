@@ -51,7 +51,7 @@ HALVINGS = 40
 CONTRADICTION = (
     "Confusion matrices contradict the votes, weighted or not, on {:.0%} of the annotated tasks, so the labels are "
     "those of one-coin, and as sure as weighted votes: annotators may make the same errors, or many answer at random. "
-    "Check the labels on tasks whose class you know, or correct them with 50 such tasks (calibrate)."
+    "Check the labels on tasks whose class you know, or correct them with about 200 such tasks (calibrate)."
 )
 DEPENDENT = (
     "{} annotators answer alike, in {} group{} (the largest: {}): they make the same errors, or are right where the "

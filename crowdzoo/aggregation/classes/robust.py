@@ -33,7 +33,7 @@ __all__ = ["Robust", "vote_weights"]
 CONTRADICTION = (
     "Confusion matrices contradict the votes, weighted or not, on {:.0%} of the annotated tasks, so the labels are "
     "weighted votes without them: annotators may make the same errors, or many answer at random. Check the labels on "
-    "tasks whose class you know, or correct them with 50 such tasks (calibrate)."
+    "tasks whose class you know, or correct them with about 200 such tasks (calibrate)."
 )
 OF_MATRICES = 1.5  # weight of the two methods with confusion matrices together; each other part counts once
 

@@ -1,0 +1,90 @@
+"""Labels of people and models by `crowdzoo aggregate --annotator-table`."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import Aggregation
+from crowdzoo.commands import main
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality import people_and_models
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three models who share a view, and two people for half of the tasks; the truth as gold."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    view = np.where(rng.random(200) < 0.6, truth, 1 - truth)
+    lines = ["task,annotator,label"]
+    for name, of, right in (
+        ("m1", view, 0.95),
+        ("m2", view, 0.95),
+        ("m3", view, 0.95),
+        ("ann", truth, 0.9),
+        ("bo", truth, 0.9),
+    ):
+        for task in range(200 if name[0] == "m" else 100):
+            lines.append(f"t{task},{name},{'ny'[of[task] if rng.random() < right else 1 - of[task]]}")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    sources = "".join(f"{name},{'model' if name[0] == 'm' else 'person'}\n" for name in ("m1", "m2", "m3", "ann", "bo"))
+    (tmp_path / "who.csv").write_text("annotator,source\n" + sources)
+    (tmp_path / "gold.csv").write_text("task,gold\n" + "".join(f"t{task},{'ny'[truth[task]]}\n" for task in range(200)))
+    return tmp_path
+
+
+def words(files, *more):
+    places = str(files / "a.csv"), "--annotator-table", str(files / "who.csv"), "--out", str(files / "out")
+    return ["aggregate", *places, *more]
+
+
+def test_it_writes_the_labels_of_people_and_models(files, capsys):
+    assert main.main(words(files, "--gold", str(files / "gold.csv"))) == 0
+    printed = capsys.readouterr().out
+    expected = people_and_models(Annotations.read(files / "a.csv"), ["m1", "m2", "m3"])
+    found = Aggregation.from_parquet(files / "out")
+    assert found.method == "people-and-models"
+    np.testing.assert_array_equal(found.labels, expected.aggregation.labels)
+    np.testing.assert_allclose(found.posteriors, expected.aggregation.posteriors)
+    assert f"3 of the annotators; correlation {expected.correlation:.2f}" in printed
+    assert "accuracy" in printed
+    assert json.loads((files / "out" / "summary.json").read_text())["method"] == "people-and-models"
+
+
+def test_it_writes_one_table_and_takes_its_setting_and_gold_for_calibration(files, capsys):
+    assert main.main(words(files, "--method", "people-and-models", "--set", "trusted=0.9")) == 0
+    args = words(files, "--gold", str(files / "gold.csv"), "--calibrate")
+    args[args.index("--out") + 1] = str(files / "labels.csv")
+    assert main.main(args) == 0
+    assert (files / "labels.csv").read_text().startswith('"task","label",')
+    assert "accuracy on other tasks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--method", "robust"], "--method robust takes people and models alike: leave out --annotator-table"),
+        (["--task", "regression"], "--annotator-table is for classes"),
+        (["--multi-label"], "--multi-label does not go with --annotator-table"),
+        (["--out-of-core"], "--out-of-core does not go with --annotator-table"),
+        (["--tol", "0.1"], "people-and-models has no setting 'tol'"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(files, capsys, more, said):
+    assert main.main(words(files, *more)) == ConfigError.exit_code
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_who_is_a_model_has_to_be_said(files, capsys):
+    args = ["aggregate", str(files / "a.csv"), "--method", "people-and-models", "--out", str(files / "out")]
+    assert main.main(args) == ConfigError.exit_code
+    assert "say with --annotator-table FILE which annotators are models" in capsys.readouterr().err
+    table = files / "who.csv"
+    table.write_text(table.read_text().replace("model", "person"))
+    assert main.main(words(files)) == DataError.exit_code
+    assert "none of the 5 annotators is a model" in capsys.readouterr().err
+    table.write_text(table.read_text().replace("person", "model"))
+    assert main.main(words(files)) == DataError.exit_code
+    assert "no person labelled a task" in capsys.readouterr().err
