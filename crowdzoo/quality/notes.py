@@ -66,11 +66,10 @@ def _opposed_note(annotations: Annotations) -> tuple[str, ...]:
         more = f" and {group.sum() - SHOWN:,} more" if group.sum() > SHOWN else ""
         groups.append(f"{', '.join(map(str, names))}{more}")
     return (
-        f"Two groups of annotators agree among themselves and not with each other: {groups[0]}; and {groups[1]}. At "
-        "least one of them agrees for a wrong reason, and the second has more votes on "
-        f"{opposed.outvoted_share:.0%} of the tasks. If one group are models, say who is (--annotator-table): then "
-        "people decide what a model's word is worth. Otherwise find out which group is right on tasks whose class you "
-        "know (quality.opposed_groups says who is in which).",
+        "Two groups of annotators contradict each other and agree among themselves, at least one of them for a wrong "
+        f"reason: {groups[0]}; and {groups[1]}, who have more votes on {opposed.outvoted_share:.0%} of the tasks. If "
+        "one group are models, say who is (--annotator-table): then people decide what a model's word is worth. Otherwise "
+        "find out which group is right on tasks whose class you know (quality.opposed_groups says who is in which).",
     )
 
 

@@ -151,7 +151,9 @@ def _groups(annotations: Annotations, seed: int) -> NDArray[np.int64]:
     one, other = np.concatenate([shared.left, shared.right]), np.concatenate([shared.right, shared.left])
     beyond, weight = np.tile(beyond, 2), np.tile(shared.shared, 2)
     rng = np.random.default_rng(seed)
-    begins = [(total >= np.quantile(total, share)).astype(np.int64) for share in (0.5, 0.8)]  # models label the most
+    begins = [
+        (total >= np.quantile(total[total > 0], share)).astype(np.int64) for share in (0.5, 0.8)
+    ]  # models label the most
     begins += [rng.integers(0, 2, number) for _ in range(DRAWS)]
     least, best = np.inf, begins[0]
     for group in begins:

@@ -72,23 +72,34 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
     """
     rows = [
         (test.model, f"{test.people.num_rows:,}", f"{np.median(test.people['tasks']):,.0f}", f"{test.winning_rate:.2f}",
-            f"{test.advantage:.2f}", "yes" if test.passes else "no" if test.decided else "too few tasks")
+            f"{test.advantage:.2f}", "yes" if test.passes else "no" if test.decided else "too few tasks", _needed(test))
         for test in tests
     ]  # fmt: skip
-    header = ("model", "people", "tasks a person", "winning rate", "advantage", "may replace")
+    header = (
+        "model",
+        "people",
+        "tasks a person",
+        "winning rate",
+        "advantage",
+        "may replace",
+        "tasks that would decide",
+    )
     print_table("models in the place of people (alternative annotator test)", header, rows)
     print("winning rate: share of the people whom the model may replace; it passes from .5 on.")
     print("advantage: share of tasks on which it agrees with other people at least as well as the one left out does.")
-    for test in tests:
-        if not test.decided:
-            print(f"{test.model}: too few tasks to decide, which is not a no. {_needed(test)}")
+    if not all(test.decided for test in tests):
+        print(
+            "too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks a person"
+        )
+        print("would decide, if the model does as well on more of them.")
 
 
 def _needed(test: AlternativeAnnotator) -> str:
-    if test.tasks_needed > MOST_NEEDED:
-        return f"It is so close to the border that {MOST_NEEDED:,} tasks a person would not be enough."
-    more = max(test.tasks_needed, float(np.median(test.people["tasks"])) + 1)
-    return f"About {float(f'{more:.2g}'):,.0f} tasks a person are needed, if it does as well on more of them."
+    """About how many tasks a person would decide, in two digits."""
+    if test.decided:
+        return "-"
+    needed = max(test.tasks_needed, float(np.median(test.people["tasks"])) + 1)
+    return f"over {MOST_NEEDED:,}" if needed > MOST_NEEDED else f"{float(f'{needed:.2g}'):,.0f}"
 
 
 def print_class_agreement(table: pa.Table) -> None:

@@ -132,8 +132,9 @@ def test_the_command_says_that_tasks_are_too_few_and_what_columns_are(tmp_path, 
     assert cli.main(["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "model"]) == 0
     printed = capsys.readouterr().out
     assert "advantage: share of tasks on which" in printed
-    assert "model: too few tasks to decide, which is not a no." in printed
-    assert "About 510 tasks a person are needed" in printed  # 511.5, of which two digits say enough
+    assert "too few tasks: it cannot be decided, which is not a no." in printed
+    (row,) = (line.split() for line in printed.splitlines() if line.startswith("model ") and "too few tasks" in line)
+    assert row[-1] == "510"  # 511.5, of which two digits say enough
 
 
 def test_it_is_printed_by_the_command(tmp_path, capsys):
@@ -143,8 +144,8 @@ def test_it_is_printed_by_the_command(tmp_path, capsys):
     words = ["quality", str(path), "--bootstrap", "0", "--method", "none", "--models", "good, guess"]
     assert cli.main(words) == 0
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in printed if line[:1] == ["good"] and line[-1] == "yes"]
-    assert [line for line in printed if line[:1] == ["guess"] and line[-1] == "no"]
+    assert [line for line in printed if line[:1] == ["good"] and line[-2:] == ["yes", "-"]]
+    assert [line for line in printed if line[:1] == ["guess"] and line[-2:] == ["no", "-"]]
     assert cli.main([*words[:-1], "god"]) == ConfigError.exit_code
     assert "unknown annotator 'god'" in capsys.readouterr().err
     assert cli.main(["quality", "--models", "good,guess", str(path), "--bootstrap", "0"]) == 0

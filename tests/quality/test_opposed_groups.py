@@ -103,7 +103,7 @@ def test_real_crowds_of_people_have_no_such_groups(name):
 
 
 def test_schools_of_thought_about_ducks_are_found():
-    """Welinder, Branson, Belongie and Perona (NIPS 2010) tell them apart; most annotators take other birds for ducks."""
+    """Welinder, Branson, Belongie and Perona (NIPS 2010) tell them apart; most take other birds for ducks."""
     folder = data_folder() / "bluebirds-ducks-cubam" / "demo" / "ducks"
     if not folder.is_dir():
         pytest.skip("CROWDZOO_DATA has no bluebirds-ducks-cubam")
@@ -139,7 +139,7 @@ def test_the_note_names_both_groups_and_what_to_do():
     assert robust.posteriors[asked].max(axis=1).mean() > 0.9
     assert robust.notes == ()  # the method itself sees nothing
     (note,) = data_notes(table, "robust")
-    assert "with each other: ann, bo, cy, di; and model0, " in note
+    assert "wrong reason: ann, bo, cy, di; and model0, " in note
     assert "more votes on 100% of the tasks" in note
     assert "--annotator-table" in note
     assert data_notes(table, "people-and-models") == ()
@@ -155,5 +155,5 @@ def written(table, folder):
 def test_aggregate_prints_and_stores_the_note(tmp_path, capsys):
     table, *_ = people_beside_models()
     assert main.main(written(table, tmp_path)) == 0
-    assert "Two groups of annotators agree among themselves" in " ".join(capsys.readouterr().out.split())
+    assert "Two groups of annotators contradict each other" in " ".join(capsys.readouterr().out.split())
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["notes"][-1].startswith("Two groups")
