@@ -24,7 +24,9 @@ QUICK = "one-coin"  # that of larger crowds
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    command.add_argument("annotations", type=path,
+        help=f"columns task, annotator, label; of preferences left, right, annotator, label ({options.LABEL_FORMATS})",
+    )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="FILE.html",
         help="file for the page; the same numbers, of all annotators and tasks, are written to FILE.json",
     )  # fmt: skip
@@ -34,7 +36,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help="aggregation method (default robust, and one-coin above 500,000 annotations; ratings: rating-em; "
-        "sentences: bsc-seq); an unknown name prints the list",
+        "sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
     )  # fmt: skip
     command.add_argument("--before", type=path, metavar="FILE.json",
         help="numbers of an earlier report on the same crowd: the page says what changed since",
@@ -64,7 +66,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "without it by a random key. Instances are shown as they are",
     )  # fmt: skip
     command.add_argument("--metric", choices=("nominal", "ordinal", "interval", "ratio"),
-        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval)",
+        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval; "
+        "sentences and preferences: nominal)",
     )  # fmt: skip
     command.add_argument(
         "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
@@ -89,15 +92,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
     from crowdzoo.instances import read_instances, read_predictions, recognised
     from crowdzoo.report.page_changes import read_numbers
-    from crowdzoo.report.report_page import NEEDED, VALUES, Condition, report_page
+    from crowdzoo.report.report_page import NEEDED, Condition, report_page
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
-    if arguments.task not in VALUES:
-        raise ConfigError(
-            f"--task {arguments.task}: there is a page for {', '.join(VALUES)} only. crowdzoo aggregate --task "
-            f"{arguments.task} writes what is known of annotators and tasks as tables."
-        )
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
     if arguments.instances is not None and "instances" not in kind.inputs:

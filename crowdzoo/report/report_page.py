@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import __version__
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
@@ -26,13 +27,14 @@ from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.instances import Instances, Predictions
-from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
 from crowdzoo.quality import quality_report
 from crowdzoo.report.class_numbers import class_numbers
 from crowdzoo.report.learning_curve import learning_curve
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
 from crowdzoo.report.page_parts import DIGITS, FLAGS, Numbers, PageTable
+from crowdzoo.report.preference_numbers import preference_numbers
 from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.report.span_numbers import span_numbers
 from crowdzoo.report.training_history import shown_history
@@ -60,6 +62,10 @@ VALUES = {
     ),
     "regression": _OF_ALL,
     "sequence": (*_OF_ALL, "spans", "span_agreement", "sure_share"),
+    "preference": (
+        *_OF_ALL, "pairs", "pairs_with_several", "agreement", "order_agreement", "fitted_agreement", "left_share",
+        "separation", "groups", "circular_share",
+    ),
 }  # fmt: skip
 # What must be given, so that these values are defined
 NEEDED = {
@@ -263,7 +269,7 @@ class ReportPage:
 @checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
 def report_page(
     annotations: Annotations | CrowdSequences,
-    aggregation: Aggregation | RatingAggregation | SequenceAggregation,
+    aggregation: Aggregation | RatingAggregation | SequenceAggregation | PreferenceAggregation,
     *,
     title: str = "annotations",
     instances: Instances | None = None,
@@ -284,7 +290,7 @@ def report_page(
     thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: kind classification or regression; or sentences, which the page shows with their spans.
+        annotations: kind classification, regression or preference; or sentences, which the page shows with their spans.
         aggregation: a result for the same annotations.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
@@ -316,9 +322,8 @@ def report_page(
     sentences = annotations if isinstance(annotations, CrowdSequences) else None
     table = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
     if sentences is None:
-        require_kind(
-            table.label_kind, "A page of a report, without the words of sentences,", CLASSIFICATION, REGRESSION
-        )
+        kinds = (CLASSIFICATION, REGRESSION, PREFERENCE)
+        require_kind(table.label_kind, "A page of a report, without the words of sentences,", *kinds)
     elif instances is not None:
         raise ConfigError("instances: the page shows the sentences themselves; leave the instances out.")
     _check_given(predictions, gold, table)
@@ -337,6 +342,9 @@ def report_page(
     elif isinstance(aggregation, RatingAggregation):
         require_kind(table.label_kind, "A result of ratings", REGRESSION)
         numbers = rating_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
+    elif isinstance(aggregation, PreferenceAggregation):
+        require_kind(table.label_kind, "A result of preferences", PREFERENCE)
+        numbers = preference_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
     else:
         require_kind(table.label_kind, "A result of classes", CLASSIFICATION)
         report = quality_report(table, aggregation, metric=metric or "nominal", **how)
