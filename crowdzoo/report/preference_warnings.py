@@ -13,7 +13,7 @@ __all__ = ["LEAST_COMPARED", "preference_warnings"]
 
 LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
 LEAST_TRIADS = 20
-CIRCLES, MANY_CIRCLES = 0.125, 0.2  # share of circular triads from which the page warns; 0.25 is chance
+CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance
 LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
 ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
@@ -62,10 +62,10 @@ def _of_agreement(alpha: Alpha | None, overall: dict[str, Any]) -> list[Warned]:
     share, triads = overall["circular_share"], overall["triads"]
     if share is not None and triads >= LEAST_TRIADS and share >= CIRCLES:
         finding = (
-            f"by majorities {percent(share)} of the {triads:,} triads of tasks go round in a circle (25 % would be "
-            "chance), so that no order fits them"
+            f"by majorities {percent(share)} of the {triads:,} triads of tasks go round in a circle, where chance has "
+            "25 %"
         )
-        fix = "ask about one quality at a time, and have a pair judged by more annotators"
+        fix = "have pairs judged by more annotators; where circles stay, ask about one quality at a time"
         found.append(Warned(share >= MANY_CIRCLES, "circles", finding, fix, "tasks"))
     return found
 
