@@ -18,13 +18,20 @@ FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
 MOST_LISTED = 10  # annotators and tasks
 # What is compared of a task, by kind of label
-COMPARED = {"classification": "label", "regression": "estimate", "sequence": "spans", "preference": "score"}
+COMPARED = {
+    "classification": "label",
+    "regression": "estimate",
+    "sequence": "spans",
+    "preference": "score",
+    "multi-label": "label",
+}
 # What of an annotator has an interval
 JUDGED = {
     "classification": "reliability",
     "regression": "correlation",
     "sequence": "reliability",
     "preference": "reliability",
+    "multi-label": "agreement",
 }
 
 

@@ -134,6 +134,38 @@ def test_preferences_have_a_page(folder, capsys):
     assert json.loads((folder / "s.json").read_text("utf-8"))["changes"]["tasks"]["both"] == 12
 
 
+def test_several_labels_a_task_have_a_page(folder, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["task,annotator,label"]
+    for task in range(30):
+        for who in range(4):
+            labels = ["cat"] * (task % 2) + ["out"] * (task % 3 == 0) if rng.random() < 0.9 else ["dog"]
+            rows.append(f"t{task},w{who},{'|'.join(labels)}")
+    (folder / "m.csv").write_text("\n".join(rows))
+    how = ("m.csv", "--multi-label", "--label-separator", "|", "--bootstrap", 5)
+    assert run(*how, "--out", "r.html", "--instances", "texts.csv", "--fail-if", "least_alpha<0.99") == 7
+    said = capsys.readouterr()
+    assert "annotators agree most on " in said.out
+    assert "least_alpha<0.99 holds" in said.err
+    assert "this is text 7" in (folder / "r.html").read_text("utf-8")
+    numbers = json.loads((folder / "r.json").read_text("utf-8"))
+    assert numbers["kind"] == "multi-label"
+    assert numbers["classes"] == ["cat", "dog", "out"]
+    assert numbers["method"] == "robust"
+    assert numbers["values"]["annotations"] == 120
+    assert run(*how, "--out", "s.html", "--before", "r.json", "--method", "one-coin") == 0
+    assert json.loads((folder / "s.json").read_text("utf-8"))["changes"]["annotators"]["both"] == 4
+    for words, message in (
+        (("--task", "regression"), "--multi-label is for classes"),
+        (("--gold", "g.csv"), "--gold does not go with --multi-label"),
+        (("--predictions", "g.csv"), "--predictions does not go with --multi-label"),
+        (("--on-duplicate", "first"), "--on-duplicate first does not go with --multi-label"),
+        (("--fail-if", "fleiss_kappa<1"), "least_alpha"),
+    ):
+        assert run(*how, "--out", "t.html", *words) == 4
+        assert message in capsys.readouterr().err
+
+
 def test_predictions_and_gold_are_compared(folder, capsys):
     rows = [f"t{task},{('ape', 'bat')[task % 2 if task else 1]},0.99" for task in range(28)]
     (folder / "p.csv").write_text("\n".join(["task,class,probability", *rows, "new,ape,0.5"]))

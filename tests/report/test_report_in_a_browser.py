@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, RatingEM, SpanMajorityVote, create
+from crowdzoo.aggregation import DawidSkene, MultiLabel, RatingEM, SpanMajorityVote, create
 from crowdzoo.datasets import generated_ner
 from crowdzoo.instances import TEXTS, Instances, Predictions
 from crowdzoo.report.report_page import report_page
@@ -182,6 +182,27 @@ def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
         assert heading in detail
     assert detail.count("<p><bdi>text ") == 2  # those of both sides
     assert {"annotators", "tasks", "divided"} <= set(re.findall(r'<section id="(\w+)"', dom))
+    assert dom.count("<img") == 0
+    assert "NaN" not in dom.split('id="data"')[0]
+
+
+def test_a_page_of_several_labels_renders(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (task, who, label) for task in range(30) for who in ("ann", EVIL[1])
+        for label in (np.array([EVIL[0], "犬", "plain"], object)[rng.random(3) < 0.4].tolist() or ["(none)"])
+    ]  # fmt: skip
+    annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
+    path = report_page(annotations, MultiLabel("majority-vote").fit(annotations), bootstrap=5).write(
+        tmp_path / "a.html"
+    )
+    for link, heading in (("annotator-ann", "Label by label"), ("task-7", "answers with it")):
+        dom, log = browse(path, "--dump-dom", link=f"#{link}")
+        assert console(log) == []
+        (detail,) = re.findall(r'<tr class="detail">.*?link to this', dom, flags=re.S)
+        assert heading in detail
+    assert "Who said what" in detail
+    assert '<h2 id="classes-title">Labels</h2>' in dom
     assert dom.count("<img") == 0
     assert "NaN" not in dom.split('id="data"')[0]
 
