@@ -54,7 +54,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
 
     The method of aggregation is fitted to the annotations of both splits, so that every task has a label; the labels
     that the model learnt from are CrowdAggregator's. Of classes the page also has the predictions of the model for the
-    tasks of eval, beside the aggregated labels, and gold where it is known. Preferences have no page.
+    tasks of eval, beside the aggregated labels, and gold where it is known.
 
     Args:
         examples: of CrowdAggregator or AnnotationExampleGen.
@@ -72,7 +72,7 @@ def CrowdReport(  # noqa: N802, the function's name is the component's
             compared is left out, with a line in the log.
 
     Raises:
-        ConfigError: a kind of label without a page, or a condition that is none.
+        ConfigError: a condition that is none.
     """
     del code_version
     options, info = json.loads(settings), read_dataset_info(examples.uri)

@@ -221,16 +221,7 @@ NOT_MULTI_LABEL = ("out_of_core", "memory", "classes", "platform", "wide")
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
     """Aggregates each label as a question of yes or no, and prints a summary."""
-    if kind.name != "classification":
-        raise ConfigError(f"--multi-label is for classes; leave it out with --task {kind.name}.")
-    for name in NOT_MULTI_LABEL:
-        if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
-            raise ConfigError(f"--{name.replace('_', '-')} does not go with --multi-label: leave one of them out.")
-    if arguments.on_duplicate in ("first", "last"):
-        raise ConfigError(
-            f"--on-duplicate {arguments.on_duplicate} does not go with --multi-label, where all labels count: leave it "
-            "out."
-        )
+    options.check_multi_label(arguments, kind, NOT_MULTI_LABEL)
     from crowdzoo.aggregation import MultiLabel
 
     method = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)  # refuses what is not known

@@ -25,6 +25,7 @@ __all__ = [
     "add_seed",
     "add_text_options",
     "as_options",
+    "check_multi_label",
     "column_types",
     "given",
     "named_values",
@@ -190,6 +191,29 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
         if len(set(found["classes"])) < len(found["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
     return found
+
+
+def check_multi_label(arguments: argparse.Namespace, kind: Kind, others: Iterable[str]) -> None:
+    """Refuses what --multi-label does not go with.
+
+    Args:
+        arguments: of a command that has --multi-label.
+        kind: of the labels.
+        others: names of options that it has and that are for one class a task.
+
+    Raises:
+        ConfigError: names the option.
+    """
+    if kind.name != "classification":
+        raise ConfigError(f"--multi-label is for classes; leave it out with --task {kind.name}.")
+    for name in others:
+        if getattr(arguments, name) is not None and getattr(arguments, name) is not False:
+            raise ConfigError(f"--{name.replace('_', '-')} does not go with --multi-label: leave one of them out.")
+    if arguments.on_duplicate in ("first", "last"):
+        raise ConfigError(
+            f"--on-duplicate {arguments.on_duplicate} does not go with --multi-label, where all labels count: leave it "
+            "out."
+        )
 
 
 OWN_OPTIONS = {"method": "--method", "seed": "--seed", "kind": "--task"}  # what --set does not set

@@ -117,11 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _other_command(task: str) -> str:
     """Which command says of another kind of labels what this one says of classes."""
-    from crowdzoo.report.report_page import VALUES
-
-    if task in VALUES:
-        return (
-            f"crowdzoo report FILE --task {task} --out report.html writes agreement, annotators and tasks as a page, "
-            "and as numbers into report.json."
-        )
-    return f"crowdzoo aggregate FILE --task {task} --out DIR writes a table of annotators and one of tasks."
+    return (
+        f"crowdzoo report FILE --task {task} --out report.html writes agreement, annotators and tasks as a page, "
+        "and as numbers into report.json."
+    )

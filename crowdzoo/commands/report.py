@@ -20,11 +20,14 @@ __all__ = ["describe", "run"]
 
 MOST_BY_DEFAULT = 500_000  # annotations that are aggregated by the default method
 QUICK = "one-coin"  # that of larger crowds
+NO_LABEL = "(none)"  # the answer that no label holds
 
 
 def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
+    command.add_argument("annotations", type=path,
+        help=f"columns task, annotator, label; of preferences left, right, annotator, label ({options.LABEL_FORMATS})",
+    )  # fmt: skip
     command.add_argument("--out", type=path, required=True, metavar="FILE.html",
         help="file for the page; the same numbers, of all annotators and tasks, are written to FILE.json",
     )  # fmt: skip
@@ -34,7 +37,12 @@ def describe(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
         help="aggregation method (default robust, and one-coin above 500,000 annotations; ratings: rating-em; "
-        "sentences: bsc-seq); an unknown name prints the list",
+        "sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
+    )  # fmt: skip
+    command.add_argument("--multi-label", action="store_true", default=None,
+        help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
+        "--label-separator) are one answer, an empty cell is the answer that none holds; each label is a question of "
+        "yes or no",
     )  # fmt: skip
     command.add_argument("--before", type=path, metavar="FILE.json",
         help="numbers of an earlier report on the same crowd: the page says what changed since",
@@ -64,7 +72,8 @@ def describe(command: argparse.ArgumentParser) -> None:
         "without it by a random key. Instances are shown as they are",
     )  # fmt: skip
     command.add_argument("--metric", choices=("nominal", "ordinal", "interval", "ratio"),
-        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval)",
+        help="distance of labels in Krippendorff's alpha (default nominal: equal or not; ratings: interval; "
+        "sentences and preferences: nominal)",
     )  # fmt: skip
     command.add_argument(
         "--bootstrap", type=integer(0, 10**6), default=200, metavar="N",
@@ -89,22 +98,22 @@ def run(arguments: argparse.Namespace) -> None:
     """Reads, aggregates, writes the page and says what is in it."""
     from crowdzoo.instances import read_instances, read_predictions, recognised
     from crowdzoo.report.page_changes import read_numbers
-    from crowdzoo.report.report_page import NEEDED, VALUES, Condition, report_page
+    from crowdzoo.report.report_page import NEEDED, Condition, report_page
     from crowdzoo.report.training_history import read_history
 
     SEED.checked("", "seed", arguments.seed)
-    if arguments.task not in VALUES:
-        raise ConfigError(
-            f"--task {arguments.task}: there is a page for {', '.join(VALUES)} only. crowdzoo aggregate --task "
-            f"{arguments.task} writes what is known of annotators and tasks as tables."
-        )
     kind = kind_of(arguments.task)
     kind.check_arguments(arguments)
     if arguments.instances is not None and "instances" not in kind.inputs:
         raise ConfigError("--instances: the sentences are in the file of annotations; leave it out.")
     if arguments.gold is not None and "calibrate" in kind.refused:
         raise ConfigError(f"--gold: {kind.refused['calibrate']}")
-    conditions = [Condition.parse(text, kind.name) for text in arguments.fail_if]
+    reading = options.reading_options(arguments, kind)
+    if arguments.multi_label:
+        options.check_multi_label(arguments, kind, ("classes", "platform", "wide", "predictions", "gold"))
+        reading |= {"on_duplicate": "all", "no_label": NO_LABEL}
+    conditions = [Condition.parse(text, "multi-label" if arguments.multi_label else kind.name)
+                  for text in arguments.fail_if]  # fmt: skip
     for each in conditions:
         lacking = [f"--{name} FILE" for name in NEEDED.get(each.name, ()) if getattr(arguments, name) is None]
         if lacking:
@@ -114,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
     aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
-    annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
+    annotations = kind.read(arguments.annotations, **reading)
     instances = None
     if arguments.instances is not None:
         layout = options.second_layout(arguments)
@@ -128,6 +137,11 @@ def run(arguments: argparse.Namespace) -> None:
     quick = kind.name == "classification" and arguments.method is None and len(annotations) > MOST_BY_DEFAULT
     if quick:
         aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)
+    if arguments.multi_label:
+        from crowdzoo.aggregation import MultiLabel
+
+        named = QUICK if quick else arguments.method or kind.aggregation
+        aggregator = MultiLabel(named, none=NO_LABEL, settings=aggregator.get_params())
     aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(

@@ -49,6 +49,7 @@ class Preferences(Kind):
     refused: ClassVar = {
         **RATINGS_ONLY,
         "calibrate": "calibration is for classes; leave it out.",
+        "predictions": "a report compares with predictions of classes only; leave it out.",
         "use_gold": "no method for preferences takes known scores; leave it out.",
         "platform": "preferences are read from tables with the columns left, right, annotator, label.",
         "field": "belongs to an export of a labelling platform; leave it out.",

@@ -18,9 +18,21 @@ FORMAT = "crowdzoo-report"
 FORMAT_VERSION = 1
 MOST_LISTED = 10  # annotators and tasks
 # What is compared of a task, by kind of label
-COMPARED = {"classification": "label", "regression": "estimate", "sequence": "spans"}
+COMPARED = {
+    "classification": "label",
+    "regression": "estimate",
+    "sequence": "spans",
+    "preference": "score",
+    "multi-label": "label",
+}
 # What of an annotator has an interval
-JUDGED = {"classification": "reliability", "regression": "correlation", "sequence": "reliability"}
+JUDGED = {
+    "classification": "reliability",
+    "regression": "correlation",
+    "sequence": "reliability",
+    "preference": "reliability",
+    "multi-label": "agreement",
+}
 
 
 def read_numbers(path: str | Path) -> dict[str, Any]:
@@ -54,8 +66,8 @@ def changes_since(
         `title` and `method` of the earlier report; `values` that differ, as [name, before, now]; `new` and `gone`
         warnings, as "about: finding"; of `annotators` and `tasks` how many were `added`, `gone` and are in `both`; of
         annotators whose reliability (of ratings: agreement) `moved` by more than the interval of the difference, of
-        tasks how many `changed` their label (of ratings null), each with the ten largest or first of these in `listed`,
-        as [name, before, now].
+        tasks how many `changed` their label (null where they have a number instead), each with the ten largest or first
+        of these in `listed`, as [name, before, now].
 
     Raises:
         DataError: reports of different kinds, or with names of which none is in both; or a report that was changed.
@@ -90,7 +102,7 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
     pairs = [
         (name, then["tasks"]["values"][what][old], now["tasks"].values[what][new]) for name, old, new in both
     ]  # fmt: skip
-    if numbers.kind != "regression":
+    if "label" in now["tasks"].values:
         changed = [
             [name, then["tasks"]["values"]["label"][old], now["tasks"].values["label"][new]]
             for (name, old, new), (_, one, other) in zip(both, pairs, strict=True) if one != other

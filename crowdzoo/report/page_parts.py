@@ -32,6 +32,7 @@ __all__ = [
     "percent",
     "plain",
     "plain_columns",
+    "reading_warnings",
     "shares_of_flags",
     "warned_of_flags",
     "wilson",
@@ -66,14 +67,22 @@ class Flag:
 # By name, as report.json has them
 FLAGS = {
     "against": Flag(
-        "below chance", "agree with others less often than by chance", "ask whether classes, or the ends of the "
-        "scale, were exchanged, and leave out these annotators where they were not",
+        "below chance", "agree with others less often than by chance", "ask whether classes, sides, or the ends of "
+        "the scale, were exchanged, and leave out these annotators where they were not",
     ),
     "random": Flag(
         "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "
         "whose label you know",
     ),
     "same": Flag("one answer", "give one label nearly always, more often than others", "look at some of their tasks"),
+    "left": Flag(
+        "prefers left", "prefer the left far more often than the right, whichever is better", "have them judge some "
+        "pairs in the other order, too, and leave out those who answer by the side",
+    ),
+    "right": Flag(
+        "prefers right", "prefer the right far more often than the left, whichever is better", "have them judge some "
+        "pairs in the other order, too, and leave out those who answer by the side",
+    ),
     "silent": Flag(
         "no spans", "mark nothing in sentences in which others mark spans", "ask whether they understood the task, and "
         "leave these annotators out where they did not",
@@ -255,6 +264,12 @@ def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str,
     if alpha is not None and alone > 0.5:
         fix = "have a part of them labelled by a second annotator"
         found.append(Warned(True, "tasks", f"{percent(alone)} have one annotation, which nothing checks", fix))
+    return found + reading_warnings(overall, method, converged)
+
+
+def reading_warnings(overall: Mapping[str, Any], method: str, converged: bool) -> list[Warned]:
+    """Warnings of rows that were left out, and of a fit that did not end; arguments as for `basic_warnings`."""
+    found = []
     if overall["rows_left_out"]:
         finding = f"{overall['rows_left_out']:,} rows of the file were left out"
         found.append(Warned(True, "rows", finding, "read why with --rejects FILE"))
@@ -329,12 +344,15 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
     return found
 
 
-def wilson(shares: ArrayLike, numbers: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson's interval of 95 % of shares, lower and upper ends.
+def wilson(
+    shares: ArrayLike, numbers: ArrayLike, deviations: float = NORMAL_975
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson's interval of shares, lower and upper ends.
 
     Args:
         shares: [n], 0 to 1; NaN where there is none.
         numbers: of how many, [n].
+        deviations: half width in standard errors; that of 95 % where it is not given.
 
     Returns:
         Two arrays [n]; NaN where the share is.
@@ -343,14 +361,16 @@ def wilson(shares: ArrayLike, numbers: ArrayLike) -> tuple[NDArray[np.float64], 
         E. B. Wilson: Probable Inference, the Law of Succession, and Statistical Inference. JASA 22, 1927.
     """
     share, number = np.asarray(shares, np.float64), np.maximum(np.asarray(numbers, np.float64), 1)
-    square = NORMAL_975**2
+    square = deviations**2
     centre = (share + square / (2 * number)) / (1 + square / number)
-    width = NORMAL_975 / (1 + square / number) * np.sqrt(share * (1 - share) / number + square / (4 * number**2))
+    width = deviations / (1 + square / number) * np.sqrt(share * (1 - share) / number + square / (4 * number**2))
     return np.maximum(centre - width, 0.0), np.minimum(centre + width, 1.0)
 
 
 def percent(share: float) -> str:
     """A share as the page writes it."""
+    if 0 < share < 0.0005:
+        return "less than 0.1 %"
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from crowdzoo import __version__
+from crowdzoo.aggregation.multi_label_aggregation import MultiLabelAggregation
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregation
@@ -26,13 +28,15 @@ from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.errors import ConditionError, ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.instances import Instances, Predictions
-from crowdzoo.label_kinds import CLASSIFICATION, REGRESSION, require_kind
+from crowdzoo.label_kinds import CLASSIFICATION, PREFERENCE, REGRESSION, require_kind
 from crowdzoo.quality import quality_report
 from crowdzoo.report.class_numbers import class_numbers
+from crowdzoo.report.label_numbers import label_numbers
 from crowdzoo.report.learning_curve import learning_curve
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
 from crowdzoo.report.page_parts import DIGITS, FLAGS, Numbers, PageTable
+from crowdzoo.report.preference_numbers import preference_numbers
 from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.report.span_numbers import span_numbers
 from crowdzoo.report.training_history import shown_history
@@ -60,6 +64,11 @@ VALUES = {
     ),
     "regression": _OF_ALL,
     "sequence": (*_OF_ALL, "spans", "span_agreement", "sure_share"),
+    "preference": (
+        *_OF_ALL, "pairs", "pairs_with_several", "agreement", "order_agreement", "fitted_agreement", "left_share",
+        "separation", "groups", "circular_share",
+    ),
+    "multi-label": (*_OF_ALL, "labels", "labels_per_answer", "least_alpha"),
 }  # fmt: skip
 # What must be given, so that these values are defined
 NEEDED = {
@@ -263,7 +272,7 @@ class ReportPage:
 @checked(bootstrap=Number(0, whole=True), curve=Number(0, 1000, whole=True), seed=SEED)
 def report_page(
     annotations: Annotations | CrowdSequences,
-    aggregation: Aggregation | RatingAggregation | SequenceAggregation,
+    aggregation: Aggregation | RatingAggregation | SequenceAggregation | PreferenceAggregation | MultiLabelAggregation,
     *,
     title: str = "annotations",
     instances: Instances | None = None,
@@ -284,8 +293,8 @@ def report_page(
     thousand annotators and tasks at most; report.json has all of them.
 
     Args:
-        annotations: kind classification or regression; or sentences, which the page shows with their spans.
-        aggregation: a result for the same annotations.
+        annotations: kind classification, regression or preference; or sentences, which the page shows with their spans.
+        aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
         metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for classes
@@ -316,12 +325,11 @@ def report_page(
     sentences = annotations if isinstance(annotations, CrowdSequences) else None
     table = annotations.annotations if isinstance(annotations, CrowdSequences) else annotations
     if sentences is None:
-        require_kind(
-            table.label_kind, "A page of a report, without the words of sentences,", CLASSIFICATION, REGRESSION
-        )
+        kinds = (CLASSIFICATION, REGRESSION, PREFERENCE)
+        require_kind(table.label_kind, "A page of a report, without the words of sentences,", *kinds)
     elif instances is not None:
         raise ConfigError("instances: the page shows the sentences themselves; leave the instances out.")
-    _check_given(predictions, gold, table)
+    _check_given(predictions, gold, table, isinstance(aggregation, MultiLabelAggregation))
     rows = None if instances is None else _rows_of(instances, table)
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
@@ -337,6 +345,12 @@ def report_page(
     elif isinstance(aggregation, RatingAggregation):
         require_kind(table.label_kind, "A result of ratings", REGRESSION)
         numbers = rating_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
+    elif isinstance(aggregation, PreferenceAggregation):
+        require_kind(table.label_kind, "A result of preferences", PREFERENCE)
+        numbers = preference_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
+    elif isinstance(aggregation, MultiLabelAggregation):
+        require_kind(table.label_kind, "A result of several labels a task", CLASSIFICATION)
+        numbers = label_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
     else:
         require_kind(table.label_kind, "A result of classes", CLASSIFICATION)
         report = quality_report(table, aggregation, metric=metric or "nominal", **how)
@@ -348,14 +362,16 @@ def report_page(
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
 
 
-def _check_given(predictions: Predictions | None, gold: np.ndarray | None, annotations: Annotations) -> None:
+def _check_given(
+    predictions: Predictions | None, gold: np.ndarray | None, annotations: Annotations, several: bool
+) -> None:
     """Refuses predictions and gold of another kind, and codes of other tasks or classes."""
     codes = {} if predictions is None else {"predictions": predictions.labels}
     if gold is not None:
         codes["gold"] = gold
     for name, labels in codes.items():
-        if annotations.label_kind is not CLASSIFICATION:
-            raise ConfigError(f"{name}: a page compares them for classes only; leave them out.")
+        if several or annotations.label_kind is not CLASSIFICATION:
+            raise ConfigError(f"{name}: a page compares them for classes, one a task, only; leave them out.")
         if np.shape(labels) != (annotations.num_tasks,):
             raise DataError(
                 f"{name}: give one class for each of the {annotations.num_tasks:,} tasks, got shape {np.shape(labels)}."

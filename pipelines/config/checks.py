@@ -15,7 +15,7 @@ from crowdzoo.models.bases import is_own, own_files
 from crowdzoo.pipelines.config.pipeline_config import PipelineConfig
 from crowdzoo.pipelines.config.sections import DataConfig
 from crowdzoo.platforms import Export
-from crowdzoo.report.report_page import VALUES, Condition
+from crowdzoo.report.report_page import Condition
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.naming import find_columns
 from crowdzoo.tables.suffixes import column_names
@@ -159,8 +159,6 @@ def _check_training(config: PipelineConfig, sections: Mapping[str, Mapping[str, 
 def _report_problems(config: PipelineConfig) -> list[str]:
     if not config.has_page:
         return ["report.fail_if: needs the page: remove report.page."] if config.report.fail_if else []
-    if config.kind not in VALUES:
-        return [f"report: there is a page for {', '.join(VALUES)} only. Remove the section."]
     problems = []
     for text in config.report.fail_if:
         try:

@@ -73,7 +73,8 @@ def test_wrong_words_are_refused_before_any_work(folder, capsys):
         (["--out", "r.htm"], "ends in .html"),
         (["--out", "page.html"], "page.json"),
         (["--out", "own.html"], "own.html"),
-        (["--out", "r.html", "--task", "preference"], "classification, regression, sequence only"),
+        (["--out", "r.html", "--task", "preference", "--gold", "g.csv"], "--gold: calibration is for classes"),
+        (["--out", "r.html", "--task", "preference", "--fail-if", "spans<1"], "order_agreement"),
         (["--out", "r.html", "--task", "sequence", "--instances", "texts.csv"], "in the file of annotations"),
         (["--out", "r.html", "--method", "nothing"], "dawid-skene"),
     ):
@@ -104,6 +105,65 @@ def test_ratings_have_a_page(folder):
     numbers = json.loads((folder / "r.json").read_text("utf-8"))
     assert numbers["kind"] == "regression"
     assert numbers["tables"]["annotators"]["values"]["bias"][3] > numbers["tables"]["annotators"]["values"]["bias"][0]
+
+
+def test_preferences_have_a_page(folder, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["left,right,annotator,label"]
+    for left in range(12):
+        for right in set(range(12)) - {left}:
+            for who in range(4):
+                better = left < right if rng.random() < 0.9 else left > right
+                said = "A" if who == 3 or better else "B"
+                rows.append(f"t{left},t{right},w{who},{said}")
+    (folder / "p.csv").write_text("\n".join(rows))
+    how = ("p.csv", "--task", "preference", "--classes", "A,B,tie", "--bootstrap", 5)
+    assert run(*how, "--out", "r.html", "--instances", "texts.csv", "--fail-if", "order_agreement<0.99") == 7
+    said = capsys.readouterr()
+    assert "agree with the order that the other annotators' judgments give" in said.out
+    assert "order_agreement<0.99 holds" in said.err
+    assert "this is text 7" in (folder / "r.html").read_text("utf-8")
+    numbers = json.loads((folder / "r.json").read_text("utf-8"))
+    assert numbers["kind"] == "preference"
+    assert numbers["tables"]["annotators"]["values"]["notes"][3] == ["random", "left"]
+    tasks = numbers["tables"]["tasks"]
+    assert tasks["values"]["task"][tasks["shown"][0]] == "t0"
+    assert run(*how, "--out", "s.html", "--before", "r.json", "--method", "bradley-terry", "--hash-ids") == 3
+    assert "their names are hashes" in capsys.readouterr().err
+    assert run(*how, "--out", "s.html", "--before", "r.json", "--method", "bradley-terry") == 0
+    assert json.loads((folder / "s.json").read_text("utf-8"))["changes"]["tasks"]["both"] == 12
+
+
+def test_several_labels_a_task_have_a_page(folder, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["task,annotator,label"]
+    for task in range(30):
+        for who in range(4):
+            labels = ["cat"] * (task % 2) + ["out"] * (task % 3 == 0) if rng.random() < 0.9 else ["dog"]
+            rows.append(f"t{task},w{who},{'|'.join(labels)}")
+    (folder / "m.csv").write_text("\n".join(rows))
+    how = ("m.csv", "--multi-label", "--label-separator", "|", "--bootstrap", 5)
+    assert run(*how, "--out", "r.html", "--instances", "texts.csv", "--fail-if", "least_alpha<0.99") == 7
+    said = capsys.readouterr()
+    assert "annotators agree most on " in said.out
+    assert "least_alpha<0.99 holds" in said.err
+    assert "this is text 7" in (folder / "r.html").read_text("utf-8")
+    numbers = json.loads((folder / "r.json").read_text("utf-8"))
+    assert numbers["kind"] == "multi-label"
+    assert numbers["classes"] == ["cat", "dog", "out"]
+    assert numbers["method"] == "robust"
+    assert numbers["values"]["annotations"] == 120
+    assert run(*how, "--out", "s.html", "--before", "r.json", "--method", "one-coin") == 0
+    assert json.loads((folder / "s.json").read_text("utf-8"))["changes"]["annotators"]["both"] == 4
+    for words, message in (
+        (("--task", "regression"), "--multi-label is for classes"),
+        (("--gold", "g.csv"), "--gold does not go with --multi-label"),
+        (("--predictions", "g.csv"), "--predictions does not go with --multi-label"),
+        (("--on-duplicate", "first"), "--on-duplicate first does not go with --multi-label"),
+        (("--fail-if", "fleiss_kappa<1"), "least_alpha"),
+    ):
+        assert run(*how, "--out", "t.html", *words) == 4
+        assert message in capsys.readouterr().err
 
 
 def test_predictions_and_gold_are_compared(folder, capsys):
@@ -146,6 +206,7 @@ def test_the_history_of_a_training_and_the_curve_are_in_the_page(folder, capsys)
 def test_predictions_of_other_kinds_and_conditions_without_their_file_are_refused(folder, capsys):
     for words, message in (
         (["--task", "regression", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
+        (["--task", "preference", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
         (["--task", "sequence", "--predictions", "p.csv"], "--predictions p.csv: a report compares with predictions"),
         (["--task", "regression", "--gold", "p.csv"], "--gold: calibration is for classes"),
         (["--fail-if", "model_agreement<0.8"], "model_agreement is only known with --predictions FILE"),

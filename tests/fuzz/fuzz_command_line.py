@@ -31,6 +31,7 @@ FILES = {
     "strange.csv": "task,annotator,label\n$x$,[red],\x1b[31m\n$x$,\\frac{,Zürich\n2,\U0001f600,"
     + "long " * 2000
     + "\n",
+    "p.csv": "left,right,annotator,label\na,b,x,left\nb,c,y,equal\nc,a,x,right\nc,a,y,left\n",
     "ratings.csv": "task,annotator,label\n1,x,1\n1,y,2.5\n2,x,4\n2,y,1e300\n",
     "i.csv": "task,f0,f1,gold\n" + "".join(f"{task},{task}.5,1,cat\n" for task in range(6)),
     "texts.csv": "task,text\n" + "".join(f"{task},some words\n" for task in range(3)),
@@ -142,8 +143,9 @@ QUALITY = _with(
     ["--bootstrap", "0", "--plot", "q.png"],
 )  # fmt: skip
 REPORT = _with(
-    st.one_of(*(_words("report", name) for name in ("a.csv", "bad.csv", "strange.csv", "ratings.csv"))),
-    ["--out", "new.html"], ["--out", "new.html", "--task", "regression"], ["--out", "new.html", "--hash-ids"],
+    st.one_of(*(_words("report", name) for name in ("a.csv", "bad.csv", "strange.csv", "ratings.csv", "p.csv"))),
+    ["--out", "new.html"], ["--out", "new.html", "--task", "preference"],
+    ["--out", "new.html", "--task", "regression"], ["--out", "new.html", "--hash-ids"],
     ["--out", "new.html", "--fail-if", "alpha<0.6"], [],
 )  # fmt: skip
 TRAIN = _with(

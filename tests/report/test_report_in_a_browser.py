@@ -5,14 +5,15 @@ import json
 import re
 import shutil
 import subprocess
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import DawidSkene, RatingEM, SpanMajorityVote
+from crowdzoo.aggregation import DawidSkene, MultiLabel, RatingEM, SpanMajorityVote, create
 from crowdzoo.datasets import generated_ner
-from crowdzoo.instances import Predictions
+from crowdzoo.instances import TEXTS, Instances, Predictions
 from crowdzoo.report.report_page import report_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -148,6 +149,62 @@ def test_a_page_of_ratings_renders(tmp_path):
     assert console(log) == []
     assert dom.count('class="open"') == 3 + 25
     assert "Who said what" in dom
+
+
+def test_a_page_of_preferences_renders_and_follows_links(tmp_path):
+    left, right = np.nonzero(~np.eye(8, dtype=bool))
+    names = np.array([EVIL[0], "犬 / 🐕", *"cdefgh"], object)
+    better = left < right
+    answers = [
+        np.where(better, "left", "right"),
+        np.where(better != (right == 7), "left", "right"),
+        ["equal"] * len(left),
+    ]
+    said = np.concatenate(answers)
+    annotations = Annotations.from_arrays(
+        np.tile(names[left], 3), np.repeat(["ann", EVIL[1], "eve"], len(left)), said, right=np.tile(names[right], 3),
+        kind="preference",
+    )  # fmt: skip
+    result = create("annotator-bradley-terry", kind="preference").fit(annotations)
+    texts = Instances(annotations.tasks, TEXTS, np.array([f"text {place}" for place in range(8)], object))
+    page = report_page(annotations, result, bootstrap=20, instances=texts)
+    path = page.write(tmp_path / "a.html")
+    pairs = page.numbers.tables["divided"].values["pair"]
+    for link, heading in (
+        ("annotator-ann", "who is ahead by the others' judgments"),
+        (f"annotator-{quote(EVIL[1], safe='')}", "Least expected judgments"),
+        (f"task-{quote(str(names[1]), safe='')}", "not preferred"),
+        (f"pair-{quote(pairs[0], safe='')}", "on the left stood"),
+    ):
+        dom, log = browse(path, "--dump-dom", link=f"#{link}")
+        assert console(log) == []
+        (detail,) = re.findall(r'<tr class="detail">.*?link to this', dom, flags=re.S)
+        assert heading in detail
+    assert detail.count("<p><bdi>text ") == 2  # those of both sides
+    assert {"annotators", "tasks", "divided"} <= set(re.findall(r'<section id="(\w+)"', dom))
+    assert dom.count("<img") == 0
+    assert "NaN" not in dom.split('id="data"')[0]
+
+
+def test_a_page_of_several_labels_renders(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [
+        (task, who, label) for task in range(30) for who in ("ann", EVIL[1])
+        for label in (np.array([EVIL[0], "犬", "plain"], object)[rng.random(3) < 0.4].tolist() or ["(none)"])
+    ]  # fmt: skip
+    annotations = Annotations.from_arrays(*zip(*rows, strict=True), on_duplicate="all")
+    path = report_page(annotations, MultiLabel("majority-vote").fit(annotations), bootstrap=5).write(
+        tmp_path / "a.html"
+    )
+    for link, heading in (("annotator-ann", "Label by label"), ("task-7", "answers with it")):
+        dom, log = browse(path, "--dump-dom", link=f"#{link}")
+        assert console(log) == []
+        (detail,) = re.findall(r'<tr class="detail">.*?link to this', dom, flags=re.S)
+        assert heading in detail
+    assert "Who said what" in detail
+    assert '<h2 id="classes-title">Labels</h2>' in dom
+    assert dom.count("<img") == 0
+    assert "NaN" not in dom.split('id="data"')[0]
 
 
 def test_a_page_of_sentences_renders_and_marks_what_differs(tmp_path):

@@ -175,13 +175,41 @@ class PreferenceAggregation(Result):
         Raises:
             DataError: another kind, no annotation, or other tasks or annotators.
         """
-        check_preferences(annotations, "answer_probabilities")
-        for name in ("tasks", "annotators"):
-            if not np.array_equal(getattr(self, name), getattr(annotations, name)):
-                raise DataError(f"The annotations have other {name} than this result.")
-        assert annotations.right_ids is not None
-        gap = self.scores[annotations.task_ids] - self.scores[annotations.right_ids]
-        return self._answer_probabilities(annotations.annotator_ids, gap)
+        left, right = self._sides(annotations, "answer_probabilities")
+        return self._answer_probabilities(annotations.annotator_ids, self.scores[left] - self.scores[right])
+
+    def standard_errors(self, annotations: Annotations) -> NDArray[np.float64]:
+        """Standard errors of the scores about the mean of their group, [N], in log odds.
+
+        From the expected information of the judgments, at the scores that were found and with the annotators'
+        parameters taken as known. The prior counts for nothing, so that a task that always won has a wide interval.
+        Takes time with the third power of the tasks of a group.
+
+        Args:
+            annotations: those that were fitted.
+
+        Returns:
+            [N]; NaN for tasks that were not compared, in a group of more than 2,000 tasks, and where the judgments tell
+            nothing.
+
+        Raises:
+            DataError: another kind, no annotation, or other tasks or annotators.
+        """
+        left, right = self._sides(annotations, "standard_errors")
+        who, gap, step = annotations.annotator_ids, self.scores[left] - self.scores[right], 1e-4
+        below, at, above = (self._answer_probabilities(who, gap + each) for each in (-step, 0.0, step))
+        slopes = (above - below) / (2 * step)
+        weights = (slopes**2 / np.maximum(at, 1e-300)).sum(axis=1)
+        errors = np.full(len(self.scores), np.nan)
+        order = np.argsort(self.groups, kind="stable")
+        for tasks in np.split(order, np.flatnonzero(np.diff(self.groups[order])) + 1):
+            if not 1 < len(tasks) <= MOST_IN_GROUP:
+                continue
+            place = np.full(len(self.scores), -1)
+            place[tasks] = np.arange(len(tasks))
+            rows = place[left] >= 0
+            errors[tasks] = _errors(place[left[rows]], place[right[rows]], weights[rows], len(tasks))
+        return errors
 
     def position_biases(self) -> NDArray[np.float64] | None:
         """Log odds of left against right that an annotator gives two tasks of equal score, [R]; None if not fitted."""
@@ -190,6 +218,15 @@ class PreferenceAggregation(Result):
         size = len(self.annotators)
         same = self._answer_probabilities(np.arange(size), np.zeros(size))
         return np.log(same[:, 0] / same[:, 1])
+
+    def _sides(self, annotations: Annotations, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Task codes on the left and on the right; refuses annotations of other tasks or annotators."""
+        check_preferences(annotations, what)
+        for name in ("tasks", "annotators"):
+            if not np.array_equal(getattr(self, name), getattr(annotations, name)):
+                raise DataError(f"The annotations have other {name} than this result.")
+        assert annotations.right_ids is not None
+        return annotations.task_ids, annotations.right_ids
 
     def _answer_probabilities(self, who: NDArray[np.int64], gap: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities [n, K] of the answers of annotators [n] whose left task has a score that is higher by [n]."""
@@ -276,6 +313,7 @@ class PreferenceAggregation(Result):
         }
 
 
+MOST_IN_GROUP = 2000  # tasks whose standard errors are computed
 _OF_ANNOTATORS = ("slopes", "biases", "tie_biases", "shares")
 
 
@@ -288,3 +326,22 @@ def _notes(groups: NDArray[np.int64], comparisons: NDArray[np.int64]) -> tuple[s
         f"No comparison links the {number:,} groups of tasks (column 'group'): scores and ranks compare within a group "
         "only.",
     )
+
+
+def _errors(
+    left: NDArray[np.int64], right: NDArray[np.int64], weights: NDArray[np.float64], number: int
+) -> NDArray[np.float64]:
+    """Standard errors of linked tasks about their mean, [n]: from the pseudoinverse of the graph's Laplacian."""
+    information = np.zeros((number, number))
+    np.add.at(information, (left, right), -weights)
+    information += information.T
+    information[np.diag_indices(number)] = -information.sum(axis=1)
+    scale = np.trace(information) / number  # the mean is held as firmly as a task; that moves no difference
+    if not scale > 0:
+        return np.full(number, np.nan)
+    try:
+        inverse = np.linalg.inv(information / scale + 1 / number)
+    except np.linalg.LinAlgError:  # judgments that tell nothing leave tasks without a link
+        return np.full(number, np.nan)
+    variances = (np.diag(inverse) - 1 / number) / scale
+    return np.sqrt(np.where(variances > 0, variances, np.nan))

@@ -1,0 +1,97 @@
+"""circular_triads: where majorities go round in a circle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.compiled import compiled
+from crowdzoo.label_kinds import PREFERENCE, require_kind
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["CircularTriads", "circular_triads"]
+
+MOST_STEPS = 1_000_000_000  # of the search; more would take minutes
+
+
+@dataclass(frozen=True, eq=False)
+class CircularTriads:
+    """Triads of tasks, each pair of which has a majority.
+
+    Attributes:
+        circular: triads in which the first is preferred to the second, the second to the third and the third to the
+            first.
+        total: all triads.
+        of_tasks: circular triads that a task is in, int64 [N].
+    """
+
+    circular: int
+    total: int
+    of_tasks: NDArray[np.int64]
+
+    @property
+    def share(self) -> float:
+        """Share that is circular, NaN where there is no triad; 1/4 where majorities are drawn at random."""
+        return self.circular / self.total if self.total else np.nan
+
+
+def circular_triads(annotations: Annotations) -> CircularTriads | None:
+    """Counts where majorities contradict any order: A is preferred to B, B to C, and C to A.
+
+    The majority of a pair is that of all judgments of it, whichever task stood on the left. A pair of which as many
+    prefer either task has none, and is in no triad.
+
+    Args:
+        annotations: kind preference; N tasks.
+
+    Returns:
+        The counts; None where so many pairs were compared that the search would take minutes.
+
+    Raises:
+        DataError: another kind.
+
+    Source:
+        M. G. Kendall, B. Babington Smith: On the Method of Paired Comparisons. Biometrika 31, 1940. Their coefficient
+        of consistence is one minus the share of circular triads, divided by the largest share that there can be.
+    """
+    require_kind(annotations.label_kind, "circular_triads", PREFERENCE)
+    assert annotations.right_ids is not None
+    left, right, number = annotations.task_ids, annotations.right_ids, annotations.num_tasks
+    keys, pair = np.unique(np.minimum(left, right) * number + np.maximum(left, right), return_inverse=True)
+    side = np.where(annotations.labels == 0, 1, np.where(annotations.labels == 1, -1, 0))
+    ahead = np.bincount(pair, np.where(left < right, side, -side), len(keys))
+    keys, ahead = keys[ahead != 0], np.sign(ahead[ahead != 0]).astype(np.int64)
+    lower, higher = keys // max(number, 1), keys % max(number, 1)
+    degrees = np.bincount(lower, minlength=number)
+    if (degrees[lower] + degrees[higher]).sum() > MOST_STEPS:
+        return None
+    starts = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    of_tasks = np.zeros(number, np.int64)
+    total = _count(starts, higher, ahead, of_tasks)
+    return CircularTriads(int(of_tasks.sum()) // 3, int(total), of_tasks)
+
+
+@compiled()
+def _count(starts, higher, ahead, of_tasks):  # type: ignore[no-untyped-def]  # for Numba
+    """Number of triads; adds each circular one to its three tasks. Neighbours of a task are higher ones, ascending."""
+    total = 0
+    for first in range(len(starts) - 1):
+        for edge in range(starts[first], starts[first + 1]):
+            second = higher[edge]
+            mine, other = edge + 1, starts[second]
+            while mine < starts[first + 1] and other < starts[second + 1]:
+                if higher[mine] < higher[other]:
+                    mine += 1
+                elif higher[mine] > higher[other]:
+                    other += 1
+                else:
+                    total += 1
+                    if ahead[edge] == ahead[other] and ahead[edge] != ahead[mine]:
+                        of_tasks[first] += 1
+                        of_tasks[second] += 1
+                        of_tasks[higher[mine]] += 1
+                    mine += 1
+                    other += 1
+    return total

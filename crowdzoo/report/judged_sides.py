@@ -1,0 +1,76 @@
+"""JudgedSides: judgments for one side against the order that the other annotators' judgments give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.report.page_parts import NORMAL_975, wilson
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["JudgedSides"]
+
+LEFT, EQUAL = 0, 2
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedSides:
+    """Judgments for one side against the order that the other annotators' judgments give.
+
+    Attributes:
+        linked: whether the others' judgments compare the two tasks, bool [A].
+        usable: whether the judgment is for one side, too, and the others have one task ahead, bool [A].
+        left_ahead: whether the others have the left task ahead, bool [A].
+        right: whether the judgment agrees, bool [A].
+        who: annotators of the judgments, [A].
+        said_left: bool [A].
+    """
+
+    linked: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
+    left_ahead: NDArray[np.bool_]
+    right: NDArray[np.bool_]
+    who: NDArray[np.int64]
+    said_left: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, annotations: Annotations, lead: NDArray[np.float64]) -> JudgedSides:
+        """The judgments of a table.
+
+        Args:
+            annotations: A preferences.
+            lead: what `order_of_others` gave, [A].
+        """
+        said_left, linked = annotations.labels == LEFT, ~np.isnan(lead)
+        usable = linked & (lead != 0) & (annotations.labels != EQUAL)
+        ahead = np.nan_to_num(lead) > 0
+        return cls(linked, usable, ahead, usable & (said_left == ahead), annotations.annotator_ids, said_left)
+
+    def leaning(
+        self, groups: NDArray[np.int64], number: int, deviations: float = NORMAL_975
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Share of left where the better task stands on either side equally often, and the ends of its interval.
+
+        Args:
+            groups: group of each judgment, [A], such as its annotator.
+            number: of groups, n.
+            deviations: half width in standard errors.
+
+        Returns:
+            Three arrays [n]; NaN where the others always have the same side ahead.
+
+        Source:
+            G. Y. Zou, A. Donner: Construction of confidence limits about effect measures. Statistics in Medicine 27,
+            2008: the ends of a mean of two shares, from Wilson's ends of either.
+        """
+        middle, below, above = np.zeros(number), np.zeros(number), np.zeros(number)
+        for ahead in (True, False):
+            rows = self.usable & (self.left_ahead == ahead)
+            sizes = np.bincount(groups[rows], minlength=number)
+            with np.errstate(invalid="ignore"):
+                share = np.bincount(groups[rows], self.said_left[rows], number) / sizes
+            low, high = wilson(share, sizes, deviations)
+            middle, below, above = middle + share / 2, below + (share - low) ** 2, above + (high - share) ** 2
+        return middle, middle - np.sqrt(below) / 2, middle + np.sqrt(above) / 2

@@ -1,0 +1,145 @@
+"""LabelAnswers: sets of labels as yes and no to each label, and how far annotators agree on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.report.page_parts import NORMAL_975
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["LabelAnswers"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAnswers:
+    """Answers of annotators to tasks, each a set of labels; A answers, N tasks, R annotators, J labels.
+
+    Attributes:
+        tasks: task of each answer, ascending, int64 [A].
+        who: its annotator, int64 [A].
+        said: whether it has each label, bool [A, J].
+        sizes: answers to each task, int64 [N].
+        yes: how many of these have the label, int64 [N, J].
+        num_annotators: R.
+    """
+
+    tasks: NDArray[np.int64]
+    who: NDArray[np.int64]
+    said: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+    yes: NDArray[np.int64]
+    num_annotators: int
+
+    @classmethod
+    def of(cls, annotations: Annotations, codes: NDArray[np.int64]) -> LabelAnswers:
+        """The answers of a table in which the labels of an answer stand in rows of their own.
+
+        Args:
+            annotations: kind classification.
+            codes: classes that are labels, [J]; another one stands for no label.
+        """
+        number = max(annotations.num_annotators, 1)
+        answers, answer_of = np.unique(annotations.task_ids * number + annotations.annotator_ids, return_inverse=True)
+        every = np.zeros((len(answers), annotations.num_classes), bool)
+        every[answer_of, annotations.labels] = True
+        tasks, said = answers // number, every[:, codes]
+        yes = np.zeros((annotations.num_tasks, len(codes)), np.int64)
+        np.add.at(yes, tasks, said)
+        sizes = np.bincount(tasks, minlength=annotations.num_tasks)
+        return cls(tasks, answers % number, said, sizes, yes, annotations.num_annotators)
+
+    def alphas(
+        self, bootstrap: int, seed: int, on_sample: Callable[[], None] | None = None
+    ) -> tuple[Alpha | None, list[Alpha | None]]:
+        """Krippendorff's alpha of all labels together and of each one, with the interval of 95 % of drawing tasks.
+
+        That of a label is that of its yes and no. Together they are one minus the sum of the observed disagreements,
+        divided by the sum of the expected ones: labels count by how often they are given.
+
+        Args:
+            bootstrap: number of samples; 0 for no intervals.
+            seed: of the samples.
+            on_sample: is called after each sample.
+
+        Returns:
+            The two; None where all say the same, or no task has two answers.
+        """
+        rows = self.sizes > 1
+        sizes, yes = self.sizes[rows].astype(np.float64), self.yes[rows].astype(np.float64)
+        observed = 2 * yes * (sizes[:, None] - yes) / np.maximum(sizes[:, None] - 1, 1)
+
+        def disagreements(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            number, of_label = float(weights @ sizes), weights @ yes
+            expected = 2 * of_label * (number - of_label) / max(number * (number - 1), 1.0)
+            return weights @ observed / max(number, 1.0), expected
+
+        seen, chance = disagreements(np.ones(len(sizes)))
+        draws = np.random.default_rng(seed)
+        samples = []
+        for _ in range(bootstrap if len(sizes) else 0):
+            drawn = np.bincount(draws.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
+            samples.append(disagreements(drawn.astype(np.float64)))
+            if on_sample is not None:
+                on_sample()
+
+        def alpha(places: slice) -> Alpha | None:
+            above, below = float(seen[places].sum()), float(chance[places].sum())
+            if not below > 0:
+                return None
+            found = [1 - one[places].sum() / two[places].sum() for one, two in samples if two[places].sum() > 0]
+            value = Alpha(1 - above / below, "nominal", above, below, len(sizes), int(sizes.sum()))
+            if not found:
+                return value
+            low, high = np.quantile(found, [0.025, 0.975]).tolist()
+            return replace(value, low=low, high=high, confidence=0.95, num_samples=len(found))
+
+        number = self.said.shape[1]
+        return alpha(slice(0, number)), [alpha(slice(label, label + 1)) for label in range(number)]
+
+    @cached_property
+    def _disagreements(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of each answer and label, the share of the others who say otherwise, and that by chance, [A, J] each.
+
+        By chance: of the others' answers to all tasks that the annotator answered. Both are 0 where nobody else
+        answered the task.
+        """
+        several = (self.sizes[self.tasks] > 1)[:, None]
+        others = np.maximum(self.sizes[self.tasks] - 1, 1)[:, None]
+        rest = np.where(several, (self.yes[self.tasks] - self.said) / others, 0.0)
+        shared = np.bincount(self.who[several[:, 0]], minlength=self.num_annotators)
+        share = np.zeros((self.num_annotators, self.said.shape[1]))
+        np.add.at(share, self.who, rest)
+        share = (share / np.maximum(shared, 1)[:, None])[self.who]
+        found = np.where(self.said, 1 - rest, rest), np.where(self.said, 1 - share, share)
+        return found[0] * several, found[1] * several
+
+    def agreement(self, label: int | None = None) -> NDArray[np.float64]:
+        """Agreement of each annotator with the others beyond chance, [4, R]: value, ends of its interval, and weight.
+
+        One minus the annotator's disagreements with the others who answered the same tasks, divided by those that would
+        be if the others' answers to these tasks were exchanged at random: 1: always as the others; 0: as by chance. The
+        interval of 95 % is that of a ratio of sums over the answers. The weight is the number of disagreements by
+        chance.
+
+        Args:
+            label: one of them; None takes all together.
+        """
+        seen, chance = self._disagreements
+        labels = slice(None) if label is None else slice(label, label + 1)
+        rows = self.sizes[self.tasks] > 1
+        who, number = self.who[rows], self.num_annotators
+        seen, chance = seen[rows, labels].sum(axis=1), chance[rows, labels].sum(axis=1)
+        counts, total = np.bincount(who, minlength=number), np.bincount(who, chance, number)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = 1 - np.bincount(who, seen, number) / total
+            residues = np.bincount(who, (chance - seen - value[who] * chance) ** 2, number)
+            width = NORMAL_975 * np.sqrt(residues * counts / (counts - 1.0)) / total
+        known = (total > 0) & (counts > 1)
+        value = np.where(total > 0, value, np.nan)
+        return np.stack([value, np.where(known, value - width, np.nan), np.where(known, value + width, np.nan), total])

@@ -1,0 +1,112 @@
+"""preference_warnings: what of a crowd's preferences a reader has to know first, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
+from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.report.page_parts import Warned, noted, percent, reading_warnings, warned_of_flags
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["LEAST_COMPARED", "preference_warnings"]
+
+LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
+LEAST_TRIADS = 20
+CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance
+LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
+ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
+SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
+
+
+def preference_warnings(
+    alpha: Alpha | None,
+    annotations: Annotations,
+    aggregation: PreferenceAggregation,
+    annotators: dict[str, Any],
+    overall: dict[str, Any],
+) -> list[Warned]:
+    """Warnings of a crowd that says which of two tasks is better, serious ones first.
+
+    Args:
+        alpha: None where it is not defined.
+        annotations: kind preference.
+        aggregation: a result for the same annotations.
+        annotators: values of the table of annotators.
+        overall: figures of the whole table, as `preference_numbers` makes them.
+    """
+    found = [*_of_agreement(alpha, overall), *_of_graph(overall), *_of_sides(overall)]
+    found += reading_warnings(overall, aggregation.method, aggregation.converged)
+    if overall["groups"] < 2:  # else that is what the note says
+        found += [noted(note) for note in aggregation.notes]
+    found += warned_of_flags(annotators, len(annotations))
+    return sorted(found, key=lambda warned: not warned.serious)
+
+
+def _of_agreement(alpha: Alpha | None, overall: dict[str, Any]) -> list[Warned]:
+    found, low = [], overall["order_agreement_low"]
+    columns = "check that left, right and label are the right columns (--columns), then the instructions"
+    if alpha is None and low is None:
+        fix = "have a part of the pairs judged by a second annotator"
+        found.append(Warned(True, "agreement", "cannot be measured: nobody judged what others judged", fix))
+    elif alpha is not None and (alpha.value if alpha.low is None else alpha.low) <= 0:
+        found.append(Warned(True, "agreement", "is not clearly above that of random judgments", columns))
+    if low is not None and low <= 0.5:
+        finding = "judgments do not agree with the order by the others' judgments clearly more often than by chance"
+        found.append(Warned(True, "order", finding, columns))
+    separation = overall["separation"]
+    if separation is not None and separation < SEPARATE:
+        finding = f"{percent(1 - separation)} of their variance is error, so the order is largely chance"
+        fix = "collect more judgments of each task, of pairs with close scores first"
+        found.append(Warned(separation < HALF, "scores", finding, fix, "tasks"))
+    share, triads = overall["circular_share"], overall["triads"]
+    if share is not None and triads >= LEAST_TRIADS and share >= CIRCLES:
+        finding = (
+            f"by majorities {percent(share)} of the {triads:,} triads of tasks go round in a circle, where chance has "
+            "25 %"
+        )
+        fix = "have pairs judged by more annotators; where circles stay, ask about one quality at a time"
+        found.append(Warned(share >= MANY_CIRCLES, "circles", finding, fix, "tasks"))
+    return found
+
+
+def _of_graph(overall: dict[str, Any]) -> list[Warned]:
+    found, compared = [], max(overall["tasks_compared"], 1)
+    if overall["groups"] > 1:
+        finding = (
+            f"fall into {overall['groups']:,} groups that no comparison links, so that scores of different groups do "
+            "not compare"
+        )
+        fix = "compare some tasks of one group with some of another, or read each group by itself (column group)"
+        found.append(Warned(True, "tasks", finding, fix, "tasks"))
+    if few := overall["tasks_with_few"]:
+        finding = f"{few:,} ({percent(few / compared)}) have fewer than {LEAST_COMPARED} judgments"
+        fix = "compare them with tasks of a similar score, or leave them out of the order"
+        found.append(Warned(few / compared > 0.5, "tasks", finding, fix, "tasks"))
+    if one_way := overall["tasks_all_one_way"]:
+        finding = f"{one_way:,} won or lost all of their comparisons, so that only the prior keeps their scores finite"
+        found.append(Warned(False, "tasks", finding, "compare them with the best and the worst of the others", "tasks"))
+    return found
+
+
+def _of_sides(overall: dict[str, Any]) -> list[Warned]:
+    found, ahead = [], overall["left_ahead"]
+    fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
+    if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
+        side, share = ("left", ahead) if ahead > 0.5 else ("right", 1 - ahead)
+        finding = (
+            f"the better task stands on the {side} in {percent(share)} of the judgments, so that a position bias can "
+            "hardly be told from quality"
+        )
+        found.append(Warned(True, "sides", finding, f"{fix}; aggregate with --method bradley-terry until then"))
+    share, low, high = overall["left_share"], overall["left_share_low"], overall["left_share_high"]
+    if share is not None and not low <= 0.5 <= high and abs(share - 0.5) >= CROWD_LEANS:
+        side, part = ("left", share) if share > 0.5 else ("right", 1 - share)
+        finding = f"the crowd prefers the {side} in {percent(part)} of the judgments where the sides are balanced"
+        found.append(Warned(abs(share - 0.5) >= LEANS, "sides", finding, fix, "annotators"))
+    same = overall["consistent_share"]
+    if same is not None and same < 0.8:
+        then = "sort the annotators by this share, and ask those with a low one what they go by"
+        finding = f"of the pairs that an annotator judged in both orders {percent(1 - same)} got another answer"
+        found.append(Warned(same < 0.5, "sides", finding, then, "annotators"))
+    return found

@@ -1,0 +1,66 @@
+"""Judgments against the order that the other annotators' judgments give."""
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import create
+from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality import order_of_others
+
+
+def crowd(careful: int, blind: int, tasks: int = 15, each: int = 60, seed: int = 0) -> Annotations:
+    """Annotators who follow an order, and others who answer at random."""
+    rng = np.random.default_rng(seed)
+    people = careful + blind
+    who = np.repeat(np.arange(people), each)
+    left = rng.integers(0, tasks, len(who))
+    right = (left + rng.integers(1, tasks, len(who))) % tasks
+    better_left = left > right
+    said_left = np.where(who < careful, better_left, rng.random(len(who)) < 0.5)
+    return Annotations.from_arrays(
+        left, who, np.where(said_left, "left", "right"), right=right, kind="preference", on_duplicate="all"
+    )
+
+
+def test_with_an_annotator_a_fold_it_is_the_fit_without_that_annotator():
+    table = crowd(3, 1)
+    found = order_of_others(table)
+    for who in range(4):
+        mine = table.annotator_ids == who
+        scores = create("bradley-terry", kind="preference").fit(table.select_rows(~mine)).scores
+        expected = scores[table.task_ids[mine]] - scores[table.right_ids[mine]]
+        assert found[mine] == pytest.approx(expected, abs=1e-3)
+
+
+def test_who_answers_at_random_agrees_with_half_and_not_with_an_order_fitted_to_the_own_answers():
+    table = crowd(0, 40, tasks=60, each=25)
+    agrees = (order_of_others(table, seed=1) > 0) == (table.labels == 0)
+    assert agrees.mean() == pytest.approx(0.5, abs=0.05)
+    scores = create("bradley-terry", kind="preference").fit(table).scores
+    own = (scores[table.task_ids] > scores[table.right_ids]) == (table.labels == 0)
+    assert own.mean() > 0.55
+
+
+def test_tasks_that_the_others_do_not_link_have_no_order():
+    table = Annotations.from_arrays(
+        ["a", "b", "x"], ["ann", "bob", "bob"], ["left", "left", "right"], right=["b", "a", "y"], kind="preference"
+    )
+    found = order_of_others(table)
+    assert np.isnan(found).tolist() == [False, False, True]
+    assert found[0] < 0  # bob has b ahead
+    assert found[1] < 0  # ann has a ahead
+
+
+def test_one_annotator_has_nobody_to_be_judged_by():
+    table = Annotations.from_arrays(["a"], ["ann"], ["left"], right=["b"], kind="preference")
+    assert np.isnan(order_of_others(table)).all()
+
+
+def test_two_runs_agree_and_wrong_settings_are_refused():
+    table = crowd(10, 5)
+    assert np.array_equal(order_of_others(table, seed=4), order_of_others(table, seed=4), equal_nan=True)
+    with pytest.raises(ConfigError, match="folds"):
+        order_of_others(table, folds=1)
+    with pytest.raises(DataError, match="kind 'preference'"):
+        order_of_others(Annotations.from_arrays([0], ["a"], [1]))

@@ -1,0 +1,311 @@
+"""The page of `crowdzoo report` for preferences."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene, create
+from crowdzoo.errors import ConditionError, ConfigError, DataError
+from crowdzoo.instances import TEXTS, Instances
+from crowdzoo.quality import order_of_others
+from crowdzoo.report.page_parts import wilson
+from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
+
+FOLDER = Path(os.environ.get("CROWDZOO_DATA", "nowhere")) / "convincing-arguments"
+NAMES = ("ann", "bob", "cem", "dan", "lea", "guy")
+
+
+def crowd() -> Annotations:
+    """20 tasks, best first; ann, bob and cem are right nine times in ten, dan answers the wrong way round,
+    lea always says left, guy guesses."""
+    rng = np.random.default_rng(5)
+    left, right = np.nonzero(~np.eye(20, dtype=bool))
+    chosen = rng.permutation(len(left))[:150]
+    left, right = left[chosen], right[chosen]
+    better = left < right
+    right_answers = rng.random((6, 150)) < np.array([[0.9], [0.9], [0.9], [0.1], [0.5], [0.5]])
+    said_left = np.where(right_answers, better, ~better)
+    said_left[4] = True
+    answers = np.where(said_left, "left", "right").astype(object)
+    answers[0, :15] = "equal"
+    return Annotations.from_arrays(
+        np.tile(left, 6), np.repeat(NAMES, 150), answers.ravel(), right=np.tile(right, 6), kind="preference"
+    )
+
+
+def fitted(annotations: Annotations, method: str = "annotator-bradley-terry"):
+    return create(method, kind="preference").fit(annotations)
+
+
+def table_of(*rows: str, **options) -> Annotations:
+    """Judgments as "left right annotator answer"."""
+    left, right, who, said = zip(*(row.split() for row in rows), strict=True)
+    return Annotations.from_arrays(left, who, said, right=right, kind="preference", **options)
+
+
+@pytest.fixture(scope="module")
+def page():
+    annotations = crowd()
+    return report_page(annotations, fitted(annotations), bootstrap=20)
+
+
+def test_notes_are_those_of_the_annotators(page):
+    values = page.numbers.tables["annotators"].values
+    assert values["annotator"] == sorted(NAMES)
+    notes = dict(zip(values["annotator"], values["notes"], strict=True))
+    assert notes == {"ann": [], "bob": [], "cem": [], "dan": ["against"], "lea": ["random", "left"], "guy": ["random"]}
+    assert page.values["noted_annotators"] == 3
+    assert page.values["noted_share"] == 0.5
+
+
+def test_reliability_is_the_share_that_agrees_with_the_order_by_the_others(page):
+    annotations, values = crowd(), page.numbers.tables["annotators"].values
+    lead = order_of_others(annotations)
+    hits, all_named = 0, 0
+    for who, name in enumerate(values["annotator"]):
+        mine = (annotations.annotator_ids == who) & (annotations.labels < 2)
+        right = (lead[mine] > 0) == (annotations.labels[mine] == 0)
+        assert values["reliability"][who] == pytest.approx(right.mean(), abs=1e-4), name
+        low, high = wilson([right.mean()], [mine.sum()])
+        assert values["reliability_low"][who] == pytest.approx(low[0], abs=1e-4)
+        assert values["reliability_high"][who] == pytest.approx(high[0], abs=1e-4)
+        hits, all_named = hits + right.sum(), all_named + mine.sum()
+    assert page.values["order_agreement"] == pytest.approx(hits / all_named)
+
+
+def test_saying_left_is_weighed_by_the_side_of_the_better_task(page):
+    annotations, values = crowd(), page.numbers.tables["annotators"].values
+    lead = order_of_others(annotations)
+    for who in range(6):
+        mine = (annotations.annotator_ids == who) & (annotations.labels < 2)
+        said = annotations.labels[mine] == 0
+        expected = (said[lead[mine] > 0].mean() + said[lead[mine] < 0].mean()) / 2
+        assert values["left"][who] == pytest.approx(expected, abs=1e-4)
+    lea = values["annotator"].index("lea")
+    assert values["left"][lea] == 1.0
+    assert 0.9 < values["left_low"][lea] < 1.0
+
+
+def test_an_annotator_who_is_right_leans_to_no_side_where_the_better_one_stands_on_the_left():
+    rng = np.random.default_rng(0)
+    left, right = np.nonzero(~np.eye(30, dtype=bool))
+    kept = (left < right) | (rng.random(len(left)) < 0.3)  # 77 % have the better one on the left
+    left, right = left[kept], right[kept]
+    said = np.tile(np.where(left < right, "left", "right"), 3)
+    annotations = Annotations.from_arrays(
+        np.tile(left, 3), np.repeat(["a", "b", "c"], len(left)), said, right=np.tile(right, 3), kind="preference"
+    )
+    values = report_page(annotations, fitted(annotations), bootstrap=0).numbers.tables["annotators"].values
+    assert min(values["left_share"]) > 0.7
+    assert values["left"] == [0.5] * 3
+    assert values["notes"] == [[], [], []]
+
+
+def test_agreement_does_not_depend_on_which_task_stands_on_the_left():
+    annotations = crowd()
+    swapped = np.random.default_rng(1).random(len(annotations)) < 0.5
+    said = np.array(["left", "right", "equal"])[annotations.labels]
+    other = np.array(["right", "left", "equal"])[annotations.labels]
+    turned = Annotations.from_arrays(
+        np.where(swapped, annotations.right_ids, annotations.task_ids),
+        annotations.annotators[annotations.annotator_ids],
+        np.where(swapped, other, said),
+        right=np.where(swapped, annotations.task_ids, annotations.right_ids),
+        kind="preference",
+        on_duplicate="all",
+    )
+    found = [report_page(each, fitted(each), bootstrap=0).values for each in (annotations, turned)]
+    for name in ("alpha", "agreement", "pairs", "circular_share"):
+        assert found[0][name] == pytest.approx(found[1][name]), name
+
+
+def test_agreement_and_alpha_are_those_counted_by_hand():
+    annotations = table_of(
+        "a b ann left", "b a bob right", "a c ann left", "a c bob right", "b c ann equal", "b c bob left",
+        "c a cem left", "a d cem left",
+    )  # fmt: skip
+    values = report_page(annotations, fitted(annotations), bootstrap=0).values
+    # a b: both for a. a c: ann for a, bob and cem for c: one of three pairs of answers agrees. b c: none
+    assert values["agreement"] == pytest.approx((1 + 1 / 3 + 0) / 3)
+    # alpha, with every pair in both orders: 14 answers; 6.5 for either side, i.e. 13 of them name one: 6 + 6 + 2 equal
+    observed = 2 * (0 + 2 * 2 / 2 + 2) / 14
+    counts = np.array([6, 6, 2])
+    expected = 1 - (counts * (counts - 1)).sum() / (14 * 13)
+    assert values["alpha"] == pytest.approx(1 - observed / expected)
+    assert values["pairs"] == 4
+    assert values["pairs_with_several"] == 3
+
+
+def test_a_file_with_the_better_one_always_on_the_left_is_warned_of():
+    left, right = np.nonzero(np.triu(np.ones((12, 12)), 1))
+    annotations = Annotations.from_arrays(
+        np.tile(left, 2), np.repeat(["a", "b"], len(left)), ["left"] * 2 * len(left), right=np.tile(right, 2),
+        kind="preference",
+    )  # fmt: skip
+    page = report_page(annotations, fitted(annotations, "bradley-terry"), bootstrap=0)
+    warned = [each for each in page.numbers.warnings if each.about == "sides"]
+    assert "the better task stands on the left in 100 % of the judgments" in warned[0].finding
+    assert warned[0].serious
+    assert page.numbers.tables["annotators"].values["left"] == [None, None]
+    assert page.values["left_share"] is None
+    assert page.values["alpha"] == pytest.approx(1)  # of both orders of a pair
+    page.to_html()
+
+
+def test_circles_groups_few_judgments_and_one_way_tasks_are_warned_of():
+    circle = [f"t{one} t{(one + step) % 7} {who} left" for one in range(7) for step in (1, 2, 3) for who in ("a", "b")]
+    more = [f"u{one} u{one + 1} {who} left" for one in range(3) for who in ("a", "b")]
+    annotations = table_of(*circle, *more)
+    page = report_page(annotations, fitted(annotations), bootstrap=0)
+    found = {each.about: each for each in page.numbers.warnings if each.about == "circles"}
+    # seven tasks of which each beats three: 14 of the 35 triads are circles, the most that there can be
+    assert found["circles"].finding.startswith("by majorities 40 % of the 35 triads of tasks go round in a circle")
+    assert page.values["circular_share"] == pytest.approx(14 / 35)
+    assert page.values["groups"] == 2
+    findings = [each.finding for each in page.numbers.warnings if each.about == "tasks"]
+    assert any(finding.startswith("fall into 2 groups that no comparison links") for finding in findings)
+    assert "4 (36 %) have fewer than 5 judgments" in findings
+    assert any(finding.startswith("2 won or lost all of their comparisons") for finding in findings)
+    assert "group" in [column.key for column in page.numbers.tables["tasks"].columns]
+    assert page.numbers.tables["tasks"].values["circular"][:7] == [6] * 7
+
+
+def test_answers_that_change_with_the_order_are_counted():
+    rows = [f"t{one} t{two} ann left" for one in range(8) for two in range(8) if one != two]
+    others = [
+        f"t{one} t{two} bob {'left' if one < two else 'right'}" for one in range(8) for two in range(8) if one != two
+    ]
+    annotations = table_of(*rows, *others)
+    page = report_page(annotations, fitted(annotations), bootstrap=0)
+    assert page.numbers.tables["annotators"].values["consistent"] == [0.0, 1.0]
+    finding = "of the pairs that an annotator judged in both orders 50 % got another answer"
+    assert finding in [each.finding for each in page.numbers.warnings]
+
+
+def test_divided_pairs_come_first_and_say_who_said_what():
+    annotations = table_of(
+        "a b ann left", "b a bob left", "a c ann left", "a c bob left", "a c cem right", "b c ann left", "b c bob left",
+    )  # fmt: skip
+    table = report_page(annotations, fitted(annotations), bootstrap=0).numbers.tables["divided"]
+    assert sorted(table.values["pair"][0].split(" / ")) == ["a", "b"]  # one each
+    assert table.values["pair"][1:] == ["a / c"]  # two of three; all agree on b and c
+    assert (table.values["first_better"][1], table.values["second_better"][1]) == (2, 1)
+    assert table.values["entropy"] == pytest.approx([np.log(2), -(2 * np.log(2 / 3) + np.log(1 / 3)) / 3], abs=1e-4)
+    assert table.details[1] == {
+        "tasks": ["a", "c"], "judges": [["ann", 0, True], ["bob", 0, True], ["cem", 1, True]],
+    }  # fmt: skip
+    assert [left for *_, left in table.details[0]["judges"]] in ([True, False], [False, True])
+
+
+def test_tasks_have_scores_with_intervals_ranks_and_their_texts(page):
+    annotations = crowd()
+    result = fitted(annotations)
+    values, table = page.numbers.tables["tasks"].values, page.numbers.tables["tasks"]
+    assert [values["rank"][row] for row in table.shown] == list(range(1, 21))
+    width = 1.959964 * result.standard_errors(annotations)
+    assert values["score_low"] == pytest.approx(result.scores - width, abs=1e-4)
+    assert values["score_high"] == pytest.approx(result.scores + width, abs=1e-4)
+    assert sum(values["annotations"]) == 2 * len(annotations)
+    mine = (annotations.task_ids == 0) & (annotations.labels == 0) | (annotations.right_ids == 0) & (
+        annotations.labels == 1
+    )
+    either = (annotations.task_ids == 0) | (annotations.right_ids == 0)
+    expected = (mine.sum() + 0.5 * (either & (annotations.labels == 2)).sum()) / either.sum()
+    assert values["won"][0] == pytest.approx(expected, abs=1e-4)
+    texts = Instances(np.arange(20), TEXTS, np.array([f"text {task}" for task in range(20)], object))
+    shown = json.loads(report_page(annotations, result, bootstrap=0, instances=texts).to_json())["tables"]["tasks"]
+    assert shown["instances"] == 20
+    assert shown["details"][0]["instance"] == {"text": f"text {shown['shown'][0]}"}
+    opponents = shown["details"][0]["opponents"]
+    assert all(won + equal + lost for _, won, equal, lost, _ in opponents)
+
+
+def test_separation_is_the_share_of_variance_that_is_not_error(page):
+    annotations = crowd()
+    result = fitted(annotations)
+    expected = 1 - (result.standard_errors(annotations) ** 2).mean() / result.scores.var(ddof=1)
+    assert page.values["separation"] == pytest.approx(expected)
+
+
+def test_the_numbers_are_written_and_conditions_compare_them(page, tmp_path):
+    path = page.write(tmp_path / "a.html")
+    numbers = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert numbers["kind"] == "preference"
+    assert set(page.values) == set(VALUES["preference"])
+    assert len(numbers["verdict"]) == 3
+    assert path.stat().st_size < MOST_BYTES
+    assert "http://" not in path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+    page.check(["order_agreement<0.3", "groups>1"])
+    with pytest.raises(ConditionError, match=r"order_agreement<0\.99 holds: order_agreement is 0\."):
+        page.check(["order_agreement<0.99"])
+
+
+def test_what_changed_since_an_earlier_report_is_said():
+    annotations = crowd()
+    fewer = annotations.select_rows(annotations.annotator_ids != 4)
+    earlier = report_page(fewer, fitted(fewer), bootstrap=0, title="before")
+    page = report_page(annotations, fitted(annotations), bootstrap=0, before=json.loads(earlier.to_json()))
+    assert page.changes["annotators"]["both"] == 6
+    assert page.changes["tasks"]["changed"] is None
+    name, then, now = page.changes["tasks"]["listed"][0]
+    assert then == earlier.numbers.tables["tasks"].values["score"][int(name)]
+    assert now == page.numbers.tables["tasks"].values["score"][int(name)]
+
+
+@pytest.mark.parametrize("method", ["bradley-terry", "noisy-bradley-terry", "crowd-bt"])
+def test_every_method_has_a_page(method):
+    annotations = crowd()
+    page = report_page(annotations, fitted(annotations, method), bootstrap=0, hash_ids=True)
+    columns = [column["key"] for column in json.loads(page.to_json())["tables"]["annotators"]["columns"]]
+    assert ("strength" in columns) == (method != "bradley-terry")
+    assert '"lea"' not in page.to_html()
+
+
+@pytest.mark.parametrize(
+    "rows", [("a b ann left",), ("a b ann equal", "a b bob equal"), ("a b ann left", "c d bob left")]
+)
+def test_judgments_that_say_next_to_nothing_have_a_page(rows):
+    annotations = table_of(*rows)
+    page = report_page(annotations, fitted(annotations), bootstrap=5)
+    assert len(page.numbers.verdict) == 3
+    assert page.numbers.warnings
+    json.loads(page.to_json())
+    page.to_html()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FOLDER.exists(), reason="CROWDZOO_DATA does not hold it")
+def test_the_verdict_on_the_arguments_is_as_the_guide_has_it():
+    with open(FOLDER / "pairs.csv", encoding="utf-8") as file:
+        sides = {row["task"]: (row["left"], row["right"]) for row in csv.DictReader(file)}
+    with open(FOLDER / "annotations.csv", encoding="utf-8") as file:
+        rows = [(*sides[row["task"]], row["annotator"], row["label"]) for row in csv.DictReader(file)]
+    left, right, who, said = zip(*rows, strict=True)
+    annotations = Annotations.from_arrays(left, who, said, right=right, kind="preference")
+    page = report_page(annotations, fitted(annotations))
+    guide = (Path(__file__).parents[2] / "docs" / "preferences.md").read_text(encoding="utf-8")
+    shown = " ".join(line[2:] for line in guide.splitlines() if line.startswith("> "))
+    assert shown == " ".join(page.numbers.verdict)
+    assert [each.finding[:21] for each in page.numbers.warnings if each.serious] == ["fall into 24 groups t"]
+
+
+def test_results_of_another_kind_or_crowd_and_settings_of_other_kinds_are_refused():
+    annotations, classes = crowd(), Annotations.from_arrays([0, 0], ["a", "b"], [0, 1])
+    result = fitted(annotations)
+    with pytest.raises(DataError, match="kind"):
+        report_page(classes, result)
+    with pytest.raises(DataError):
+        report_page(annotations, DawidSkene().fit(classes))
+    with pytest.raises(DataError, match="other tasks"):
+        report_page(annotations, fitted(table_of("a b ann left")))
+    with pytest.raises(ConfigError, match="give nominal, ordinal or interval"):
+        report_page(annotations, result, metric="ratio")
+    with pytest.raises(ConfigError, match="gold"):
+        report_page(annotations, result, gold=np.zeros(20, int))
+    farther = report_page(annotations, result, metric="interval", bootstrap=0).values["alpha"]
+    assert farther != report_page(annotations, result, bootstrap=0).values["alpha"]
