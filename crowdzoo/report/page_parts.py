@@ -63,6 +63,14 @@ class Flag:
     fix: str = ""
     serious: bool = True
 
+    def said_of(self, number: int) -> tuple[str, str]:
+        """What was found of so many annotators, and what to do."""
+        if number > 1:
+            return self.text, self.fix
+        verb, _, rest = self.text.partition(" ")
+        fix = self.fix.replace("these annotators", "this annotator")
+        return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
+
 
 # By name, as report.json has them
 FLAGS = {
@@ -339,8 +347,9 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
         share = sum(annotators["annotations"][place] for place in who) / max(total, 1)
         named = [str(annotators["annotator"][place]) for place in who[:MOST_NAMED]]
         more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
-        finding = f"{flag.text}; {percent(share)} of all annotations"
-        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, flag.fix, f"annotator-{named[0]}"))
+        text, fix = flag.said_of(len(who))
+        finding = f"{text}; {percent(share)} of all annotations"
+        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}"))
     return found
 
 
