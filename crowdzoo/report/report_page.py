@@ -370,8 +370,10 @@ def _check_given(
     if gold is not None:
         codes["gold"] = gold
     for name, labels in codes.items():
-        if several or annotations.label_kind is not CLASSIFICATION:
-            raise ConfigError(f"{name}: a page compares them for classes, one a task, only; leave them out.")
+        if annotations.label_kind is not CLASSIFICATION:
+            raise ConfigError(f"{name}: a page compares them for classes only; leave them out.")
+        if several:
+            raise ConfigError(f"{name}: a page on several labels a task does not compare them; leave them out.")
         if np.shape(labels) != (annotations.num_tasks,):
             raise DataError(
                 f"{name}: give one class for each of the {annotations.num_tasks:,} tasks, got shape {np.shape(labels)}."
