@@ -124,7 +124,7 @@ def test_what_is_not_for_preferences_is_said(inputs, key, value, message):
 def test_a_page_on_preferences_may_have_conditions(inputs):
     config = load_config(inputs.path / "essays.yaml", {"report.fail_if": ["order_agreement<0.6"]})
     assert config.has_page
-    with pytest.raises(ConfigError, match="report.fail_if: unknown value 'fleiss_kappa': choose one of alpha,"):
+    with pytest.raises(ConfigError, match=r"report\.fail_if: unknown value 'fleiss_kappa': choose one of alpha,"):
         load_config(inputs.path / "essays.yaml", {"report.fail_if": ["fleiss_kappa<0.6"]})
 
 
