@@ -297,8 +297,8 @@ def report_page(
         aggregation: a result for the same annotations. That of `MultiLabel` makes a page on several labels a task.
         title: heading, such as the name of the file.
         instances: of the tasks, to be shown; see `crowdzoo.instances.read_instances`. None for sentences.
-        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for classes
-            and tags, and "interval" for ratings.
+        metric: metric of Krippendorff's alpha, see `crowdzoo.quality.krippendorff_alpha`; None is "nominal" for
+            classes, tags and preferences, and "interval" for ratings.
         bootstrap: samples for its 95 % interval; 0 for none.
         seed: seed of the bootstrap.
         hash_ids: True puts hashes in the place of the names of annotators and tasks, with a random key that nobody
@@ -370,8 +370,10 @@ def _check_given(
     if gold is not None:
         codes["gold"] = gold
     for name, labels in codes.items():
-        if several or annotations.label_kind is not CLASSIFICATION:
-            raise ConfigError(f"{name}: a page compares them for classes, one a task, only; leave them out.")
+        if annotations.label_kind is not CLASSIFICATION:
+            raise ConfigError(f"{name}: a page compares them for classes only; leave them out.")
+        if several:
+            raise ConfigError(f"{name}: a page on several labels a task does not compare them; leave them out.")
         if np.shape(labels) != (annotations.num_tasks,):
             raise DataError(
                 f"{name}: give one class for each of the {annotations.num_tasks:,} tasks, got shape {np.shape(labels)}."

@@ -37,7 +37,7 @@ _ATTRIBUTES = {
 
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
-SEVERAL_HOLD = "where several may hold for a task, crowdzoo aggregate --multi-label aggregates each."
+SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
 _WAY_OUT = "Fix the file, or skip bad rows with on_bad_rows='reject' (rejects=FILE keeps them)."
 _ALL_BAD = "Is it the right file, and do its columns and its names mean what they are taken for?"
 

@@ -64,7 +64,7 @@ def test_no_command_and_unknown_words_exit_with_2(capsys):
 
 def test_an_option_of_other_commands_is_said_to_be_one(capsys):
     for words, where in (
-        (["quality", "x.csv", "--multi-label"], "; --multi-label is an option of crowdzoo aggregate\n"),
+        (["quality", "x.csv", "--multi-label"], "; --multi-label is an option of crowdzoo aggregate, report\n"),
         (["report", "x.csv", "--out", "r.html", "--base=x.py:f"], "; --base is an option of crowdzoo train, export\n"),
         (["report", "x.csv", "--out", "r.html", "--bse", "x"], "unrecognized arguments: --bse x\n"),
     ):
@@ -305,7 +305,7 @@ def test_quality_refuses_before_it_works(files, tmp_path, capsys):
         (("--plot", tmp_path / "q.pdf"), "ends in .png"),
         (("--rejects", "r.csv"), "give both"),
         (("--task", "regression"), "crowdzoo report FILE --task regression"),
-        (("--task", "preference"), "crowdzoo aggregate FILE --task preference"),
+        (("--task", "preference"), "crowdzoo report FILE --task preference"),
     ]
     for words, message in cases:
         assert run("quality", files / "annotations.csv", *words) == 4

@@ -121,6 +121,13 @@ def test_what_is_not_for_preferences_is_said(inputs, key, value, message):
     assert message in str(caught.value)
 
 
+def test_a_page_on_preferences_may_have_conditions(inputs):
+    config = load_config(inputs.path / "essays.yaml", {"report.fail_if": ["order_agreement<0.6"]})
+    assert config.has_page
+    with pytest.raises(ConfigError, match=r"report\.fail_if: unknown value 'fleiss_kappa': choose one of alpha,"):
+        load_config(inputs.path / "essays.yaml", {"report.fail_if": ["fleiss_kappa<0.6"]})
+
+
 def test_columns_that_are_missing_are_named(inputs):
     (inputs.path / "judgments.csv").write_text("left,who,label\nt1,a0,left\n")
     (inputs.path / "known.csv").write_text("left,right,better\nt1,t2,left\n")

@@ -127,13 +127,13 @@ def test_a_label_that_is_made_of_others_is_refused_with_what_to_do():
     assert message_of(write("a.csv", SEVERAL)) == (
         "a.csv: the label 'cat|dog' is made of other labels. If a cell may hold several, split them with "
         "label_separator='|'; on_duplicate='first' or 'last' then says which of them counts; where several may hold "
-        "for a task, crowdzoo aggregate --multi-label aggregates each. If it is one class, name all of them "
+        "for a task, give --multi-label to crowdzoo aggregate or report. If it is one class, name all of them "
         "with classes."
     )
     assert Annotations.read("a.csv", classes=["cat", "cat|dog", "dog"]).num_classes == 3
     repeated = message_of("a.csv", label_separator="|")
-    assert repeated.endswith("pass on_duplicate='first' or 'last'; where several may hold for a task, crowdzoo "
-        "aggregate --multi-label aggregates each.")  # fmt: skip
+    assert repeated.endswith("pass on_duplicate='first' or 'last'; where several may hold for a task, give "
+        "--multi-label to crowdzoo aggregate or report.")  # fmt: skip
     # a name with a comma is one as long as its parts are none
     assert Annotations.read(write("b.csv", 'task,worker,label\nt1,x,"yes, very"\nt1,y,yes\n')).num_classes == 2
 
