@@ -48,7 +48,7 @@ def test_the_python_lines_run():
     probabilities = np.full((30, annotations.num_classes), 1 / annotations.num_classes)
     names = {"crowdzoo": crowdzoo, "annotations": annotations, "probabilities": probabilities}
     python = [block for block in blocks if "quality." in block and "crowdzoo quality" not in block]
-    assert len(python) == 6
+    assert len(python) == 7
     for block in python:
         exec("\n".join(line[4:] for line in block.splitlines()), names)
     assert names["report"].alpha.low < names["report"].alpha.value
