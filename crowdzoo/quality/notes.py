@@ -69,7 +69,8 @@ def _opposed_note(annotations: Annotations) -> tuple[str, ...]:
         "Two groups of annotators contradict each other and agree among themselves, at least one of them for a wrong "
         f"reason: {groups[0]}; and {groups[1]}, who have more votes on {opposed.outvoted_share:.0%} of the tasks. If "
         "one group are models, say who is (--annotator-table): then people decide what a model's word is worth. "
-        "Otherwise find out which group is right on tasks whose class you know (quality.opposed_groups says who is in which).",
+        "Otherwise find out which group is right on tasks whose class you know (quality.opposed_groups says who is in "
+        "which).",
     )
 
 
