@@ -143,7 +143,7 @@ def test_predictions_and_gold_of_another_crowd_are_refused():
     with pytest.raises(DataError, match="gold: place 2 holds 3; codes of the 3 classes are 0 to 2"):
         report_page(annotations, result, gold=np.array([0, 1, 3, 0, 0, 0, 0, 0]))
     ratings = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2, 3, 4], kind="regression")
-    with pytest.raises(ConfigError, match="gold: a page compares them for classes, one a task, only"):
+    with pytest.raises(ConfigError, match="gold: a page compares them for classes only"):
         report_page(ratings, RatingEM().fit(ratings), gold=gold)
 
 
