@@ -17,7 +17,7 @@ from crowdzoo.datasets import load_labelme
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
 from crowdzoo.quality import quality_report
-from crowdzoo.report.page_parts import Warned, look_first, median_seconds, wilson
+from crowdzoo.report.page_parts import FLAGS, Warned, look_first, median_seconds, wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "quality.md").read_text(encoding="utf-8")
@@ -372,3 +372,12 @@ def test_an_annotator_whose_labels_say_little_about_the_class_is_noted():
     few = annotations.select_rows(np.flatnonzero((annotations.annotator_ids > 0) | (annotations.task_ids < 19)))
     page = report_page(few, DawidSkene().fit(few), bootstrap=0)
     assert "vague" not in page.numbers.tables["annotators"].values["notes"][0], "19 annotations, ten a class are needed"
+
+
+def test_a_note_on_one_annotator_is_in_the_singular():
+    assert FLAGS["random"].said_of(2)[0] == "agree with others as often as by chance"
+    assert FLAGS["random"].said_of(1) == (
+        "agrees with others as often as by chance",
+        "leave this annotator out, or give them tasks whose label you know",
+    )
+    assert FLAGS["few"].said_of(1)[0].startswith("has fewer than ten annotations")
