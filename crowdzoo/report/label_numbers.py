@@ -27,6 +27,7 @@ from crowdzoo.report.page_parts import (
     look_first,
     median_seconds,
     noted,
+    notes_of,
     plain,
     shares_of_flags,
     warned_of_flags,
@@ -238,10 +239,7 @@ def _annotators(annotations: Annotations, answers: LabelAnswers) -> dict[str, An
         "alone": (shared == 0) & (counts > 0),
         "few": (shared < FEW) & (shared > 0),
     }
-    notes: list[list[str]] = [[] for _ in range(number)]
-    for name, marked in marks.items():
-        for place in np.flatnonzero(marked).tolist():
-            notes[place].append(name)
+    notes = notes_of(marks, number)
     values: dict[str, Any] = {
         "annotator": annotations.annotators.tolist(),
         "annotations": counts.tolist(),

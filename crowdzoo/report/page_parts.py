@@ -29,6 +29,7 @@ __all__ = [
     "basic_warnings",
     "median_seconds",
     "noted",
+    "notes_of",
     "percent",
     "plain",
     "plain_columns",
@@ -329,6 +330,20 @@ def noted(note: str) -> Warned:
     finding, _, fix = note.partition(". " if ". " in note else ": ")
     fix = fix or "compare with another --method, or with tasks whose label is known"
     return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
+
+
+def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:
+    """The notes of each annotator, as keys of `FLAGS`.
+
+    Args:
+        marks: of each note whom it is on, bool [R].
+        number: of annotators, R.
+    """
+    notes: list[list[str]] = [[] for _ in range(number)]
+    for name, marked in marks.items():
+        for place in np.flatnonzero(marked).tolist():
+            notes[place].append(name)
+    return notes
 
 
 def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[Warned]:

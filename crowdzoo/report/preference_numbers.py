@@ -28,6 +28,7 @@ from crowdzoo.report.page_parts import (
     annotators_first,
     look_first,
     median_seconds,
+    notes_of,
     percent,
     plain,
     shares_of_flags,
@@ -291,11 +292,7 @@ def _annotators(
         "alone": (np.bincount(who[judged.linked], minlength=number) == 0) & (counts > 0),
     }
     marks["few"] = ~enough & ~marks["alone"] & (counts > 0)
-    notes: list[list[str]] = [[] for _ in range(number)]
-    for name, marked in marks.items():
-        for place in np.flatnonzero(marked).tolist():
-            notes[place].append(name)
-    found["notes"] = notes
+    found["notes"] = notes_of(marks, number)
     return found
 
 

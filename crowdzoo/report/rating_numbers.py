@@ -28,6 +28,7 @@ from crowdzoo.report.page_parts import (
     look_first,
     median_seconds,
     noted,
+    notes_of,
     plain,
     shares_of_flags,
     warned_of_flags,
@@ -190,11 +191,7 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
         "alone": (shared == 0) & (counts > 0),
         "few": ~enough & (shared > 0),
     }
-    notes: list[list[str]] = [[] for _ in range(number)]
-    for name, marked in marks.items():
-        for place in np.flatnonzero(marked).tolist():
-            notes[place].append(name)
-    found["notes"] = notes
+    found["notes"] = notes_of(marks, number)
     return found
 
 

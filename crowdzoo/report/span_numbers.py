@@ -26,6 +26,7 @@ from crowdzoo.report.page_parts import (
     basic_warnings,
     look_first,
     noted,
+    notes_of,
     percent,
     plain,
     shares_of_flags,
@@ -221,11 +222,7 @@ def _flags(marked: MarkedSpans, agreement: NDArray[np.float64]) -> list[list[str
         "alone": (shared == 0) & (marked.tasks_of > 0),
         "few": (shared < FEW) & (shared > 0),
     }
-    notes: list[list[str]] = [[] for _ in range(number)]
-    for name, which in marks.items():
-        for place in np.flatnonzero(which).tolist():
-            notes[place].append(name)
-    return notes
+    return notes_of(marks, number)
 
 
 def _f1_interval(right: NDArray[Any], both: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
