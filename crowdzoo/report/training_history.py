@@ -13,6 +13,7 @@ __all__ = ["read_history", "shown_history"]
 
 MOST_EPOCHS = 200  # that the page has of a training; of longer ones it has as many, evenly spaced
 MOST_METRICS = 40
+LATE = "log_likelihood"  # of methods with EM: the first epochs train on the votes and have none
 
 
 def read_history(path: str | Path) -> dict[str, list[float]]:
@@ -32,11 +33,21 @@ def read_history(path: str | Path) -> dict[str, list[float]]:
         raise DataError(f'{path}: is no history. Give a JSON object of lists, such as {{"loss": [0.9, 0.5]}}.')
     if len(found) > MOST_METRICS:
         raise DataError(f"{path}: holds {len(found):,} metrics; a history has at most {MOST_METRICS}.")
-    epochs = {len(values) for values in found.values()}
-    if len(epochs) > 1:
-        raise DataError(f"{path}: its metrics have different numbers of epochs ({min(epochs)} to {max(epochs)}).")
-    return {name: [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
+    numbers = {name: [_number(path, name, epoch, value) for epoch, value in enumerate(values)]
         for name, values in found.items()}  # fmt: skip
+    return _aligned(numbers, path)
+
+
+def _aligned(history: dict[str, list[float]], where: str | Path) -> dict[str, list[float]]:
+    """All metrics with one value an epoch; EM's likelihood is NaN in the epochs before the second E-step."""
+    most = max((len(values) for values in history.values()), default=0)
+    whole = {
+        name: [math.nan] * (most - len(values)) + values if name == LATE else values for name, values in history.items()
+    }
+    least = min((len(values) for values in whole.values()), default=0)
+    if least < most:
+        raise DataError(f"{where}: its metrics have different numbers of epochs ({least} to {most}).")
+    return whole
 
 
 def _number(path: str | Path, name: str, epoch: int, value: Any) -> float:
@@ -54,12 +65,16 @@ def shown_history(history: dict[str, list[float]]) -> dict[str, Any]:
     """What the page shows of a history.
 
     Args:
-        history: as `read_history` gives it.
+        history: as `read_history` gives it, or `History.history` of Keras.
 
     Returns:
         `epochs`, their number; `shown`, those that are in the lists, from 1; and `metrics`, name to list, None where
         a value is no number.
+
+    Raises:
+        DataError: metrics with different numbers of epochs.
     """
+    history = _aligned(history, "history")
     epochs = max((len(values) for values in history.values()), default=0)
     most = min(epochs, MOST_EPOCHS)
     places = [round(place * (epochs - 1) / max(most - 1, 1)) for place in range(most)]

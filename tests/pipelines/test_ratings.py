@@ -246,3 +246,13 @@ def test_the_shipped_configuration_takes_the_shipped_set():
     assert (config.kind, config.data.dataset) == ("regression", "generated-ratings")
     with pytest.raises(ConfigError, match=r"data: unknown dataset 'labelme': choose one of generated-ratings"):
         load_config(shipped, {"data.dataset": "labelme"})
+
+
+@pytest.mark.slow
+def test_the_shipped_configuration_runs_to_its_report(tmp_path):
+    from crowdzoo.pipelines.demo import CONFIGS
+
+    result = run(load_config(CONFIGS / "generated-ratings.yaml", {"output.root": str(tmp_path / "out")}), quiet=True)
+    assert result.blessed
+    metrics = json.loads(result.page.with_suffix(".json").read_text())["history"]["metrics"]
+    assert len(metrics["loss"]) == len(metrics["log_likelihood"]) > 1

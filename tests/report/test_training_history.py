@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from crowdzoo.errors import DataError
@@ -23,6 +24,19 @@ def test_what_is_no_history_is_refused(tmp_path, text, message):
     (tmp_path / "h.json").write_text(text)
     with pytest.raises(DataError, match=message):
         read_history(tmp_path / "h.json")
+
+
+def test_a_likelihood_that_begins_with_the_second_e_step_has_gaps_before(tmp_path):
+    place = tmp_path / "history.json"
+    place.write_text('{"loss": [3, 2, 1], "log_likelihood": [-5.0, -4.0]}')
+    read = read_history(place)
+    assert read["loss"] == [3, 2, 1]
+    assert np.isnan(read["log_likelihood"][0])
+    assert read["log_likelihood"][1:] == [-5, -4]
+    given = shown_history({"loss": [3.0, 2.0, 1.0], "log_likelihood": [-5.0, -4.0]})  # as Keras has it
+    assert given["metrics"] == {"loss": [3, 2, 1], "log_likelihood": [None, -5, -4]}
+    with pytest.raises(DataError, match=r"history: its metrics have different numbers of epochs \(2 to 3\)"):
+        shown_history({"loss": [3.0, 2.0, 1.0], "val_loss": [3.0, 2.0]})
 
 
 def test_values_that_are_no_numbers_are_gaps(tmp_path):
