@@ -13,6 +13,7 @@ from crowdzoo.tables.annotations import Annotations
 __all__ = ["JudgedSides"]
 
 LEFT, EQUAL = 0, 2
+LEVEL = 1e-9  # difference of two scores, in log odds, up to which neither task is ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +22,8 @@ class JudgedSides:
 
     Attributes:
         linked: whether the others' judgments compare the two tasks, bool [A].
-        usable: whether the judgment is for one side, too, and the others have one task ahead, bool [A].
+        named: whether the judgment is for one side, too, bool [A].
+        usable: whether, besides, the others have one task ahead, bool [A].
         left_ahead: whether the others have the left task ahead, bool [A].
         right: whether the judgment agrees, bool [A].
         who: annotators of the judgments, [A].
@@ -29,6 +31,7 @@ class JudgedSides:
     """
 
     linked: NDArray[np.bool_]
+    named: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     left_ahead: NDArray[np.bool_]
     right: NDArray[np.bool_]
@@ -44,14 +47,17 @@ class JudgedSides:
             lead: what `order_of_others` gave, [A].
         """
         said_left, linked = annotations.labels == LEFT, ~np.isnan(lead)
-        usable = linked & (lead != 0) & (annotations.labels != EQUAL)
-        ahead = np.nan_to_num(lead) > 0
-        return cls(linked, usable, ahead, usable & (said_left == ahead), annotations.annotator_ids, said_left)
+        named = linked & (annotations.labels != EQUAL)
+        usable, ahead = named & (np.abs(lead) > LEVEL), np.nan_to_num(lead) > 0
+        return cls(linked, named, usable, ahead, usable & (said_left == ahead), annotations.annotator_ids, said_left)
 
     def leaning(
         self, groups: NDArray[np.int64], number: int, deviations: float = NORMAL_975
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Share of left where the better task stands on either side equally often, and the ends of its interval.
+
+        Where the others have neither task ahead, a judgment counts one half as if they had the left one ahead, and one
+        half as if the right one.
 
         Args:
             groups: group of each judgment, [A], such as its annotator.
@@ -67,10 +73,10 @@ class JudgedSides:
         """
         middle, below, above = np.zeros(number), np.zeros(number), np.zeros(number)
         for ahead in (True, False):
-            rows = self.usable & (self.left_ahead == ahead)
-            sizes = np.bincount(groups[rows], minlength=number)
+            weights = np.where(self.usable, self.left_ahead == ahead, 0.5 * self.named)
+            sizes = np.bincount(groups, weights, number)
             with np.errstate(invalid="ignore"):
-                share = np.bincount(groups[rows], self.said_left[rows], number) / sizes
+                share = np.bincount(groups, weights * self.said_left, number) / sizes
             low, high = wilson(share, sizes, deviations)
             middle, below, above = middle + share / 2, below + (share - low) ** 2, above + (high - share) ** 2
         return middle, middle - np.sqrt(below) / 2, middle + np.sqrt(above) / 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.errors import ConfigError, DataError
-from crowdzoo.quality import CircularTriads, circular_triads, krippendorff_alpha, order_of_others, redundancy
+from crowdzoo.quality import CircularTriads, circular_triads, order_of_others, redundancy
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
 from crowdzoo.report.judged_pairs import JudgedPairs
@@ -83,10 +83,10 @@ def preference_numbers(
     errors = aggregation.standard_errors(annotations)
     pairs, judged = JudgedPairs.of(annotations), JudgedSides.of(annotations, order_of_others(annotations, seed=seed))
     triads = circular_triads(annotations)
-    alpha = _alpha(pairs, annotations, metric, bootstrap, seed, on_sample)
+    alpha = pairs.alpha(metric or "nominal", bootstrap, seed, on_sample)
     annotators = _annotators(annotations, aggregation, judged, pairs)
     tasks = _tasks(annotations, aggregation, errors, triads)
-    overall = _overall(annotations, aggregation, judged, pairs, triads, errors)
+    overall = _overall(annotations, aggregation, annotators, judged, pairs, triads, errors)
     compared, places = _compared(annotations, aggregation, pairs)
     first = annotators_first(annotators, most)
     shown = np.lexsort((aggregation.groups, aggregation.ranks, aggregation.annotations_per_task == 0))[:most].tolist()
@@ -169,11 +169,11 @@ def _annotator_columns(aggregation: PreferenceAggregation) -> tuple[Column, ...]
         Column("strength", strength[0], "number", strength[1]),
         Column(
             "position_bias", "bias", "number", "Log odds of left against right that the annotator gives two tasks of "
-            "equal score, by the method; above 0: the left.",
+            "equal score, by the method, which draws it towards that of the crowd; above 0: the left.",
         ),
         Column(
-            "consistent", "both orders", "share", "Of the pairs that the annotator judged in both orders, the share "
-            "with the same answer.",
+            "consistent", "both orders", "interval", "Of the pairs that the annotator judged in both orders, the share "
+            "with the same answer. The interval holds with 95 % for the number of pairs.",
         ),
         Column("seconds", "seconds", "number", "Median time between two judgments of the annotator."),
     )  # fmt: skip
@@ -204,38 +204,6 @@ def _task_columns(tasks: dict[str, Any], overall: dict[str, Any]) -> tuple[Colum
 # === Tables ===
 
 
-def _alpha(
-    pairs: JudgedPairs,
-    annotations: Annotations,
-    metric: str | None,
-    bootstrap: int,
-    seed: int,
-    on_sample: Callable[[], None] | None,
-) -> Alpha | None:
-    """Krippendorff's alpha of the answers to pairs; None where it is not defined.
-
-    Each pair counts in both orders, so that it does not matter which task is called the first: with answers in one
-    order, a table whose better task always stands on the left would have one answer, and no agreement beyond chance.
-    """
-    rows = pairs.firsts
-    pair, said = pairs.of_rows[rows], np.array([2, 0, 1])[pairs.answers[rows]]  # second, equal, first
-    if not (np.bincount(pair) > 1).any():
-        return None
-    both = Annotations(
-        "classification", np.concatenate([2 * pair, 2 * pair + 1]), np.tile(annotations.annotator_ids[rows], 2),
-        np.concatenate([said, 2 - said]), np.arange(2 * len(pairs.lower)), annotations.annotators,
-        np.array(["second", "equal", "first"], object),
-    )  # fmt: skip
-    several = both.labels[both.redundancy[both.task_ids] > 1]
-    if len(np.unique(several)) < 2:
-        return None
-    chosen, values = metric or "nominal", [-1, 0, 1] if metric == "interval" else None
-    groups = np.arange(both.num_tasks) // 2
-    return krippendorff_alpha(
-        both, chosen, values=values, bootstrap=bootstrap, seed=seed, groups=groups, on_sample=on_sample
-    )  # fmt: skip
-
-
 def _annotators(
     annotations: Annotations, aggregation: PreferenceAggregation, judged: JudgedSides, pairs: JudgedPairs
 ) -> dict[str, Any]:
@@ -248,7 +216,8 @@ def _annotators(
         equal = answers[:, EQUAL] / counts
     low, high = wilson(reliability, shared)
     left, left_low, left_high = judged.leaning(who, number)
-    consistent, _ = pairs.consistent(annotations)
+    consistent, both_orders = pairs.consistent(number)
+    consistent_low, consistent_high = wilson(consistent, both_orders)
     biases = aggregation.position_biases()
     found: dict[str, Any] = {
         "annotator": annotations.annotators.tolist(),
@@ -267,16 +236,21 @@ def _annotators(
         found["strength"] = plain(np.where(counts > 0, aggregation.reliability, np.nan))
     if biases is not None:
         found["position_bias"] = plain(np.where(counts > 0, biases, np.nan))
-    if np.isfinite(consistent).any():
+    if both_orders.any():
         found["consistent"] = plain(consistent)
+        found["consistent_low"] = plain(consistent_low)
+        found["consistent_high"] = plain(consistent_high)
+        found["both_orders"] = both_orders.tolist()
     if annotations.timestamp is not None:
         found["seconds"] = plain(median_seconds(annotations))
     enough = shared >= FEW
     usual = np.median(reliability[enough]) if enough.any() else 0.5
     _, surely_low, surely_high = judged.leaning(who, number, SURELY)
+    linked = np.bincount(who[judged.linked], minlength=number)
+    several = np.bincount(who[judged.named], minlength=number) >= FEW
     leaning = {
-        "left": enough & (surely_low > 0.5) & (left >= 0.5 + LEANS),
-        "right": enough & (surely_high < 0.5) & (left <= 0.5 - LEANS),
+        "left": several & (surely_low > 0.5) & (left >= 0.5 + LEANS),
+        "right": several & (surely_high < 0.5) & (left <= 0.5 - LEANS),
     }
     top = answers.max(axis=1) / np.maximum(counts, 1)
     overall = answers.sum(axis=0) / max(len(annotations), 1)
@@ -289,9 +263,9 @@ def _annotators(
         & (wilson(top, counts)[0] > overall[answers.argmax(axis=1)])
         & ~leaning["left"]
         & ~leaning["right"],
-        "alone": (np.bincount(who[judged.linked], minlength=number) == 0) & (counts > 0),
+        "alone": (linked == 0) & (counts > 0),
+        "few": (linked < FEW) & (linked > 0),
     }
-    marks["few"] = ~enough & ~marks["alone"] & (counts > 0)
     found["notes"] = notes_of(marks, number)
     return found
 
@@ -441,6 +415,7 @@ def _pair_details(
 def _overall(
     annotations: Annotations,
     aggregation: PreferenceAggregation,
+    annotators: dict[str, Any],
     judged: JudgedSides,
     pairs: JudgedPairs,
     triads: CircularTriads | None,
@@ -453,10 +428,15 @@ def _overall(
     agreement = judged.right.sum() / usable if usable else np.nan
     low, high = wilson([agreement], [usable])
     left, left_low, left_high = (float(each[0]) for each in judged.leaning(np.zeros(len(said), np.int64), 1))
+    by_side = np.array([bool({"left", "right"} & {*notes}) for notes in annotators["notes"]], bool)
+    rest = [float(each[0]) for each in judged.leaning(by_side[annotations.annotator_ids].astype(np.int64), 2)]
     gap = aggregation.scores[annotations.task_ids] - aggregation.scores[annotations.right_ids]
     named = (said != EQUAL) & (gap != 0)
     won = _won(annotations)
-    _, same_answer = pairs.consistent(annotations)
+    consistent, both_orders = pairs.consistent(annotations.num_annotators)
+    twice = int(both_orders.sum())
+    same = float((np.nan_to_num(consistent) * both_orders).sum()) / twice if twice else np.nan
+    same_low, same_high = wilson([same], [twice])
     found = {
         "annotations": len(annotations),
         "rows_left_out": annotations.num_rejected,
@@ -471,6 +451,7 @@ def _overall(
         "pairs_with_several": int((sizes > 1).sum()),
         "annotations_per_pair": float(sizes.mean()) if len(sizes) else None,
         "agreement": pairs.agreement,
+        "linked_by_others": int(judged.linked.sum()),
         "judged_by_others": usable,
         "order_agreement": float(agreement),
         "order_agreement_low": float(low[0]),
@@ -480,7 +461,14 @@ def _overall(
         "left_share": left,
         "left_share_low": left_low,
         "left_share_high": left_high,
-        "consistent_share": same_answer,
+        "answer_by_side": int(by_side.sum()),
+        "left_share_of_others": rest[0],
+        "left_share_of_others_low": rest[1],
+        "left_share_of_others_high": rest[2],
+        "both_orders": twice,
+        "consistent_share": same,
+        "consistent_share_low": float(same_low[0]),
+        "consistent_share_high": float(same_high[0]),
         "separation": _separation(aggregation, errors),
         "groups": len(np.unique(aggregation.groups[some])),
         "circular_triads": None if triads is None else triads.circular,
@@ -534,8 +522,9 @@ def _facts(alpha: Alpha | None, overall: dict[str, Any], spread: Redundancy) -> 
         found.append(["circular triads", overall["circular_share"], "share", "25 % by chance"])
     if overall["groups"] > 1:
         found.append(["groups of linked tasks", overall["groups"], "count", ""])
-    if overall["consistent_share"] is not None:
-        found.append(["same answer in both orders", overall["consistent_share"], "share", ""])
+    if overall["both_orders"]:
+        beside = f"of {overall['both_orders']:,} pairs that an annotator judged twice"
+        found.append(["same answer in both orders", overall["consistent_share"], "share", beside])
     return found
 
 
@@ -550,7 +539,10 @@ def _verdict(
         first = alpha_sentence(alpha, f"Two annotators of a pair agree in {percent(overall['agreement'])} of cases; ")
     share = overall["order_agreement"]
     if share is None:
-        second = "Annotators cannot be judged by the others, because these did not compare the same tasks"
+        why = "these did not compare the same tasks"
+        if overall["linked_by_others"]:
+            why = "the judgments of these put no task ahead of another, or all answers are equal"
+        second = f"Annotators cannot be judged by the others, because {why}"
     else:
         ends = f"{100 * overall['order_agreement_low']:.1f} to {100 * overall['order_agreement_high']:.1f} %"
         second = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.quality.krippendorff import Alpha
-from crowdzoo.report.page_parts import Warned, noted, percent, reading_warnings, warned_of_flags
+from crowdzoo.report.page_parts import Warned, above_chance, noted, percent, reading_warnings, warned_of_flags
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["LEAST_COMPARED", "preference_warnings"]
@@ -16,6 +16,8 @@ LEAST_TRIADS = 20
 CIRCLES, MANY_CIRCLES = 0.15, 0.2  # share of circular triads from which the page warns; 0.25 is chance
 LEANS, CROWD_LEANS = 0.1, 0.05  # distance of the crowd's share of left from one half: serious, and to check
 ONE_SIDE = 0.1  # share of the judgments whose better task stands on a side, below which a bias cannot be told
+MIXED = 0.1  # distance of that share from one half, up to which the sides are mixed
+CONSISTENT = 0.8  # share of pairs with the same answer in both orders, below which the page warns
 SEPARATE, HALF = 0.7, 0.5  # share of the variance of the scores that is no error, below which the page warns
 
 
@@ -35,7 +37,7 @@ def preference_warnings(
         annotators: values of the table of annotators.
         overall: figures of the whole table, as `preference_numbers` makes them.
     """
-    found = [*_of_agreement(alpha, overall), *_of_graph(overall), *_of_sides(overall)]
+    found = [*_of_agreement(alpha, overall), *_of_graph(overall), *_of_sides(overall, aggregation)]
     found += reading_warnings(overall, aggregation.method, aggregation.converged)
     if overall["groups"] < 2:  # else that is what the note says
         found += [noted(note) for note in aggregation.notes]
@@ -49,7 +51,7 @@ def _of_agreement(alpha: Alpha | None, overall: dict[str, Any]) -> list[Warned]:
     if alpha is None and low is None:
         fix = "have a part of the pairs judged by a second annotator"
         found.append(Warned(True, "agreement", "cannot be measured: nobody judged what others judged", fix))
-    elif alpha is not None and (alpha.value if alpha.low is None else alpha.low) <= 0:
+    elif alpha is not None and not above_chance(alpha):
         found.append(Warned(True, "agreement", "is not clearly above that of random judgments", columns))
     if low is not None and low <= 0.5:
         finding = "judgments do not agree with the order by the others' judgments clearly more often than by chance"
@@ -89,7 +91,7 @@ def _of_graph(overall: dict[str, Any]) -> list[Warned]:
     return found
 
 
-def _of_sides(overall: dict[str, Any]) -> list[Warned]:
+def _of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
     found, ahead = [], overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
@@ -99,14 +101,32 @@ def _of_sides(overall: dict[str, Any]) -> list[Warned]:
             "hardly be told from quality"
         )
         found.append(Warned(True, "sides", finding, f"{fix}; aggregate with --method bradley-terry until then"))
-    share, low, high = overall["left_share"], overall["left_share_low"], overall["left_share_high"]
-    if share is not None and not low <= 0.5 <= high and abs(share - 0.5) >= CROWD_LEANS:
-        side, part = ("left", share) if share > 0.5 else ("right", 1 - share)
+    # Annotators who answer by the side have a warning of their own: where there are others, these decide
+    deciding = "left_share" if overall["left_share_of_others"] is None else "left_share_of_others"
+    if _leans(overall, "left_share") and _leans(overall, deciding):
+        left, others = overall["left_share"], overall[deciding]
+        side = "left" if others > 0.5 else "right"
+        part, of_others = (left, others) if others > 0.5 else (1 - left, 1 - others)
         finding = f"the crowd prefers the {side} in {percent(part)} of the judgments where the sides are balanced"
-        found.append(Warned(abs(share - 0.5) >= LEANS, "sides", finding, fix, "annotators"))
+        if overall["answer_by_side"] and deciding != "left_share":
+            finding += f", and in {percent(of_others)} without the {overall['answer_by_side']:,} who answer by the side"
+        if ahead is None or abs(ahead - 0.5) <= MIXED:
+            fix = "ask annotators to read both before they answer; scores are corrected for it"
+            if aggregation.position_biases() is None:
+                fix = "ask annotators to read both before they answer, and take --method annotator-bradley-terry"
+        found.append(Warned(abs(others - 0.5) >= LEANS, "sides", finding, fix, "annotators"))
     same = overall["consistent_share"]
-    if same is not None and same < 0.8:
+    if same is not None and overall["consistent_share_high"] < CONSISTENT:
         then = "sort the annotators by this share, and ask those with a low one what they go by"
-        finding = f"of the pairs that an annotator judged in both orders {percent(1 - same)} got another answer"
+        finding = (
+            f"of the {overall['both_orders']:,} pairs that an annotator judged in both orders {percent(1 - same)} got "
+            "another answer"
+        )
         found.append(Warned(same < 0.5, "sides", finding, then, "annotators"))
     return found
+
+
+def _leans(overall: dict[str, Any], name: str) -> bool:
+    """Whether a share of left differs from one half clearly, and by enough to matter."""
+    share, low, high = overall[name], overall[f"{name}_low"], overall[f"{name}_high"]
+    return share is not None and not low <= 0.5 <= high and abs(share - 0.5) >= CROWD_LEANS

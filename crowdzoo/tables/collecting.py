@@ -357,6 +357,12 @@ class Collector:
         given = self.rules.names[column]
         assert given is not None
         names, what = given.tolist(), VOCABULARIES[column]
+        others = ""
+        if column == "label" and self.source.label_kind.has_pairs:
+            others = (
+                " If the file has other words for left, right and equal, name them in this order with classes, on the "
+                "command line --classes LEFT,RIGHT,EQUAL."
+            )
         shown = ", ".join(repr(name) for name in names[:10])
         listed = f"[{shown}, ... {len(names) - 10:,} more]" if len(names) > 10 else f"[{shown}]"
 
@@ -364,7 +370,7 @@ class Collector:
         def reason(value: Any) -> str:
             # an id of other digits is another id, however near it is
             near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
-            return f"is not one of the {what} {listed}.{did_you_mean(value, near)}"
+            return f"is not one of the {what} {listed}.{did_you_mean(value, near) or others}"
 
         return reason
 

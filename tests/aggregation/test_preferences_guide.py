@@ -28,9 +28,15 @@ def mean(row, figure):
 @pytest.mark.slow
 def test_the_examples_run_and_say_what_the_text_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("pairs.csv").write_text("task,topic,left,right\np0,0,a,b\np1,0,c,b\n")
+    Path("annotations.csv").write_text("task,annotator,label\np1,x,left\np0,x,equal\np1,y,right\n")
     names = {}
     for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
         exec(block, names)
+    with open("judgments.csv") as file:
+        rows = [tuple(row) for row in csv.reader(file)]
+    assert rows[0] == ("annotator", "label", "left", "right")
+    assert set(rows[1:]) == {("x", "left", "c", "b"), ("x", "equal", "a", "b"), ("y", "right", "c", "b")}
     found, quality, x = names["found"], names["quality"], names["x"]
     assert (tmp_path / "texts" / "pairs.parquet").exists()
     assert spearmanr(found.scores, quality).statistic > 0.95

@@ -12,7 +12,7 @@ from crowdzoo import Annotations
 from crowdzoo.aggregation import DawidSkene, create
 from crowdzoo.errors import ConditionError, ConfigError, DataError
 from crowdzoo.instances import TEXTS, Instances
-from crowdzoo.quality import order_of_others
+from crowdzoo.quality import krippendorff_alpha, order_of_others
 from crowdzoo.report.page_parts import wilson
 from crowdzoo.report.report_page import MOST_BYTES, VALUES, report_page
 
@@ -124,6 +124,97 @@ def test_agreement_does_not_depend_on_which_task_stands_on_the_left():
         assert found[0][name] == pytest.approx(found[1][name]), name
 
 
+def in_both_orders(*said_of, number: int = 6) -> list[str]:
+    """Judgments of all pairs in both orders by one annotator each, whose answers come from the two numbers."""
+    return [
+        f"t{one} t{two} j{who} {said(one, two)}"
+        for one in range(number) for two in range(number) if one != two for who, said in enumerate(said_of)
+    ]  # fmt: skip
+
+
+def always_left(one: int, two: int) -> str:
+    return "left"
+
+
+def right_one(one: int, two: int) -> str:
+    return "left" if one < two else "right"
+
+
+def test_agreement_does_not_depend_on_the_order_of_the_rows():
+    rows = in_both_orders(right_one, right_one, always_left)
+    orders = [rows, rows[::-1], *(np.random.default_rng(seed).permutation(rows) for seed in range(3))]
+    found = []
+    for each in orders:
+        annotations = table_of(*each)
+        found.append(report_page(annotations, fitted(annotations), bootstrap=0).values)
+    for values in found:
+        # j0 and j1 agree on every pair; the mean of the two answers of j2 agrees with either of them in one half
+        assert values["agreement"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+        assert values["alpha"] == pytest.approx(found[0]["alpha"])
+        assert values["alpha"] < 0.4
+
+
+def test_several_judgments_by_one_annotator_count_as_one_of_them_drawn_at_random():
+    rng = np.random.default_rng(0)
+    rows = in_both_orders(*[lambda one, two: rng.choice(["left", "right", "equal"])] * 3)
+    annotations = table_of(*(row for row in rows if rng.random() < 0.7))
+    for metric, values in (("nominal", None), ("ordinal", None), ("interval", [-1, 0, 1])):
+        observed, expected = [], []
+        for _ in range(400):
+            order = rng.permutation(len(annotations))
+            low = np.minimum(annotations.task_ids, annotations.right_ids)[order]
+            pair = low * 6 + np.maximum(annotations.task_ids, annotations.right_ids)[order]
+            _, drawn = np.unique(pair * 3 + annotations.annotator_ids[order], return_index=True)
+            said = np.array([2, 0, 1])[annotations.labels[order][drawn]]  # right, equal, left
+            said = np.where(low[drawn] == annotations.task_ids[order][drawn], said, 2 - said)
+            names = pair[drawn].astype(str).astype(object)
+            both = Annotations.from_arrays(
+                np.concatenate([names, names + " turned"]), np.tile(annotations.annotator_ids[order][drawn], 2),
+                np.concatenate([said, 2 - said]), classes=[0, 1, 2],
+            )  # fmt: skip
+            alpha = krippendorff_alpha(both, metric, values=values)
+            observed.append(alpha.observed)
+            expected.append(alpha.expected)
+        page = report_page(annotations, fitted(annotations), metric=metric, bootstrap=0)
+        found = page.numbers.summary["krippendorff_alpha"]
+        if metric != "ordinal":  # whose distances change with the draw
+            assert found["observed"] == pytest.approx(np.mean(observed), abs=4 * np.std(observed) / 20)
+        assert found["value"] == pytest.approx(np.mean(1 - np.divide(observed, expected)), abs=0.03)
+
+
+def test_a_crowd_that_answers_by_the_side_is_not_called_reliable():
+    annotations = table_of(*in_both_orders(*[always_left] * 4, number=12))
+    page = report_page(annotations, fitted(annotations), bootstrap=20)
+    assert abs(page.values["alpha"]) < 0.02
+    assert page.values["agreement"] == 0.5
+    assert page.values["left_share"] == 1.0
+    assert page.values["noted_annotators"] == 4
+    sides = [each for each in page.numbers.warnings if each.about == "sides"]
+    assert sides[0].serious
+    assert sides[0].finding.startswith("the crowd prefers the left in 100 % of the judgments")
+    with pytest.raises(ConditionError, match="alpha"):
+        page.check(["alpha<0.6"])
+
+
+def test_a_crowd_does_not_lean_to_a_side_because_some_annotators_do():
+    rng = np.random.default_rng(0)
+
+    def guess(lean):
+        return lambda one, two: "left" if rng.random() < lean + (0.3 if one < two else -0.3) else "right"
+
+    few = table_of(*in_both_orders(*[guess(0.5)] * 8, always_left, always_left, always_left, number=12))
+    page = report_page(few, fitted(few), bootstrap=0)
+    assert page.values["left_share"] > 0.6
+    assert not [each for each in page.numbers.warnings if each.finding.startswith("the crowd prefers")]
+    assert [each.about for each in page.numbers.warnings if "prefer the left" in each.finding] == ["j10, j8, j9"]
+    all_of_them = table_of(*in_both_orders(*[guess(0.57)] * 8, always_left, number=12))
+    page = report_page(all_of_them, fitted(all_of_them), bootstrap=0)
+    found = [each for each in page.numbers.warnings if each.finding.startswith("the crowd prefers the left in")]
+    assert found[0].finding.endswith("and in 56 % without the 3 who answer by the side")
+    assert not found[0].serious
+    assert found[0].fix.endswith("scores are corrected for it")
+
+
 def test_agreement_and_alpha_are_those_counted_by_hand():
     annotations = table_of(
         "a b ann left", "b a bob right", "a c ann left", "a c bob right", "b c ann equal", "b c bob left",
@@ -183,8 +274,12 @@ def test_answers_that_change_with_the_order_are_counted():
     annotations = table_of(*rows, *others)
     page = report_page(annotations, fitted(annotations), bootstrap=0)
     assert page.numbers.tables["annotators"].values["consistent"] == [0.0, 1.0]
-    finding = "of the pairs that an annotator judged in both orders 50 % got another answer"
+    finding = "of the 56 pairs that an annotator judged in both orders 50 % got another answer"
     assert finding in [each.finding for each in page.numbers.warnings]
+    few = table_of("a b ann left", "b a ann left", "b c ann left", *others)
+    found = report_page(few, fitted(few), bootstrap=0).numbers
+    assert found.tables["annotators"].values["both_orders"] == [1, 28]
+    assert not [each for each in found.warnings if "both orders" in each.finding]  # 1 of 29
 
 
 def test_divided_pairs_come_first_and_say_who_said_what():

@@ -76,6 +76,13 @@ def test_bad_rows_are_named_with_row_column_value_and_what_to_do(tmp_path):
         Annotations.read(write(tmp_path / "b.csv", "one,two,annotator,label", "1,2,a,left"), kind="preference")
 
 
+def test_another_word_for_equal_is_answered_by_how_to_name_it(tmp_path):
+    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,2,a,tie", "1,2,b,left")
+    with pytest.raises(DataError, match=r"'tie' is not one of .* --classes LEFT,RIGHT,EQUAL"):
+        Annotations.read(path, kind="preference")
+    assert len(Annotations.read(path, kind="preference", classes=["left", "right", "tie"])) == 2
+
+
 def test_other_names_of_columns_and_answers(tmp_path):
     path = write(tmp_path / "a.csv", "model_a,model_b,judge,winner", "x,y,1,B", "y,x,1,tie")
     with pytest.warns(UserWarning, match="left=model_a,right=model_b,annotator=judge,label=winner"):
