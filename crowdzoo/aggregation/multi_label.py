@@ -168,9 +168,18 @@ class MultiLabel(Checked):
             converged=all(each.converged for each in found),
             num_iterations=max(each.num_iterations for each in found),
             notes=tuple(
-                f"{name}: {note}" for name, each in zip(tables, found, strict=True) for note in each.notes
+                f"{name}: {_of_label(note)}" for name, each in zip(tables, found, strict=True) for note in each.notes
             ),
         )  # fmt: skip
+
+
+def _of_label(note: str) -> str:
+    """A note on the classes "no" and "yes", in words of the label."""
+    for name, holds, says in (("yes", "no", "give"), ("no", "every", "do not give")):
+        note = note.replace(f"Class '{name}' is the label of no task", f"The label holds for {holds} task")
+        if f"holds for {holds} task" in note:
+            note = note.replace("of the annotations name it", f"of the answers {says} it")
+    return note
 
 
 def _rates(table: Annotations, probability: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.label_answers import LabelAnswers
 from crowdzoo.report.page_parts import (
     DIGITS,
+    NORMAL_975,
     SURE,
     Column,
     Numbers,
     PageTable,
     Warned,
+    above_chance,
     alpha_sentence,
     alpha_values,
     annotators_first,
@@ -40,6 +43,7 @@ __all__ = ["label_numbers"]
 
 MOST_VOTES = 20  # of a task
 MOST_WARNED = 5  # labels in a warning
+MOST_CHECKED = 3  # annotators in the row of a label
 RARE = 10  # answers with a label, below which little can be said of it
 LEAST_CHANCE = 5.0  # disagreements by chance on a label, from which an annotator is judged on it
 NO_LABEL = "(none)"  # for tasks without one
@@ -85,13 +89,14 @@ def label_numbers(
     answers = LabelAnswers.of(annotations, np.array([classes[name] for name in names], np.int64))
     alpha, alphas = answers.alphas(bootstrap, seed, on_sample)
     by_label = [answers.agreement(label) for label in range(len(names))]
-    labels = _labels(aggregation, answers, alphas, by_label, names)
-    annotators = _annotators(annotations, answers)
+    labels = _labels(aggregation, answers, alphas, names)
+    annotators = _annotators(annotations, answers, by_label)
+    _name_those_to_check(labels, annotators["annotator"], by_label)
     tasks = _tasks(annotations, aggregation, answers, names)
     overall = _overall(annotations, aggregation, answers, names)
     first = annotators_first(annotators, most)
     shown = np.argsort(-np.array([each or 0.0 for each in tasks["disagreement"]]), kind="stable")[:most].tolist()
-    warned = _warnings(alpha, aggregation, annotators, labels, overall)
+    warned = _warnings(alpha, alphas, aggregation, annotators, labels, overall)
     return Numbers(
         kind="multi-label",
         verdict=_verdict(alpha, annotators, labels, overall, warned),
@@ -147,6 +152,7 @@ _LABEL_COLUMNS = (
         "to_check", "annotators to check", "count", "Annotators who agree with the others on this label as by chance, "
         "or less, of those with answers enough to tell.",
     ),
+    Column("check", "who", "name", "Those who agree least."),
 )  # fmt: skip
 _ANNOTATOR_COLUMNS = (
     Column("annotator", "annotator", "name"),
@@ -178,7 +184,6 @@ def _labels(
     aggregation: MultiLabelAggregation,
     answers: LabelAnswers,
     alphas: list[Alpha | None],
-    by_label: list[NDArray[np.float64]],
     names: list[str],
 ) -> dict[str, Any]:
     several = answers.sizes > 1
@@ -199,8 +204,19 @@ def _labels(
         "tasks": aggregation.chosen[some].sum(axis=0).tolist(),
         "prevalence": plain(probabilities.mean(axis=0)),
         "sure": plain(sure.mean(axis=0)),
-        "to_check": [int(_by_chance(found, found[3] >= LEAST_CHANCE).any(axis=0).sum()) for found in by_label],
     }  # fmt: skip
+
+
+def _name_those_to_check(labels: dict[str, Any], annotators: list[Any], by_label: list[NDArray[np.float64]]) -> None:
+    """Adds to the table of labels how many annotators to check there are, and those who agree least."""
+    counts, named = [], []
+    for found in by_label:
+        who = np.flatnonzero(_by_chance(found, found[3] >= LEAST_CHANCE).any(axis=0))
+        who = who[np.argsort(found[0][who], kind="stable")].tolist()
+        more = f" and {len(who) - MOST_CHECKED:,} more" if len(who) > MOST_CHECKED else ""
+        counts.append(len(who))
+        named.append(", ".join(str(annotators[each]) for each in who[:MOST_CHECKED]) + more or None)
+    labels.update(to_check=counts, check=named)
 
 
 def _by_chance(found: NDArray[np.float64], enough: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -212,7 +228,17 @@ def _by_chance(found: NDArray[np.float64], enough: NDArray[np.bool_]) -> NDArray
         return np.stack([known & (high < 0), known & (low <= 0) & (high >= 0) & (high < usual)])
 
 
-def _annotators(annotations: Annotations, answers: LabelAnswers) -> dict[str, Any]:
+def _opposed_on_one(by_label: list[NDArray[np.float64]]) -> NDArray[np.bool_]:
+    """Who agrees less than by chance on a label, with 95 % for all labels of an annotator together, bool [R]."""
+    wider = NormalDist().inv_cdf(1 - 0.025 / len(by_label)) / NORMAL_975
+    with np.errstate(invalid="ignore"):
+        opposed = [
+            (chance >= LEAST_CHANCE) & (value + wider * (high - value) < 0) for value, _, high, chance in by_label
+        ]
+    return np.any(opposed, axis=0)
+
+
+def _annotators(annotations: Annotations, answers: LabelAnswers, by_label: list[NDArray[np.float64]]) -> dict[str, Any]:
     who, number = answers.who, answers.num_annotators
     counts = np.bincount(who, minlength=number)
     several = answers.sizes[answers.tasks] > 1
@@ -235,6 +261,7 @@ def _annotators(annotations: Annotations, answers: LabelAnswers) -> dict[str, An
     marks = {
         "against": against,
         "random": random,
+        "label": _opposed_on_one(by_label) & ~against,
         "same": (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > usual[kind]),
         "alone": (shared == 0) & (counts > 0),
         "few": (shared < FEW) & (shared > 0),
@@ -375,6 +402,7 @@ def _verdict(
 
 def _warnings(
     alpha: Alpha | None,
+    alphas: list[Alpha | None],
     aggregation: MultiLabelAggregation,
     annotators: dict[str, Any],
     labels: dict[str, Any],
@@ -389,10 +417,9 @@ def _warnings(
             found.append(replace(noted(note[len(name) + 2 :]), serious=False, about=name, link="classes"))
     names, counts = labels["class"], labels["annotations"]
     rare = [name for name, count in zip(names, counts, strict=True) if count < RARE]
-    lows = [value if low is None else low for value, low in zip(labels["alpha"], labels["alpha_low"], strict=True)]
     chance = [
-        name for name, low, count in zip(names, lows, counts, strict=True)
-        if low is not None and low <= 0 and count >= RARE
+        name for name, each, count in zip(names, alphas, counts, strict=True)
+        if each is not None and not above_chance(each) and count >= RARE
     ]  # fmt: skip
     for which, finding, fix in (
         (chance, "annotators do not agree clearly more than by chance on whether it holds", "say in the instructions "

@@ -23,6 +23,7 @@ __all__ = [
     "Numbers",
     "PageTable",
     "Warned",
+    "above_chance",
     "alpha_sentence",
     "alpha_values",
     "annotators_first",
@@ -83,14 +84,18 @@ FLAGS = {
         "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "
         "whose label you know",
     ),
+    "label": Flag(
+        "a label below chance", "agree with others less often than by chance on one of the labels", "ask whether they "
+        "took the label for its opposite, and leave out these annotators where they did not",
+    ),
     "same": Flag("one answer", "give one label nearly always, more often than others", "look at some of their tasks"),
     "left": Flag(
-        "prefers left", "prefer the left far more often than the right, whichever is better", "have them judge some "
-        "pairs in the other order, too, and leave out those who answer by the side",
+        "prefers left", "prefer the left far more often than the right, whichever is better", "ask what they go by, "
+        "and leave out those who answer by the side",
     ),
     "right": Flag(
-        "prefers right", "prefer the right far more often than the left, whichever is better", "have them judge some "
-        "pairs in the other order, too, and leave out those who answer by the side",
+        "prefers right", "prefer the right far more often than the left, whichever is better", "ask what they go by, "
+        "and leave out those who answer by the side",
     ),
     "silent": Flag(
         "no spans", "mark nothing in sentences in which others mark spans", "ask whether they understood the task, and "
@@ -221,10 +226,15 @@ def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
         else "enough for tentative conclusions"
         if alpha.value >= TENTATIVE
         else "a single annotation is not reliable, so use labels aggregated from several"
-        if (alpha.value if alpha.low is None else alpha.low) > 0
+        if above_chance(alpha)
         else "annotations do not agree clearly more than random ones, so aggregated labels may be mere chance"
     )
     return f"{start}Krippendorff's alpha is {alpha.value:.2f}{interval}: {meaning}."
+
+
+def above_chance(alpha: Alpha) -> bool:
+    """Whether alpha, or the lower end of its interval, is above zero as the page writes it: with two decimals."""
+    return round(alpha.value if alpha.low is None else alpha.low, 2) > 0
 
 
 def look_first(warnings: Sequence[Warned], noted: int, more: Sequence[str] = (), otherwise: str = "") -> str:
@@ -266,7 +276,7 @@ def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str,
     found = []
     if alpha is None:
         found.append(_no_agreement(overall))
-    elif (alpha.value if alpha.low is None else alpha.low) <= 0:
+    elif not above_chance(alpha):
         fix = "check that tasks and labels belong together (--columns), then the instructions"
         found.append(Warned(True, "agreement", "is not clearly above that of random labels", fix))
     alone = overall["tasks_with_one"] / max(overall["tasks"] - overall["tasks_without_annotations"], 1)
@@ -279,9 +289,11 @@ def basic_warnings(alpha: Alpha | None, overall: Mapping[str, Any], method: str,
 def reading_warnings(overall: Mapping[str, Any], method: str, converged: bool) -> list[Warned]:
     """Warnings of rows that were left out, and of a fit that did not end; arguments as for `basic_warnings`."""
     found = []
-    if overall["rows_left_out"]:
-        finding = f"{overall['rows_left_out']:,} rows of the file were left out"
-        found.append(Warned(True, "rows", finding, "read why with --rejects FILE"))
+    if left_out := overall["rows_left_out"]:
+        share = left_out / (left_out + overall["annotations"])
+        verb = "row of the file was" if left_out == 1 else "rows of the file were"
+        finding = f"{left_out:,} {verb} left out ({percent(share)})"
+        found.append(Warned(share >= MANY, "rows", finding, "read why with --rejects FILE"))
     if not converged:
         found.append(Warned(True, method, "did not converge", "take another --method"))
     return found
