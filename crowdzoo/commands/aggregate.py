@@ -185,7 +185,7 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
         from crowdzoo.aggregation import calibrate
 
         result = calibrate(result, crowd, gold, seed=arguments.seed)
-    found = f"{len(models):,} of the annotators; correlation {both.correlation:.2f} (1: together one vote)"
+    found = f"{len(models):,} of the annotators; correlation of their errors {both.correlation}"
     _written(arguments, kind, result, crowd, gold, False, {"iterations": ("models", found)})
 
 

@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
     sure = int(sure_tasks(result, arguments.sure).sum())
     rows = [
         *kind.size_rows(crowd),
-        *([] if mixed is None else [("correlation of models", f"{mixed.correlation:.2f}")]),
+        *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
         ("sure tasks", f"{sure:,} of {crowd.num_tasks:,}"),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),

@@ -14,6 +14,7 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.aum": "Waum area_under_margin",
         "crowdzoo.quality.consensus": "Crowdlab active_scores crowdlab",
         "crowdzoo.quality.dependence": "effective_votes effective_votes_interval",
+        "crowdzoo.quality.error_correlation": "ErrorCorrelation",
         "crowdzoo.quality.kappa": "cohen_kappa cohen_kappas fleiss_kappa raw_agreement",
         "crowdzoo.quality.krippendorff": "Alpha coincidence_matrix krippendorff_alpha",
         "crowdzoo.quality.mixed_crowd": "PeopleAndModels people_and_models",

@@ -15,6 +15,7 @@ from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.engine.softmax import softmax
 from crowdzoo.constraints import SEED, Number, checked
 from crowdzoo.errors import ConfigError, DataError, unknown
+from crowdzoo.quality.error_correlation import ErrorCorrelation
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["PeopleAndModels", "people_and_models"]
@@ -23,7 +24,7 @@ TRUST = 20.0  # annotations of a person that `trusted` counts as
 SHARED = 20.0  # annotations that the matrix of all models counts as in each row of a model's own
 COIN, COIN_RIGHT = 4.0, 0.5  # annotations a row in the matrix of all models before any are seen, and how many are right
 FOLDS = 5
-CORRELATIONS = np.linspace(0.0, 1.0, 41)
+DISCOUNTS = np.linspace(0.0, 1.0, 41)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +35,32 @@ class PeopleAndModels:
         aggregation: posteriors and labels; `confusions` of an annotator alone, whatever others said; `effective_votes`
             of a task are the people's annotations and what the models' are worth.
         is_model: which annotators are models, bool [R].
-        correlation: how much models depend on each other, from 0 (m models are m independent votes) to 1 (they are one
-            vote).
+        discount: c in the worth m / (1 + (m - 1) c) of the votes of m models, from 0 (m votes) to 1 (one vote). It is
+            the one at which models predict people best, not a correlation: where models err together and people say
+            so on few tasks, many values predict about as well.
+        correlation: of the errors of two models, with its interval, see `ErrorCorrelation`. The labels do not depend
+            on it.
         models_per_task: number of models that labelled each task, int64 [N].
     """
 
     aggregation: Aggregation
     is_model: NDArray[np.bool_]
-    correlation: float
+    discount: float
+    correlation: ErrorCorrelation
     models_per_task: NDArray[np.int64]
 
     def __repr__(self) -> str:
         models, people = int(self.is_model.sum()), int((~self.is_model).sum())
         return (
             f"PeopleAndModels({len(self.models_per_task):,} tasks, {people:,} people, {models:,} models, "
-            f"correlation {self.correlation:.2f})"
+            f"discount {self.discount:.2f})"
         )
 
     def next_confusions(self, tasks: NDArray[np.int64], annotators: NDArray[np.int64]) -> NDArray[np.float64]:
         """What the next answer depends on, as `next_annotations` takes it.
 
         An answer of a person, or of the first model, follows the annotator's matrix. The next of m models adds the
-        share `s = worth(m + 1) - worth(m)` of a vote, with `worth(m) = m / (1 + (m - 1) c)` and c the correlation: its
+        share `s = worth(m + 1) - worth(m)` of a vote, with `worth(m) = m / (1 + (m - 1) c)` and c the discount: its
         matrix is taken s times, and the rest of its answers as what does not depend on the class.
 
         Args:
@@ -69,7 +74,7 @@ class PeopleAndModels:
         assert self.aggregation.class_prior is not None
         confusions = self.aggregation.confusions[annotators]
         already = self.models_per_task[tasks]
-        more = _worth(already + 1, self.correlation) - _worth(already, self.correlation)
+        more = _worth(already + 1, self.discount) - _worth(already, self.discount)
         share = np.where(self.is_model[annotators], more[:, None], 1.0)[..., None, None]
         blind = np.einsum("k,...kl->...l", self.aggregation.class_prior, confusions)[..., None, :]
         return share * confusions + (1 - share) * blind
@@ -87,13 +92,16 @@ def people_and_models(
     1. The people's annotations are aggregated by themselves (`OneCoinDawidSkene`, with `trusted` as a prior).
     2. The models' confusion matrices are what they say on the tasks that people labelled, each drawn to the matrix of
        all models (20 annotations a row).
-    3. The m votes of models on a task count for m / (1 + (m - 1) c) (Kish's effective number). The correlation c is the
-       one at which the models, with matrices from other tasks (five-fold), predict best what people say (likelihood of
-       the people's annotations).
+    3. The m votes of models on a task count for m / (1 + (m - 1) c), the form of Kish's effective number. The
+       discount c is the one at which the models, with matrices from other tasks (five-fold), predict best what people
+       say (likelihood of the people's annotations).
     4. Bayes' rule: class prior of the people's tasks, people's annotations, weighted votes of models.
 
     So a model's word counts for what it is worth beside people, and that is nothing where models guess. People should
     have labelled some tasks at random: the matrices are those of the tasks that they labelled.
+
+    How far models err on the same tasks is told beside that, in `correlation`. It takes 30 tasks or more that two
+    people and two models labelled, and is not known otherwise.
 
     Source: our own, of known parts. L. Kish: Survey Sampling. 1965 (effective number); that labels of few people say
     how far many of a model can be trusted is the idea of prediction-powered inference (`prediction_powered_mean`).
@@ -139,7 +147,7 @@ def people_and_models(
     matrices = _matrices(machines, coin.posteriors, asked)
     logs_of_models[~asked] = _logs(machines, matrices)[~asked]  # what a task says of models is no evidence about it
     number = machines.redundancy
-    shares = [_worth(number, correlation) / np.maximum(number, 1) for correlation in CORRELATIONS]
+    shares = [_worth(number, discount) / np.maximum(number, 1) for discount in DISCOUNTS]
     likelihood = np.exp(logs_of_people - logs_of_people.max(axis=1, keepdims=True))
     fits = []
     for share in shares:
@@ -157,14 +165,16 @@ def people_and_models(
             seed=seed,
             confusions=confusions,
             class_prior=prior,
-            effective_votes=people.redundancy + _worth(number, CORRELATIONS[best]),
+            effective_votes=people.redundancy + _worth(number, DISCOUNTS[best]),
         )
-    return PeopleAndModels(replace(aggregation, notes=()), is_model, float(CORRELATIONS[best]), number)
+    right = coin.confusions.trace(axis1=1, axis2=2) / annotations.num_classes
+    correlation = ErrorCorrelation.of(people, machines, right, seed)
+    return PeopleAndModels(replace(aggregation, notes=()), is_model, float(DISCOUNTS[best]), correlation, number)
 
 
-def _worth(number: NDArray[np.int64], correlation: float) -> NDArray[np.float64]:
+def _worth(number: NDArray[np.int64], discount: float) -> NDArray[np.float64]:
     """How many independent votes so many are worth."""
-    return number / (1 + np.maximum(number - 1, 0) * correlation)
+    return number / (1 + np.maximum(number - 1, 0) * discount)
 
 
 def _logs(annotations: Annotations, confusions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -161,8 +161,8 @@ def test_models_who_repeat_each_other_are_not_asked_again_where_people_tell_more
     (folder / "who.csv").write_text("annotator,source,cost\n" + who)
     words = ["mixed.csv", "--annotator-table", "who.csv", "--budget", 50, "--per-annotator", 1000, "--out", "b.csv"]
     assert run(*words) == 0
-    assert "correlation of models" in capsys.readouterr().out
+    assert "correlation of models' errors" in capsys.readouterr().out
     assert {row["annotator"] for row in batch("b.csv")} <= {"ann", "bo"}
     assert len(batch("b.csv")) == 50
     assert run(*words, "--method", "hierarchical-dawid-skene") == 0
-    assert "correlation of models" not in capsys.readouterr().out
+    assert "correlation of models' errors" not in capsys.readouterr().out

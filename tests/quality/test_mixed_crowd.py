@@ -47,16 +47,17 @@ def test_models_that_agree_for_the_wrong_reasons_do_not_outvote_people():
         assert (create(method).fit(table).labels == truth)[asked].mean() < right[asked].mean() - 0.15
 
 
-def test_the_correlation_is_high_for_copies_and_low_for_models_who_err_independently():
+def test_the_discount_is_high_for_copies_and_low_for_models_who_err_independently():
     table, models, *_ = crowd(num_models=6)
-    assert people_and_models(table, models).correlation > 0.5
+    assert people_and_models(table, models).discount > 0.5
     rng = np.random.default_rng(1)
     truth = rng.integers(0, 3, 900)
     said = np.where(rng.random((900, 7)) < 0.6, truth[:, None], rng.integers(0, 3, (900, 7)))
     names = [*(f"model{number}" for number in range(6)), "ann"]
     independent = Annotations.from_dense(said, annotators=names, classes=range(3))
     found = people_and_models(independent, names[:6], trusted=0.7)
-    assert found.correlation < 0.1
+    assert found.discount < 0.1
+    assert "no" in found.correlation.reason
     assert found.aggregation.expected_accuracy(truth) > 0.9
 
 
@@ -67,7 +68,7 @@ def test_posteriors_are_bayes_rule_with_the_votes_of_models_shared_out():
     for task in np.setdiff1d(np.arange(80), some)[:10]:
         rows = table.task_ids == task
         logs = np.log(found.class_prior)
-        worth = rows.sum() / (1 + (rows.sum() - 1) * both.correlation)
+        worth = rows.sum() / (1 + (rows.sum() - 1) * both.discount)
         for who, said in zip(table.annotator_ids[rows], table.labels[rows], strict=True):
             logs = logs + worth / rows.sum() * np.log(found.confusions[who][:, said])
         expected = np.exp(logs - logs.max())
@@ -78,7 +79,7 @@ def test_posteriors_are_bayes_rule_with_the_votes_of_models_shared_out():
 def test_the_next_model_adds_what_its_vote_is_worth_and_a_person_all():
     table, models, *_ = crowd(num_tasks=100)
     both = people_and_models(table, models)
-    c = both.correlation
+    c = both.discount
     who = np.array([[*map(table.annotators.tolist().index, ["model0", "person0"])]])
     [[model, person]] = both.next_confusions(np.array([0]), who)
     confusions = both.aggregation.confusions

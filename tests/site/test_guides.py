@@ -67,6 +67,9 @@ def test_the_names_of_the_migration_page_are_there():
 
 def test_the_code_of_the_page_about_judges_runs(capsys):
     names = run_page("judges.md")
+    assert f"both.correlation                                           # {names['both'].correlation}: " in (
+        DOCS / "judges.md"
+    ).read_text(encoding="utf-8")
     printed = capsys.readouterr().out
     assert "judge-a True" in printed
     votes = quality.effective_votes(names["annotations"])
