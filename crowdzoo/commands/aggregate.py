@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crowdzoo.commands import options
+from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
 from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_result
 from crowdzoo.commands.progress import fitted
@@ -157,20 +158,11 @@ def _written(
 
 # Options that a table of annotators does not go with
 NOT_MIXED = ("multi_label", "rankings", "use_gold", "out_of_core", "memory")
-PEOPLE_AND_MODELS = "people-and-models"
 
 
 def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
     """Aggregates the labels of people and models, where people decide what a model's is worth, and prints a summary."""
-    if arguments.annotator_table is None:
-        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --annotator-table FILE which annotators are models.")
-    if kind.name != "classification":
-        raise ConfigError(f"--annotator-table is for classes; leave it out with --task {kind.name}.")
-    if arguments.method not in (None, PEOPLE_AND_MODELS):
-        raise ConfigError(f"--method {arguments.method} takes people and models alike: leave out --annotator-table.")
-    for name in NOT_MIXED:
-        if getattr(arguments, name) not in (None, False):
-            raise ConfigError(f"--{name.replace('_', '-')} does not go with --annotator-table: leave one of them out.")
+    check_mixed(arguments, kind, NOT_MIXED)
     for name in settings:
         if name != "trusted":
             raise ConfigError(f"{PEOPLE_AND_MODELS} has no setting {name!r}: leave it out. Its setting is trusted.")

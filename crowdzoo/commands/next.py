@@ -118,7 +118,6 @@ def run(arguments: argparse.Namespace) -> None:
             f"take {METHOD}, dawid-skene, one-coin or ibcc."
         )
     from crowdzoo.quality import next_annotations, sure_tasks
-    from crowdzoo.quality.notes import data_notes
 
     most = min(options.MOST, math.floor(arguments.budget / costs[who].min() + 1e-9))
     if most < 1:
@@ -144,7 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
         rows.append(("questions written to", str(arguments.out)))
-    rows += [("note", note) for note in dict.fromkeys((*result.notes, *data_notes(crowd, result.method)))]
+    rows += [("note", note) for note in dict.fromkeys((*result.notes, *_notes(crowd, result.method, known)))]
     print_table(f"next, by {result.method}", ("", ""), rows)
     if arguments.out is None and len(found.tasks):
         print()
@@ -154,6 +153,13 @@ def run(arguments: argparse.Namespace) -> None:
             for task, one, gain, cost in shown
         ]
         print_table("the first questions (--out FILE writes all)", ("task", "annotator", "gain", "cost"), table)
+
+
+def _notes(crowd: Annotations, method: str, table: AnnotatorTable | None) -> tuple[str, ...]:
+    """What about the annotations makes the answer doubtful."""
+    from crowdzoo.quality import data_notes
+
+    return data_notes(crowd, method, models_named=table is not None and table.sources is not None)
 
 
 def _mixed(arguments: argparse.Namespace, crowd: Annotations, table: AnnotatorTable | None) -> PeopleAndModels | None:

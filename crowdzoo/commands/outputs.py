@@ -134,12 +134,14 @@ def is_deployment(folder: Path) -> bool:
 
 def is_quality(folder: Path) -> bool:
     """Whether `crowdzoo quality` wrote the folder, and nothing else is in it."""
-    from crowdzoo.quality.report import FORMATS
+    from crowdzoo.quality.report import FORMATS, OF_MODELS
 
     names = set(os.listdir(folder))
+    tables = ("tasks", "annotators", "classes")
     return any(
-        names == {"summary.json", *(f"{table}.{ending}" for table in ("tasks", "annotators", "classes"))}
+        names == {"summary.json", *(f"{table}.{ending}" for table in each)}
         for ending in FORMATS
+        for each in (tables, (*tables, *OF_MODELS))
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from crowdzoo.commands import options
+from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS
 from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_picture, is_quality
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.constraints import SEED
-from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import KINDS, kind_of
 from crowdzoo.option_types import integer, number, path
 
@@ -20,8 +21,9 @@ def describe(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     command.add_argument("annotations", type=path, help=f"columns task, annotator, label ({options.LABEL_FORMATS})")
     command.add_argument(
-        "--method", default=kind_of("classification").aggregation,
-        help="aggregation method to compare with (default %(default)s); none: no comparison",
+        "--method", metavar="NAME",
+        help=f"aggregation method to compare with (default {kind_of('classification').aggregation}; where models are "
+        "named people-and-models, as in aggregate --annotator-table); none: no comparison",
     )  # fmt: skip
     command.add_argument("--out", type=path, metavar="DIR", help="folder for the tables (new or empty)")
     command.add_argument("--format", choices=("parquet", "csv"), default="parquet",
@@ -61,7 +63,7 @@ def describe(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measures, prints lists, and writes tables and a picture."""
-    from crowdzoo.quality import quality_report
+    from crowdzoo.quality import people_and_models, quality_report
     from crowdzoo.report.plots import plot_quality
     from crowdzoo.report.quality_tables import print_class_agreement, print_quality, print_replacements
 
@@ -74,45 +76,42 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.models is not None and arguments.annotator_table is not None:
         raise ConfigError("--models and --annotator-table both say who is a model; leave one out.")
     kind, aggregator = kind_of("classification"), None
-    if arguments.method != "none":
+    mixed = arguments.method == PEOPLE_AND_MODELS or (named and arguments.method is None)
+    if mixed and not named:
+        raise ConfigError(f"--method {PEOPLE_AND_MODELS}: say with --models or --annotator-table who is a model.")
+    if arguments.method != "none" and not mixed:
         aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed)
     if arguments.plot is not None:
         if arguments.plot.suffix != ".png":
             raise ConfigError(f"--plot {arguments.plot}: a picture's file ends in .png.")
         import matplotlib  # noqa: F401  says what is missing before any work is done
     annotations = kind.read(arguments.annotations, **options.reading_options(arguments, kind))
-    tests, untested, agreement = [], None, None
-    if named:
-        from crowdzoo.quality import alternative_annotator_test, class_agreement
-
-        if arguments.annotator_table is not None:
-            models = models_of(arguments.annotator_table, annotations)
-        else:
-            models = [name.strip() for name in arguments.models.split(",")]
-        agreement = class_agreement(annotations, models)
-        try:
-            tests = alternative_annotator_test(annotations, models, **options.given(arguments, ["epsilon"]))
-        except DataError as error:  # the report comes first
-            untested = error
-    aggregation = None if aggregator is None else fitted(aggregator, annotations)
+    models = None
+    if arguments.annotator_table is not None:
+        models = models_of(arguments.annotator_table, annotations)
+    elif named:
+        models = [name.strip() for name in arguments.models.split(",")]
+    if mixed:
+        assert models is not None
+        aggregation = people_and_models(annotations, models, seed=arguments.seed).aggregation
+    else:
+        aggregation = None if aggregator is None else fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         report = quality_report(
             annotations, aggregation, metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed,
-            on_sample=step,
+            models=models, on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     print_quality(report, arguments.top)
-    if tests:
+    if report.replacements:
         print()
-        print_replacements(tests)
-    if agreement is not None:
+        print_replacements(report.replacements)
+    if report.agreements is not None:
         print()
-        print_class_agreement(agreement)
+        print_class_agreement(report.agreements)
     if arguments.out is not None:
         print(f"\ntables: {report.write(arguments.out, arguments.format, replace=arguments.force)}")
     if arguments.plot is not None:
         print(f"\npicture: {plot_quality(report, arguments.plot)}")
-    if untested is not None:
-        raise untested
 
 
 def _other_command(task: str) -> str:

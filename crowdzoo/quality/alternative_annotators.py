@@ -27,6 +27,9 @@ class AlternativeAnnotator:
 
     Attributes:
         model: name.
+        epsilon: of the test; the verdict depends on it.
+        shared: the most tasks that a person shares with the model and other people; with fewer than `least_tasks`
+            nobody is compared, `people` has no rows, and the numbers are NaN.
         winning_rate: share of the people for whom the test finds that the model may replace them.
         advantage: probability that the model agrees with the others at least as well as the person does, mean over
             people. It compares models with each other; the test decides.
@@ -41,6 +44,8 @@ class AlternativeAnnotator:
     """
 
     model: str
+    epsilon: float
+    shared: int
     winning_rate: float
     advantage: float
     passes: bool
@@ -51,8 +56,8 @@ class AlternativeAnnotator:
     def __repr__(self) -> str:
         verdict = "passes" if self.passes else "does not pass" if self.decided else "has too few tasks to decide"
         return (
-            f"AlternativeAnnotator({self.model!r} {verdict}: winning rate {self.winning_rate:.2f}, "
-            f"advantage {self.advantage:.2f}, {self.people.num_rows} people)"
+            f"AlternativeAnnotator({self.model!r} {verdict}: epsilon {self.epsilon:g}, "
+            f"winning rate {self.winning_rate:.2f}, advantage {self.advantage:.2f}, {self.people.num_rows} people)"
         )
 
 
@@ -74,7 +79,8 @@ def alternative_annotator_test(
     can be replaced.
 
     `epsilon` is what a person's label costs more than a model's. The paper takes .2 where people are experts, .15 where
-    they are trained, .1 for crowd workers.
+    they are trained, .1 for crowd workers. The verdict depends on it: with .2 a model passes that agrees with others
+    clearly less often than people do.
 
     Source: N. Calderon, R. Reichart, R. Dror: The alternative annotator test for LLM-as-a-judge: How to statistically
     justify replacing human annotators with LLMs. ACL 2025, arXiv:2501.10970.
@@ -84,15 +90,15 @@ def alternative_annotator_test(
         models: names of the annotators that are models; all others are people.
         epsilon: from 0 to 1.
         level: of the false discovery rate, between 0 and 1.
-        least_tasks: people who share fewer tasks with the model and other people are left out. The paper asks
-            for 30; with fewer, the test is only rough.
+        least_tasks: people who share fewer tasks with the model and other people are left out, and with nobody left
+            the model has too few tasks. The paper asks for 30; with fewer, the test is only rough.
 
     Returns:
         One result a model, in the order of `models`.
 
     Raises:
         ConfigError: no models, an unknown one, or an option out of range.
-        DataError: another kind of labels, or no person shares enough tasks with a model.
+        DataError: another kind of labels, or no annotation of a person.
         ImportError: without SciPy.
     """
     if annotations.kind != "classification":
@@ -106,6 +112,10 @@ def alternative_annotator_test(
             raise ConfigError(unknown("annotator", str(model), names))
     codes = np.array([names.index(str(model)) for model in models])
     by_model = np.isin(annotations.annotator_ids, codes)
+    if by_model.all():
+        raise DataError(
+            "alternative_annotator_test: no person labelled a task, so there is nobody to compare the models with."
+        )
     people = _People(annotations, ~by_model)
     return [
         _tested(annotations, people, code, str(model), (epsilon, level, least_tasks))
@@ -150,11 +160,6 @@ def _tested(
     who, won, lost = people.wins(said)
     tasks = np.bincount(who, minlength=annotations.num_annotators)
     persons = np.flatnonzero(tasks >= least)
-    if not len(persons):
-        raise DataError(
-            f"{model}: no person shares {least} tasks or more with it and other people (the most is {tasks.max()}), so "
-            f"there is nothing to test. Let two people or more label {least} of its tasks or more."
-        )
     order = np.argsort(who, kind="stable")
     ends = np.concatenate([[0], np.cumsum(tasks)])
     found = np.empty((len(persons), 5))
@@ -164,7 +169,7 @@ def _tested(
         excess = difference - epsilon
         both = _p_value(stats, excess), _p_value(stats, -excess)
         found[row] = won[rows].mean(), lost[rows].mean(), *both, _tasks_needed(stats, excess, len(persons), level)
-    adjusted, against = (stats.false_discovery_control(column, method="by") for column in found[:, 2:4].T)
+    adjusted, against = (_adjusted(stats, column) for column in found[:, 2:4].T)
     replaced = adjusted <= level
     table = pa.table(
         {
@@ -176,10 +181,20 @@ def _tested(
             "won": replaced,
         }
     )
+    shared = int(tasks.max(initial=0))
+    if not len(persons):
+        return AlternativeAnnotator(model, epsilon, shared, math.nan, math.nan, False, False, math.nan, table)
     rate = float(replaced.mean())
     decided = rate >= 0.5 or float((against <= level).mean()) > 0.5
     needed = float(np.median(found[:, 4]))
-    return AlternativeAnnotator(model, rate, float(found[:, 0].mean()), rate >= 0.5, decided, needed, table)
+    advantage = float(found[:, 0].mean())
+    return AlternativeAnnotator(model, epsilon, shared, rate, advantage, rate >= 0.5, decided, needed, table)
+
+
+def _adjusted(stats: Any, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By Benjamini and Yekutieli, [P]; there may be none."""
+    found: NDArray[np.float64] = stats.false_discovery_control(p_values, method="by") if len(p_values) else p_values
+    return found
 
 
 def _p_value(stats: Any, excess: NDArray[np.float64]) -> float:

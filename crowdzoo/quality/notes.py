@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdzoo.errors import SHOWN
 from crowdzoo.quality.dependence import effective_votes, effective_votes_interval
 from crowdzoo.quality.opposition import opposed_groups
 from crowdzoo.tables.annotations import Annotations
@@ -16,10 +15,17 @@ DEPENDENT = ("dependent-dawid-skene", "people-and-models")  # they say themselve
 LEAST_PER_CLASS = 10.0  # annotations of an annotator, on average
 LEAST_WORTH = 0.5  # of a task's annotations, in independent ones
 LEAST_ANNOTATIONS = 3.0  # of a task, on average
+UNTOLD = 0.8  # of a task's annotations: where the interval of their worth reaches it, they may be independent
+CALIBRATION = 200  # tasks that are labelled for a correction
+NAMED = 5  # annotators of a group
 
 
 def data_notes(
-    annotations: Annotations, method: str | None = None, worth: tuple[float, float, float] | None = None
+    annotations: Annotations,
+    method: str | None = None,
+    worth: tuple[float, float, float] | None = None,
+    *,
+    models_named: bool = False,
 ) -> tuple[str, ...]:
     """Sentences on a crowd that a method should not be trusted with; empty as a rule. No gold is needed.
 
@@ -28,32 +34,50 @@ def data_notes(
     - The annotations of a task are worth less than half as many independent ones (see `effective_votes`), a task has
       three or more on average, and the method does not count them for what they are worth.
     - Two groups of annotators agree among themselves and not with each other (see `opposed_groups`), such as people and
-      models, and the method does not know who is a model.
+      models, and nobody said who is a model.
 
     Args:
         annotations: kind classification.
         method: name of the method of aggregation that is used; None for what holds for all.
         worth: result of `effective_votes_interval`, where it is known already; None computes it where it is needed.
+        models_named: whether it was said which annotators are models; then no note asks for it.
     """
     found = matrix_notes(method, len(annotations), annotations.num_annotators, annotations.num_classes)
     sizes = annotations.redundancy[annotations.redundancy > 0]
     if sizes.size and sizes.mean() >= LEAST_ANNOTATIONS and method not in DEPENDENT:
         value = effective_votes(annotations) if worth is None else worth[0]
         if value is not None and value < LEAST_WORTH * sizes.mean():
-            found += (_worth_note(sizes.mean(), worth or effective_votes_interval(annotations)),)
-    if method != "people-and-models":
+            interval = worth or effective_votes_interval(annotations)
+            found += (_worth_note(sizes.mean(), len(sizes), interval, models_named),)
+    if method != "people-and-models" and not models_named:
         found += _opposed_note(annotations)
     return found
 
 
-def _worth_note(number: float, worth: tuple[float, float, float] | None) -> str:
+def _worth_note(number: float, num_tasks: int, worth: tuple[float, float, float] | None, models_named: bool) -> str:
+    """Note on so many annotations a task, of so many tasks, that are worth fewer."""
     value, low, high = worth or (1.0, 1.0, number)
-    return (
-        f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g}): "
-        "annotators err on the same tasks, so probabilities are probably too high. Label about 200 tasks yourself, "
-        "drawn at random, and correct the result with them (crowdzoo aggregate --gold FILE --calibrate). If people and "
-        "models labelled them, say who is a model (--annotator-table)."
-    )
+    found = f"The {number:.3g} annotations of a task are worth {value:.2g} independent ones ({low:.2g} to {high:.2g})"
+    if high < UNTOLD * number:
+        found += ": annotators err on the same tasks, so probabilities are probably too high. "
+    else:
+        found += (
+            f", and {num_tasks:,} tasks are too few to tell whether annotators err on the same ones. If they do, "
+            "probabilities are too high. "
+        )
+    if num_tasks > CALIBRATION:
+        found += (
+            f"Label about {CALIBRATION} tasks yourself, drawn at random, and correct the result with them (crowdzoo "
+            "aggregate --gold FILE --calibrate)."
+        )
+    else:
+        found += (
+            f"Label the {num_tasks:,} tasks yourself, or as many of them as you can, and give your labels as known "
+            "ones (crowdzoo aggregate --gold FILE --use-gold)."
+        )
+    if models_named:
+        return found
+    return f"{found} If people and models labelled them, say who is a model (--annotator-table)."
 
 
 def _opposed_note(annotations: Annotations) -> tuple[str, ...]:
@@ -62,15 +86,15 @@ def _opposed_note(annotations: Annotations) -> tuple[str, ...]:
         return ()
     groups = []
     for group in (opposed.outvoted, opposed.outvoting):
-        names = annotations.annotators[np.flatnonzero(group)[:SHOWN]].tolist()
-        more = f" and {group.sum() - SHOWN:,} more" if group.sum() > SHOWN else ""
-        groups.append(f"{', '.join(map(str, names))}{more}")
+        names = ", ".join(map(str, annotations.annotators[np.flatnonzero(group)[:NAMED]].tolist()))
+        more = f" and {group.sum() - NAMED:,} more" if group.sum() > NAMED else ""
+        groups.append(f"{group.sum():,} annotators ({names}{more})")
     return (
-        "Two groups of annotators contradict each other and agree among themselves, at least one of them for a wrong "
-        f"reason: {groups[0]}; and {groups[1]}, who have more votes on {opposed.outvoted_share:.0%} of the tasks. If "
-        "one group are models, say who is (--annotator-table): then people decide what a model's word is worth. "
-        "Otherwise find out which group is right on tasks whose class you know (quality.opposed_groups says who is in "
-        "which).",
+        f"Two groups contradict each other, and each agrees in itself: {groups[0]} against {groups[1]}. The second "
+        f"group has more votes on {opposed.outvoted_share:.0%} of the tasks. At least one group agrees on wrong "
+        "labels, and the labels alone do not say which. If one group are models, say who is a model "
+        "(--annotator-table): people's labels then decide what those of models count for. If not, label some tasks "
+        "yourself, and see which group gives the same labels.",
     )
 
 

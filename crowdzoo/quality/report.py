@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,13 @@ from crowdzoo.errors import DataError
 from crowdzoo.files.check_format import FORMAT_VERSION
 from crowdzoo.files.writing import atomic_folder
 from crowdzoo.label_kinds import require_annotations
+from crowdzoo.quality.alternative_annotators import AlternativeAnnotator, alternative_annotator_test
 from crowdzoo.quality.annotators import annotator_table
 from crowdzoo.quality.columns import defined, name_column
 from crowdzoo.quality.dependence import effective_votes_interval
 from crowdzoo.quality.kappa import fleiss_kappa, raw_agreement
 from crowdzoo.quality.krippendorff import Alpha, coincidence_matrix, krippendorff_alpha
+from crowdzoo.quality.model_agreement import class_agreement
 from crowdzoo.quality.notes import data_notes
 from crowdzoo.quality.ratings import Ratings, ratings_of
 from crowdzoo.quality.spread import Redundancy, redundancy
@@ -37,9 +40,10 @@ from crowdzoo.tables.suspicious import suspicious_classes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATS", "QualityReport", "quality_report"]
+__all__ = ["FORMATS", "OF_MODELS", "QualityReport", "quality_report"]
 
 FORMATS = ("parquet", "csv")
+OF_MODELS = ("models", "model_people", "model_classes")  # tables that there are where models are named
 MAX_CLASSES = 256  # of a coincidence matrix in a report
 MOST_SAMPLES = 50  # of the bootstrap of `effective_votes`
 
@@ -62,6 +66,9 @@ class QualityReport:
             task says the class too, given that one does; null where there is no other).
         coincidences: see `coincidence_matrix`, [K, K]; None for more than 256 classes.
         notes: sentences on names of classes that may be a mistake, and those of `data_notes`.
+        replacements: of each model whether it may replace people, see `alternative_annotator_test`; empty where no
+            models are named.
+        agreements: how far models agree with people, see `class_agreement`; None likewise.
     """
 
     overall: dict[str, Any]
@@ -72,6 +79,8 @@ class QualityReport:
     classes: pa.Table
     coincidences: NDArray[np.float64] | None
     notes: tuple[str, ...] = ()
+    replacements: tuple[AlternativeAnnotator, ...] = ()
+    agreements: pa.Table | None = None
 
     def __repr__(self) -> str:
         alpha = "not defined" if self.alpha is None else str(self.alpha)
@@ -91,11 +100,11 @@ class QualityReport:
         return f"<p>{html.escape(repr(self))}</p><table>{rows}</table>{f'<ul>{notes}</ul>' if notes else ''}"
 
     def to_frames(self) -> dict[str, pd.DataFrame]:
-        """The tables `tasks`, `annotators` and `classes` as pandas frames; null is NaN there. Needs pandas."""
+        """The tables that `write` writes as pandas frames; null is NaN there. Needs pandas."""
         return {name: table.to_pandas() for name, table in self._tables().items()}
 
     def summary(self) -> dict[str, Any]:
-        """`overall`, `alpha` and `redundancy` as plain values, as `summary.json` holds them."""
+        """`overall`, `alpha`, `redundancy` and `replacements` as plain values, as `summary.json` holds them."""
         spreads = {}
         for name in ("tasks", "annotators"):
             spread = getattr(self.redundancy, name)
@@ -106,13 +115,16 @@ class QualityReport:
                 "gini": spread.gini,
             }
         alpha = None if self.alpha is None else asdict(self.alpha)
-        return {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
+        found = {**self.overall, "krippendorff_alpha": alpha, "redundancy": spreads, "notes": list(self.notes)}
+        return {**found, "models": _models(self.replacements).to_pylist()} if self.replacements else found
 
     @checked(file_format=Choice(FORMATS))
     def write(self, folder: str | Path, file_format: str = "parquet", *, replace: bool = False) -> Path:
         """Writes a folder that appears whole or not at all.
 
-        `tasks`, `annotators` and `classes`, each .parquet or .csv (null is an empty cell), and `summary.json`.
+        `tasks`, `annotators` and `classes`, each .parquet or .csv (null is an empty cell), and `summary.json`. Where
+        models are named also `models` (a row a model: what `AlternativeAnnotator` has), `model_people` (a row a model
+        and person, its table `people`) and `model_classes` (the table of `class_agreement`).
 
         Args:
             folder: new or empty.
@@ -138,7 +150,15 @@ class QualityReport:
         return folder
 
     def _tables(self) -> dict[str, pa.Table]:
-        return {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+        found = {"tasks": self.tasks, "annotators": self.annotators, "classes": self.classes}
+        if self.agreements is None:
+            return found
+        people = [
+            test.people.add_column(0, "model", pa.array([test.model] * test.people.num_rows, pa.string()))
+            for test in self.replacements
+        ]
+        of_models = _models(self.replacements), pa.concat_tables(people), self.agreements
+        return found | dict(zip(OF_MODELS, of_models, strict=True))
 
 
 def quality_report(
@@ -148,9 +168,11 @@ def quality_report(
     metric: str = "nominal",
     bootstrap: int = 200,
     seed: int = 0,
+    models: Sequence[Any] | None = None,
+    epsilon: float = 0.2,
     on_sample: Callable[[], None] | None = None,
 ) -> QualityReport:
-    """Measures agreement, redundancy, tasks, annotators and classes.
+    """Measures agreement, redundancy, tasks, annotators and classes, and compares models with people.
 
     Time and memory grow with the annotations (and K^2 up to 256 classes); no annotators are compared in pairs. A
     bootstrap sample costs about as much as the rest of the agreement.
@@ -161,14 +183,19 @@ def quality_report(
         metric: metric of Krippendorff's alpha, see `krippendorff_alpha`.
         bootstrap: samples for its 95 % interval, and 50 of them at most for that of `effective_votes`; 0 for none.
         seed: seed of the bootstrap.
+        models: names of the annotators that are models, to be compared with all others, who are people; empty where
+            nobody is a model. None where it is not known: then a note may ask.
+        epsilon: of `alternative_annotator_test`.
         on_sample: is called after each sample, for a progress bar.
 
     Raises:
-        DataError: another kind, an aggregation of other tasks, annotators or classes, or class names that are no
-            numbers where the metric needs them.
-        ConfigError: a setting out of range.
+        DataError: another kind, an aggregation of other tasks, annotators or classes, class names that are no numbers
+            where the metric needs them, or models and no annotation of a person.
+        ConfigError: a setting out of range, or an unknown model.
+        ImportError: models, without SciPy.
     """
     require_annotations(annotations, "A quality report")
+    tests = alternative_annotator_test(annotations, models, epsilon=epsilon) if models else []
     # each measure reads the rows task by task: put them in that order once
     annotations = annotations.select_rows(np.argsort(annotations.task_ids, kind="stable"))
     ratings = ratings_of(annotations, "A quality report")
@@ -210,9 +237,25 @@ def quality_report(
             *suspicious_classes(
                 np.asarray(annotations.classes).tolist(), np.bincount(ratings.codes, minlength=annotations.num_classes)
             ),
-            *data_notes(annotations, overall["aggregation"], worths if bootstrap else None),
+            *data_notes(
+                annotations, overall["aggregation"], worths if bootstrap else None, models_named=models is not None
+            ),
         ),
+        replacements=tuple(tests),
+        agreements=class_agreement(annotations, models) if models else None,
     )
+
+
+def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:
+    """A row a model; null where nobody is compared."""
+    found: dict[str, pa.Array] = {
+        "model": pa.array([test.model for test in tests], pa.string()),
+        "people": pa.array([test.people.num_rows for test in tests], pa.int64()),
+    }
+    for name in ("shared", "epsilon", "winning_rate", "advantage", "passes", "decided", "tasks_needed"):
+        values = [getattr(test, name) for test in tests]
+        found[name] = pa.array([None if value != value or value == math.inf else value for value in values])
+    return pa.table(found)
 
 
 def _class_table(annotations: Annotations, ratings: Ratings) -> pa.Table:

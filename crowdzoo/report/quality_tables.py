@@ -15,11 +15,12 @@ from crowdzoo.report.tables import print_table
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["FEW", "below_chance", "print_class_agreement", "print_quality", "print_replacements"]
+__all__ = ["FEW", "below_chance", "print_class_agreement", "print_quality", "print_replacements", "replaces"]
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person
+FEW_TASKS, FEW_PEOPLE = "too few tasks", "too few people"  # for a verdict
 MOST_AGREEMENTS = 60  # rows, one a model and class
 
 
@@ -71,8 +72,8 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         tests: result of `crowdzoo.quality.alternative_annotator_test`.
     """
     rows = [
-        (test.model, f"{test.people.num_rows:,}", f"{np.median(test.people['tasks']):,.0f}", f"{test.winning_rate:.2f}",
-            f"{test.advantage:.2f}", "yes" if test.passes else "no" if test.decided else "too few tasks", _needed(test))
+        (test.model, f"{test.people.num_rows:,}", f"{_tasks_a_person(test):,.0f}", _defined(test.winning_rate),
+            _defined(test.advantage), f"{test.epsilon:g}", replaces(test), _needed(test))
         for test in tests
     ]  # fmt: skip
     header = (
@@ -81,23 +82,50 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         "tasks a person",
         "winning rate",
         "advantage",
+        "epsilon",
         "may replace",
         "tasks that would decide",
     )
     print_table("models in the place of people (alternative annotator test)", header, rows)
     print("winning rate: share of the people whom the model may replace; it passes from .5 on.")
     print("advantage: share of tasks on which it agrees with other people at least as well as the one left out does.")
-    if not all(test.decided for test in tests):
+    print(
+        "epsilon: how much less often than a person a model may agree with other people, because its labels cost less."
+    )
+    print("The verdict depends on it (--epsilon): .2 beside experts (default), .15 trained people, .1 crowd workers.")
+    said = {replaces(test) for test in tests}
+    if FEW_TASKS in said:
         print(
             "too few tasks: it cannot be decided, which is not a no. The last column has about how many tasks a person"
         )
-        print("would decide, if the model does as well on more of them.")
+        print("would decide, if the model does as well on more of them; 30 is the least that is tested.")
+    if FEW_PEOPLE in said:
+        print(
+            "too few people: no task of the model was labelled by two people, so a person cannot be compared with it."
+        )
+
+
+def replaces(test: AlternativeAnnotator) -> str:
+    """Whether the model may replace people: "yes", "no", "too few tasks" or "too few people"."""
+    if test.passes or test.decided:
+        return "yes" if test.passes else "no"
+    return FEW_TASKS if test.shared else FEW_PEOPLE
+
+
+def _tasks_a_person(test: AlternativeAnnotator) -> float:
+    return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
+
+
+def _defined(value: float) -> str:
+    return "-" if value != value else f"{value:.2f}"
 
 
 def _needed(test: AlternativeAnnotator) -> str:
     """About how many tasks a person would decide, in two digits."""
-    if test.decided:
+    if test.decided or not test.shared:
         return "-"
+    if not test.people.num_rows:
+        return "30 or more"
     needed = max(test.tasks_needed, float(np.median(test.people["tasks"])) + 1)
     return f"over {MOST_NEEDED:,}" if needed > MOST_NEEDED else f"{float(f'{needed:.2g}'):,.0f}"
 

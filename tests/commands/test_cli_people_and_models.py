@@ -77,6 +77,31 @@ def test_what_does_not_go_with_it_is_refused(files, capsys, more, said):
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+def listed(printed):
+    """Names of the annotators to look at."""
+    part = printed[printed.index("annotators of 10 annotations") : printed.index("tasks to look at")]
+    return {line.split()[0] for line in part.splitlines()[3:] if line}
+
+
+def test_quality_compares_with_the_same_aggregation(files, capsys):
+    """People who agree about other labels than the models head no list, and no note asks who is a model."""
+    words = ["quality", str(files / "a.csv"), "--bootstrap", "0", "--top", "2"]
+    assert main.main(words) == 0
+    alike = capsys.readouterr().out
+    assert "say who is a model" in alike
+    assert {"ann", "bo"} == listed(alike)
+    table = ["--annotator-table", str(files / "who.csv"), "--out", str(files / "quality")]
+    assert main.main([*words, *table]) == 0
+    printed = capsys.readouterr().out
+    assert "say who is a model" not in printed
+    assert not {"ann", "bo"} & listed(printed)
+    assert json.loads((files / "quality" / "summary.json").read_text())["aggregation"] == "people-and-models"
+    assert main.main([*words, *table[:2], "--method", "robust"]) == 0
+    assert "say who is a model" not in capsys.readouterr().out
+    assert main.main([*words, "--method", "people-and-models"]) == ConfigError.exit_code
+    assert "say with --models or --annotator-table who is a model" in capsys.readouterr().err
+
+
 def test_who_is_a_model_has_to_be_said(files, capsys):
     args = ["aggregate", str(files / "a.csv"), "--method", "people-and-models", "--out", str(files / "out")]
     assert main.main(args) == ConfigError.exit_code

@@ -1,6 +1,10 @@
 """The alternative annotator test against one written in loops, and on people and models of known skill."""
 
+import json
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -154,22 +158,85 @@ def test_it_is_printed_by_the_command(tmp_path, capsys):
     assert "--epsilon is what the test of --models compares with: name the models" in capsys.readouterr().err
 
 
-def test_a_test_that_is_impossible_does_not_keep_the_report_back(tmp_path, capsys):
-    path = tmp_path / "a.csv"
+def written(annotations, folder, *words):
+    """The command on annotations in a file, with an output folder."""
+    annotations.to_frame()[["task", "annotator", "label"]].to_csv(folder / "a.csv", index=False)
+    return ["quality", str(folder / "a.csv"), "--bootstrap", "0", "--out", str(folder / "out"), *words]
+
+
+def test_with_few_tasks_or_one_person_the_table_says_so(tmp_path, capsys):
     few = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95}, tasks=20)
-    few.to_frame()[["task", "annotator", "label"]].to_csv(path, index=False)
-    words = ["quality", str(path), "--bootstrap", "0", "--models", "good", "--out", str(tmp_path / "out")]
+    (found,) = alternative_annotator_test(few, ["good"])
+    assert (found.passes, found.decided, found.shared, found.people.num_rows) == (False, False, 20, 0)
+    assert np.isnan([found.winning_rate, found.advantage, found.tasks_needed]).all()
+    assert cli.main(written(few, tmp_path, "--models", "good")) == 0
+    printed = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert ["good", "0", "20", "-", "-", "0.2", "too few tasks", "30 or more"] in printed
+    one = crowd({"ann": 0.75, "good": 0.95}, tasks=50)
+    assert cli.main(written(one, tmp_path, "--models", "good", "--force")) == 0
+    printed = [re.split(r"  +", line) for line in capsys.readouterr().out.splitlines()]
+    assert ["good", "0", "0", "-", "-", "0.2", "too few people", "-"] in printed
+    mixed = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "late": 0.9}, tasks=200)
+    names = mixed.annotators[mixed.annotator_ids]
+    late = mixed.select_rows((names != "late") | (mixed.task_ids < 10))
+    good, rare = alternative_annotator_test(late, ["good", "late"])
+    assert (good.passes, rare.decided, rare.shared) == (True, False, 10)
+
+
+@pytest.mark.parametrize("method", ["none", "robust", None])
+def test_that_nobody_is_a_person_is_said_before_anything_is_printed_or_written(tmp_path, capsys, method):
+    few = crowd({"gpt": 0.75, "good": 0.95}, tasks=40)
+    words = written(few, tmp_path, "--models", "gpt,good", *(["--method", method] if method else []))
     assert cli.main(words) == DataError.exit_code
     said = capsys.readouterr()
-    assert "Krippendorff" in said.out
-    assert "good: no person shares 30 tasks or more" in said.err
-    assert (tmp_path / "out").is_dir()
+    assert said.out == ""
+    assert "no person labelled a task" in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_verdict_depends_on_epsilon_which_is_printed(tmp_path, capsys):
+    annotations = crowd({**dict.fromkeys(PEOPLE, 0.85), "model": 0.75}, tasks=200)
+    for epsilon, verdict in (("0.3", "yes"), ("0.1", "too few tasks")):
+        assert cli.main(written(annotations, tmp_path, "--models", "model", "--epsilon", epsilon, "--force")) == 0
+        printed = capsys.readouterr().out
+        (row,) = (line for line in printed.splitlines() if line.startswith("model ") and verdict in line)
+        assert f"  {epsilon}  {verdict}" in row
+        assert "The verdict depends on it (--epsilon): .2 beside experts (default)" in printed
+    assert alternative_annotator_test(annotations, ["model"])[0].epsilon == 0.2
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_folder_has_the_test_and_the_agreement_of_classes(tmp_path, ending):
+    annotations = crowd({**dict.fromkeys(PEOPLE, 0.75), "good": 0.95, "rare": 0.9}, tasks=200)
+    names = annotations.annotators[annotations.annotator_ids]
+    annotations = annotations.select_rows((names != "rare") | (annotations.task_ids < 10))
+    words = written(annotations, tmp_path, "--models", "good,rare", "--format", ending, "--epsilon", "0.15")
+    assert cli.main(words) == 0
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet}[ending]
+    models, people, classes = (
+        read(tmp_path / "out" / f"{name}.{ending}") for name in ("models", "model_people", "model_classes")
+    )
+    good, _ = alternative_annotator_test(annotations, ["good", "rare"], epsilon=0.15)
+    assert models["model"].tolist() == ["good", "rare"]
+    assert models["epsilon"].tolist() == [0.15, 0.15]
+    assert models["shared"].tolist() == [200, 10]
+    assert models["passes"].tolist() == [True, False]
+    assert models["decided"].tolist() == [True, False]
+    assert models["advantage"][0] == pytest.approx(good.advantage)
+    assert np.isnan(models["winning_rate"][1])
+    assert people["model"].tolist() == ["good"] * 4
+    np.testing.assert_allclose(people["p_value"], good.people["p_value"].to_numpy())
+    assert len(classes) == class_agreement(annotations, ["good", "rare"]).num_rows
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [each["passes"] for each in summary["models"]] == [True, False]
+    assert summary["models"][1]["winning_rate"] is None
+    assert cli.main([*words, "--force"]) == 0  # its own folder is replaced
 
 
 def test_what_cannot_be_tested_is_refused():
     annotations = crowd({"ann": 0.8, "bo": 0.8, "model": 0.8}, tasks=5)
-    with pytest.raises(DataError, match="model: no person shares 30 tasks or more"):
-        alternative_annotator_test(annotations, ["model"])
+    with pytest.raises(DataError, match="no person labelled a task"):
+        alternative_annotator_test(annotations, ["model", "ann", "bo"])
     with pytest.raises(ConfigError, match="name one annotator or more"):
         alternative_annotator_test(annotations, [])
     with pytest.raises(ConfigError, match="Did you mean 'model'"):
@@ -208,7 +275,7 @@ def test_agreement_of_classes_by_hand(tmp_path, capsys):
         ("gpt", "b", 2, 6, 1.0, 2 / 6, 2 / 3),
     ]
     assert [*found[0]] == ["model", "class", "by_people", "by_model", "found", "confirmed", "people"]
-    assert cli.main(["quality", str(path), "--bootstrap", "0", "--models", "gpt"]) == DataError.exit_code
+    assert cli.main(["quality", str(path), "--bootstrap", "0", "--models", "gpt"]) == 0
     said = capsys.readouterr()
     assert ["gpt", "b", "2", "6", "1.000", "0.333", "0.667"] in [line.split() for line in said.out.splitlines()]
     with pytest.raises(ConfigError, match="unknown annotator 'gtp'"):

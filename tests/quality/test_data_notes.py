@@ -29,6 +29,29 @@ def test_annotators_who_err_together_are_noted():
     assert data_notes(crowd(1)) == ()
 
 
+def test_fewer_tasks_than_a_correction_takes_are_labelled_themselves():
+    (note,) = data_notes(crowd(4, num_tasks=60, seed=1))
+    assert "annotators err on the same tasks" in note
+    assert "Label about 200 tasks" not in note
+    assert "Label the 60 tasks yourself, or as many of them as you can" in note
+    assert "--use-gold" in note
+
+
+def test_an_interval_that_tells_nothing_is_not_said_to_tell_something():
+    annotations = crowd(1, num_tasks=12)
+    (note,) = data_notes(annotations, worth=(1.7, 1.0, 3.7))  # of four
+    assert "12 tasks are too few to tell whether annotators err on the same ones" in note
+    assert "annotators err on the same tasks" not in note
+    assert "annotators err on the same tasks" in data_notes(annotations, worth=(1.7, 1.0, 3.0))[0]
+
+
+def test_who_is_a_model_is_not_asked_where_it_was_said():
+    asked, (known,) = data_notes(crowd(4))[0], data_notes(crowd(4), models_named=True)
+    assert "--annotator-table" in asked
+    assert asked.startswith(known)
+    assert "--annotator-table" not in known
+
+
 def test_too_few_annotations_for_matrices_are_noted():
     rng = np.random.default_rng(0)
     tasks = np.repeat(np.arange(50), 2)
