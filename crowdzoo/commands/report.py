@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crowdzoo.commands import options
+from crowdzoo.commands.check_mixed import PEOPLE_AND_MODELS, check_mixed
+from crowdzoo.commands.models_of import models_of
 from crowdzoo.commands.outputs import Output, is_page, is_page_data, page_data_path
 from crowdzoo.commands.progress import fitted, progress
 from crowdzoo.constraints import SEED
 from crowdzoo.errors import ConfigError
 from crowdzoo.kinds import kind_of
-from crowdzoo.option_types import integer, path
+from crowdzoo.option_types import integer, number, path
 from crowdzoo.tables.layout import Layout
 
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--method", metavar="NAME",
         help="aggregation method (default robust, and one-coin above 500,000 annotations; ratings: rating-em; "
         "sentences: bsc-seq; preferences: annotator-bradley-terry); an unknown name prints the list",
+    )  # fmt: skip
+    options.add_annotator_table(command, "classes: who is a model, for labels that people decide (people-and-models), "
+        "and the comparison of models with people")  # fmt: skip
+    command.add_argument("--epsilon", type=number(0, 1),
+        help="how much less often than a person a model of --annotator-table may agree with other people (default 0.2)",
     )  # fmt: skip
     command.add_argument("--multi-label", action="store_true", default=None,
         help="several labels may hold for a task: the labels that an annotator gives it (rows, or a cell with "
@@ -87,7 +94,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     numbers = Output("out", "numbers of --out", is_page_data, place=page_data_path)
     options.add_outputs(
         command,
-        ("annotations", "instances", "before", "predictions", "gold", "history"),
+        ("annotations", "instances", "annotator_table", "before", "predictions", "gold", "history"),
         page,
         numbers,
         options.REJECTS,
@@ -109,6 +116,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.gold is not None and "calibrate" in kind.refused:
         raise ConfigError(f"--gold: {kind.refused['calibrate']}")
     reading = options.reading_options(arguments, kind)
+    mixed = arguments.annotator_table is not None or arguments.method == PEOPLE_AND_MODELS
+    if mixed:
+        check_mixed(arguments, kind, ("multi_label",))
+    elif arguments.epsilon is not None:
+        raise ConfigError("--epsilon is what models are tested with: say who is one with --annotator-table FILE.")
     if arguments.multi_label:
         options.check_multi_label(arguments, kind, ("classes", "platform", "wide", "predictions", "gold"))
         reading |= {"on_duplicate": "all", "no_label": NO_LABEL}
@@ -120,10 +132,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--fail-if {each}: {each.name} is only known with {' and '.join(lacking)}.")
     if arguments.out.suffix != ".html":
         raise ConfigError(f"--out {arguments.out}: the file of a page ends in .html.")
-    aggregator = kind.create_aggregator(arguments.method, seed=arguments.seed, **options.given(arguments, kind.scale))
+    method = None if mixed else arguments.method
+    aggregator = kind.create_aggregator(method, seed=arguments.seed, **options.given(arguments, kind.scale))
     before = None if arguments.before is None else read_numbers(arguments.before)
     history = None if arguments.history is None else read_history(arguments.history)
     annotations = kind.read(arguments.annotations, **reading)
+    models = models_of(arguments.annotator_table, annotations) if mixed else None
     instances = None
     if arguments.instances is not None:
         layout = options.second_layout(arguments)
@@ -134,7 +148,9 @@ def run(arguments: argparse.Namespace) -> None:
         predictions = read_predictions(arguments.predictions, annotations.tasks, annotations.classes, encoded)
     if arguments.gold is not None:
         gold = kind.gold_of(annotations, arguments.gold, encoded)
-    quick = kind.name == "classification" and arguments.method is None and len(annotations) > MOST_BY_DEFAULT
+    quick = (
+        kind.name == "classification" and arguments.method is None and not mixed and len(annotations) > MOST_BY_DEFAULT
+    )
     if quick:
         aggregator = kind.create_aggregator(QUICK, seed=arguments.seed)
     if arguments.multi_label:
@@ -142,12 +158,18 @@ def run(arguments: argparse.Namespace) -> None:
 
         named = QUICK if quick else arguments.method or kind.aggregation
         aggregator = MultiLabel(named, none=NO_LABEL, settings=aggregator.get_params())
-    aggregation = fitted(aggregator, annotations)
+    if models is not None:
+        from crowdzoo.quality import people_and_models
+
+        aggregation = people_and_models(annotations, models, seed=arguments.seed).aggregation
+    else:
+        aggregation = fitted(aggregator, annotations)
     with progress("bootstrap", arguments.bootstrap) as step:
         page = report_page(
             annotations, aggregation, title=arguments.title or arguments.annotations.name, instances=instances,
             metric=arguments.metric, bootstrap=arguments.bootstrap, seed=arguments.seed, hash_ids=arguments.hash_ids,
-            before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, on_sample=step,
+            before=before, predictions=predictions, gold=gold, curve=arguments.curve, history=history, models=models,
+            on_sample=step, **options.given(arguments, ["epsilon"]),
         )  # fmt: skip
     if quick:
         page = replace(page, numbers=replace(page.numbers, warnings=[*page.numbers.warnings, _of_quick()]))

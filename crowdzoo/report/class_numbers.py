@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from crowdzoo.report.page_parts import (
     warned_of_flags,
     wilson,
 )
-from crowdzoo.report.quality_tables import FEW, below_chance
+from crowdzoo.report.quality_tables import FEW, below_chance, replaces, tasks_a_person
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["class_numbers"]
@@ -72,7 +73,12 @@ def class_numbers(
         gold: true classes, -1 where unknown, [N]; None where there are none.
     """
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
-    annotators = _annotators(report, annotations, aggregation)
+    beside_people, models = _beside_people(report), {test.model for test in report.replacements}
+    people = np.array([str(name) not in models for name in annotations.annotators.tolist()], bool)
+    annotators, columns = _annotators(report, annotations, aggregation, people), _ANNOTATOR_COLUMNS
+    if beside_people:
+        annotators["source"] = np.where(people, "person", "model").tolist()
+        columns = tuple(replace(each, help=_BY_PEOPLE) if each.key == "reliability" else each for each in columns)
     tasks = plain_columns(report.tasks)
     against = model_numbers(annotations, aggregation, predictions, gold)
     pairs, values = _class_pairs(report, classes), {**_values(report, annotators, tasks), **against.values}
@@ -93,9 +99,8 @@ def class_numbers(
         tables={
             "classes": PageTable(_CLASS_COLUMNS, plain_columns(report.classes)),
             "pairs": PageTable(_PAIR_COLUMNS, pairs),
-            "annotators": PageTable(
-                _ANNOTATOR_COLUMNS, annotators, first, _annotator_details(annotations, aggregation, first)
-            ),
+            "annotators": PageTable(columns, annotators, first, _annotator_details(annotations, aggregation, first)),
+            **beside_people,
             "tasks": PageTable(_TASK_COLUMNS, tasks, tasks_first, _task_details(annotations, aggregation, tasks_first)),
             **against.tables,
         },
@@ -126,14 +131,14 @@ _PAIR_COLUMNS = (
     ),
     Column("disagreement", "share of disagreement", "share", "Share of all disagreement.", bar=True),
 )  # fmt: skip
-_ANNOTATOR_COLUMNS = (
+_ANNOTATOR_COLUMNS: tuple[Column, ...] = (
     Column("annotator", "annotator", "name"),
+    Column("source", "source", "name"),
     Column("annotations", "annotations", "count"),
     Column(
         "reliability", "reliability", "interval",
-        "Share of the labels expected to be right, judged by the others who labelled the same tasks (by share of equal "
-        "labels, where the method learns no confusion matrices). The interval holds with 95 % for the number of "
-        "annotations.",
+        "Share of the labels that are right, as the others who labelled the same tasks judge it (where the method "
+        "learns no confusion matrices: share of equal labels), and its interval of 95 %.",
     ),
     Column("notes", "notes", "flags"),
     Column("agreement", "agreement", "share", "Share of the others' labels of the same tasks that are the same."),
@@ -146,6 +151,10 @@ _ANNOTATOR_COLUMNS = (
     Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
     Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
 )  # fmt: skip
+_BY_PEOPLE = (
+    "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its interval of "
+    "95 %."
+)
 _TASK_COLUMNS = (
     Column("task", "task", "name"),
     Column("annotations", "annotations", "count"),
@@ -155,20 +164,71 @@ _TASK_COLUMNS = (
     Column("entropy_normalised", "difficulty", "share", "How divided the votes are: 0 all agree, 1 all differ."),
     Column("difficulty", "difficulty by method", "number", "What the method of aggregation says."),
 )
+_MODEL_COLUMNS = (
+    Column("model", "model", "name"),
+    Column("people", "people", "count", "With whom it is compared."),
+    Column("tasks", "tasks a person", "count", "Median of those that the person, the model and other people labelled."),
+    Column("winning_rate", "winning rate", "share", "Share of the people whom it may replace; it passes from 50 % on."),
+    Column(
+        "advantage", "advantage", "share", "Share of tasks on which it agrees with other people at least as well as "
+        "the person does.",
+    ),
+    Column(
+        "epsilon", "epsilon", "number", "How much less often than a person a model may agree with other people, as its "
+        "labels cost less. The verdict depends on it: 0.2 beside experts, 0.15 trained people, 0.1 crowd workers.",
+    ),
+    Column(
+        "verdict", "may replace people", "name", "By the alternative annotator test. Too few tasks: it cannot be "
+        "decided, which is not a no.",
+    ),
+)  # fmt: skip
+_MODEL_CLASS_COLUMNS = (
+    Column("model", "model", "name"),
+    Column("class", "class", "name"),
+    Column("found", "found", "share", "Of the labels by people that name the class, those on which the model agrees.",
+           bar=True),
+    Column("confirmed", "confirmed", "share", "Of the model's labels that name the class, those on which a person "
+           "agrees.", bar=True),
+    Column("people", "two people", "share", "If one person names the class, how often another one does, too.",
+           bar=True),
+)  # fmt: skip
 
 
 # === Tables ===
 
 
-def _annotators(report: QualityReport, annotations: Annotations, aggregation: Aggregation) -> dict[str, Any]:
+def _beside_people(report: QualityReport) -> dict[str, PageTable]:
+    """Models beside people; empty where no models are named."""
+    if report.agreements is None:
+        return {}
+    tests = report.replacements
+    found: dict[str, Any] = {
+        "model": [test.model for test in tests],
+        "people": [test.people.num_rows for test in tests],
+        "tasks": [round(tasks_a_person(test)) for test in tests],
+        **{
+            name: plain(np.array([getattr(test, name) for test in tests]))
+            for name in ("winning_rate", "advantage", "epsilon")
+        },
+        "verdict": [replaces(test) for test in tests],
+    }
+    return {
+        "models": PageTable(_MODEL_COLUMNS, found),
+        "model_classes": PageTable(_MODEL_CLASS_COLUMNS, plain_columns(report.agreements)),
+    }
+
+
+def _annotators(
+    report: QualityReport, annotations: Annotations, aggregation: Aggregation, people: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Values of the table; annotators are judged by `people`, bool [R], who are all where no models are named."""
     found = plain_columns(report.annotators)
     shared = report.annotators["shared"].to_numpy()
     agreement = report.annotators["agreement"].to_numpy()
+    reliability, worth = agreement, shared
     if aggregation.confusions is not None and aggregation.class_prior is not None:
-        reliability = judged_by_others(annotations, aggregation)
-    else:
-        reliability = agreement
-    low, high = wilson(reliability, shared)
+        reliability, worth = judged_by_others(annotations, aggregation, people)
+    low, high = wilson(reliability, worth)
     found |= {"reliability": plain(reliability), "reliability_low": plain(low), "reliability_high": plain(high)}
     if annotations.timestamp is not None:
         found["seconds"] = plain(median_seconds(annotations))

@@ -15,7 +15,15 @@ from crowdzoo.report.tables import print_table
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
-__all__ = ["FEW", "below_chance", "print_class_agreement", "print_quality", "print_replacements", "replaces"]
+__all__ = [
+    "FEW",
+    "below_chance",
+    "print_class_agreement",
+    "print_quality",
+    "print_replacements",
+    "replaces",
+    "tasks_a_person",
+]
 
 FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
@@ -72,7 +80,7 @@ def print_replacements(tests: Sequence[AlternativeAnnotator]) -> None:
         tests: result of `crowdzoo.quality.alternative_annotator_test`.
     """
     rows = [
-        (test.model, f"{test.people.num_rows:,}", f"{_tasks_a_person(test):,.0f}", _defined(test.winning_rate),
+        (test.model, f"{test.people.num_rows:,}", f"{tasks_a_person(test):,.0f}", _defined(test.winning_rate),
             _defined(test.advantage), f"{test.epsilon:g}", replaces(test), _needed(test))
         for test in tests
     ]  # fmt: skip
@@ -112,7 +120,8 @@ def replaces(test: AlternativeAnnotator) -> str:
     return FEW_TASKS if test.shared else FEW_PEOPLE
 
 
-def _tasks_a_person(test: AlternativeAnnotator) -> float:
+def tasks_a_person(test: AlternativeAnnotator) -> float:
+    """Tasks that a person shares with the model and other people: the median, or the most where all are too few."""
     return float(np.median(test.people["tasks"])) if test.people.num_rows else test.shared
 
 

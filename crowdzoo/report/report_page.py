@@ -285,6 +285,8 @@ def report_page(
     gold: np.ndarray | None = None,
     curve: int = 5,
     history: Mapping[str, Sequence[float]] | None = None,
+    models: Sequence[Any] | None = None,
+    epsilon: float = 0.2,
     on_sample: Callable[[], None] | None = None,
 ) -> ReportPage:
     """One page on a crowd: can its annotations be trusted, and which annotators, tasks and classes to look at first.
@@ -312,6 +314,10 @@ def report_page(
         curve: draws a step of the learning curve, see `learning_curve`; 0 for none. It is for classes only.
         history: of the model's training: name of a metric -> its value after each epoch, see
             `crowdzoo.report.training_history.read_history`.
+        models: names of the annotators that are models; all others are people, and the page compares the two. An
+            aggregation that fits is that of `crowdzoo.quality.people_and_models`. None where it is not known. Classes
+            only.
+        epsilon: of `crowdzoo.quality.alternative_annotator_test`, where there are models.
         on_sample: is called after each sample, for a progress bar.
 
     Returns:
@@ -329,11 +335,14 @@ def report_page(
         require_kind(table.label_kind, "A page of a report, without the words of sentences,", *kinds)
     elif instances is not None:
         raise ConfigError("instances: the page shows the sentences themselves; leave the instances out.")
-    _check_given(predictions, gold, table, isinstance(aggregation, MultiLabelAggregation))
+    _check_given(predictions, gold, models, table, isinstance(aggregation, MultiLabelAggregation))
     rows = None if instances is None else _rows_of(instances, table)
     if hash_ids is not False:
         key = secrets.token_bytes(32) if hash_ids is True else hash_ids.encode("utf-8")
         tasks, annotators = _hashed(table.tasks, key), _hashed(table.annotators, key)
+        if models is not None:
+            named = dict(zip(map(str, table.annotators.tolist()), annotators.tolist(), strict=True))
+            models = [named.get(str(name), name) for name in models]
         table = replace(table, tasks=tasks, annotators=annotators)
         aggregation = replace(aggregation, tasks=tasks, annotators=annotators)
     how: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "on_sample": on_sample}
@@ -353,7 +362,9 @@ def report_page(
         numbers = label_numbers(table, aggregation, MOST_SHOWN, metric=metric, **how)
     else:
         require_kind(table.label_kind, "A result of classes", CLASSIFICATION)
-        report = quality_report(table, aggregation, metric=metric or "nominal", **how)
+        report = quality_report(
+            table, aggregation, metric=metric or "nominal", models=models, epsilon=epsilon, **how
+        )  # fmt: skip
         numbers = class_numbers(report, table, aggregation, MOST_SHOWN, predictions, gold)
         numbers = replace(numbers, curve=learning_curve(table, gold, draws=curve, seed=seed))
     hashed = hash_ids is not False
@@ -363,9 +374,15 @@ def report_page(
 
 
 def _check_given(
-    predictions: Predictions | None, gold: np.ndarray | None, annotations: Annotations, several: bool
+    predictions: Predictions | None,
+    gold: np.ndarray | None,
+    models: Sequence[Any] | None,
+    annotations: Annotations,
+    several: bool,
 ) -> None:
-    """Refuses predictions and gold of another kind, and codes of other tasks or classes."""
+    """Refuses what is for classes only where there are others, and codes of other tasks or classes."""
+    if models is not None and (several or annotations.label_kind is not CLASSIFICATION):
+        raise ConfigError("models: a page compares them with people for one class a task only; leave them out.")
     codes = {} if predictions is None else {"predictions": predictions.labels}
     if gold is not None:
         codes["gold"] = gold

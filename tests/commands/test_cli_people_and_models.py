@@ -113,3 +113,52 @@ def test_who_is_a_model_has_to_be_said(files, capsys):
     table.write_text(table.read_text().replace("person", "model"))
     assert main.main(words(files)) == DataError.exit_code
     assert "no person labelled a task" in capsys.readouterr().err
+
+
+def test_the_page_of_a_report_rests_on_the_same_labels_and_compares_models_with_people(files, capsys):
+    place = files / "page.html"
+    words = ["report", str(files / "a.csv"), "--out", str(place), "--bootstrap", "20", "--curve", "0"]
+    assert main.main(words) == 0
+    asked = [each["finding"] + each["fix"] for each in json.loads(place.with_suffix(".json").read_text())["warnings"]]
+    assert any("--annotator-table" in each for each in asked)
+    words += ["--annotator-table", str(files / "who.csv")]
+    assert main.main([*words, "--epsilon", "0.1"]) == 0
+    found = json.loads(place.with_suffix(".json").read_text())
+    assert found["method"] == "people-and-models"
+    assert not [each for each in found["warnings"] if "--annotator-table" in each["fix"] + each["finding"]]
+    tables = found["tables"]
+    mixed = people_and_models(Annotations.read(files / "a.csv"), ["m1", "m2", "m3"])
+    labels = mixed.aggregation.classes[mixed.aggregation.labels].tolist()
+    assert tables["tasks"]["values"]["label"] == labels
+    annotators = tables["annotators"]["values"]
+    sources = dict(zip(annotators["annotator"], annotators["source"], strict=True))
+    assert sources == {"m1": "model", "m2": "model", "m3": "model", "ann": "person", "bo": "person"}
+    reliability = dict(zip(annotators["annotator"], annotators["reliability"], strict=True))
+    # people are right in .9, models in .6 and err together: by all of them, models would look better than people
+    assert (
+        min(reliability["ann"], reliability["bo"]) > 0.8 > 0.7 > max(reliability[name] for name in ("m1", "m2", "m3"))
+    )
+    assert tables["models"]["values"]["model"] == ["m1", "m2", "m3"]
+    assert tables["models"]["values"]["epsilon"] == [0.1] * 3
+    assert set(tables["models"]["values"]["verdict"]) <= {"yes", "no", "too few tasks"}
+    assert len(tables["model_classes"]["values"]["found"]) == 6
+    assert main.main([*words, "--hash-ids"]) == 0
+    assert '"m1"' not in place.with_suffix(".json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--task", "regression"), "--annotator-table is for classes"),
+        (("--method", "robust"), "takes people and models alike"),
+        (("--multi-label",), "--multi-label does not go with --annotator-table"),
+    ],
+)
+def test_the_page_refuses_what_does_not_go_with_a_table_of_annotators(files, capsys, more, message):
+    place = files / "page.html"
+    words = ["report", str(files / "a.csv"), "--out", str(place), "--annotator-table", str(files / "who.csv"), *more]
+    assert main.main(words) == 4
+    assert message in capsys.readouterr().err
+    assert not place.exists()
+    assert main.main(["report", str(files / "a.csv"), "--out", str(place), "--epsilon", "0.1"]) == 4
+    assert "--epsilon is what models are tested with" in capsys.readouterr().err

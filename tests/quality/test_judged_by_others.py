@@ -1,12 +1,15 @@
 """How often an annotator is right, by the others alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from crowdzoo import Annotations
-from crowdzoo.aggregation import GLAD, DawidSkene
+from crowdzoo.aggregation import GLAD, DawidSkene, OneCoinDawidSkene, Robust
 from crowdzoo.errors import DataError
 from crowdzoo.quality import judged_by_others
+from crowdzoo.report.page_parts import wilson
 
 
 def crowd() -> Annotations:
@@ -16,30 +19,73 @@ def crowd() -> Annotations:
     return Annotations.from_arrays(tasks, annotators, labels, classes=[0, 1, 2])
 
 
-def test_it_is_bayes_rule_without_the_annotators_own_label(monkeypatch):
-    annotations = crowd()
-    result = DawidSkene().fit(annotations)
+def chances(annotations: Annotations, result, judges=(True,) * 5) -> dict[int, list[float]]:
+    """Of each annotator, the probabilities that their labels are right, by the other judges' labels."""
     expected: dict[int, list[float]] = {}
     columns = (annotations.task_ids, annotations.annotator_ids, annotations.labels)
     rows = np.stack(columns, axis=1).tolist()
     for task, annotator, label in rows:
-        others = [(who, said) for other, who, said in rows if other == task and who != annotator]
+        others = [(who, said) for other, who, said in rows if other == task and who != annotator and judges[who]]
         if others:
             weight = [
                 result.class_prior[true] * np.prod([result.confusions[who, true, said] for who, said in others])
                 for true in range(3)
             ]
             expected.setdefault(annotator, []).append(weight[label] / sum(weight))
-    found = judged_by_others(annotations, result)
-    np.testing.assert_allclose(found, [np.mean(expected[annotator]) for annotator in range(5)], rtol=1e-12)
+    return expected
+
+
+def most_likely(right: list[float], size: int) -> float:
+    """The accuracy of the largest likelihood, by search."""
+    q = np.array(right)
+    grid = np.linspace(0, 1, 20001)[:, None]
+    return float(grid[np.log(grid * q + (1 - grid) * (1 - q) / (size - 1)).sum(axis=1).argmax(), 0])
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("judges", [(True,) * 5, (True, False, True, True, False)])
+def test_it_is_the_most_likely_accuracy_by_bayes_rule_without_the_annotators_own_label(monkeypatch, judges):
+    annotations = crowd()
+    result = DawidSkene().fit(annotations)
+    found, worth = judged_by_others(annotations, result, np.array(judges))
+    right = chances(annotations, result, judges)
+    np.testing.assert_allclose(found, [most_likely(right[who], 3) for who in range(5)], atol=2e-4)
+    assert (worth <= [len(right[who]) for who in range(5)]).all()
     monkeypatch.setattr("crowdzoo.quality.reliability.NUMBERS_AT_ONCE", 12)  # the same in blocks of a few tasks
-    np.testing.assert_allclose(judged_by_others(annotations, result), found, rtol=1e-12)
+    again = judged_by_others(annotations, result, np.array(judges))
+    np.testing.assert_allclose(again, [found, worth], rtol=1e-9)
 
 
-def test_who_shares_no_task_has_none():
+@pytest.mark.parametrize("size", [2, 4])
+def test_it_is_how_often_annotators_are_right_where_a_task_has_three(size):
+    errors, inside = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        accuracy, truth = rng.uniform(0.5, 0.97, 20), rng.integers(0, size, 600)
+        who = np.concatenate([rng.choice(20, 3, replace=False) for _ in range(600)])
+        tasks = np.repeat(np.arange(600), 3)
+        right = rng.random(1800) < accuracy[who]
+        labels = np.where(right, truth[tasks], (truth[tasks] + rng.integers(1, size, 1800)) % size)
+        annotations = Annotations.from_arrays(tasks, who, labels)
+        found, worth = judged_by_others(annotations, Robust().fit(annotations))
+        low, high = wilson(found, worth)
+        errors.append(found - accuracy)
+        inside.append((low <= accuracy) & (accuracy <= high))
+    assert abs(np.mean(errors)) < 0.03  # the mean probability by the others is .11 and .16 too low
+    assert 0.89 < np.mean(inside) < 0.99
+
+
+def test_who_shares_no_task_and_whom_others_tell_nothing_of_has_none():
     annotations = Annotations.from_arrays([0, 0, 1], ["a", "b", "c"], [0, 1, 1])
-    found = judged_by_others(annotations, DawidSkene().fit(annotations))
-    assert np.isnan(found).tolist() == [False, False, True]
+    found, worth = judged_by_others(annotations, DawidSkene().fit(annotations))
+    assert np.isnan(found[2])
+    assert np.isnan(worth[2])
+    guesses = np.random.default_rng(0).integers(0, 2, (2, 50))  # of two who guess, neither says how good the other is
+    annotations = Annotations.from_arrays(np.tile(np.arange(50), 2), np.repeat(["a", "b"], 50), guesses.ravel())
+    result = replace(OneCoinDawidSkene().fit(annotations), confusions=np.full((2, 2, 2), 0.5))
+    assert np.isnan(judged_by_others(annotations, result)).all()
+    with pytest.raises(DataError, match="judges: give a boolean for each of the 2 annotators"):
+        judged_by_others(annotations, result, np.array([True]))
 
 
 def test_a_method_without_confusion_matrices_is_refused():
