@@ -197,7 +197,7 @@ def parse_csv(
     types = {str(place): kind for place, kind in columns.items()}
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(chunk),
+            _reader(chunk),
             # columns are called by number, since names that do not matter may be there twice
             read_options=pyarrow.csv.ReadOptions(
                 column_names=[str(place) for place in range(width)], block_size=len(chunk) + 1
@@ -233,7 +233,7 @@ def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataTyp
         chunk.decode("utf-8")  # Arrow's JSON parser does not look
         # Arrow takes at most 100,000 rows a block, which a MiB of rows with three keys does not reach
         table = pyarrow.json.read_json(
-            pa.BufferReader(chunk),
+            _reader(chunk),
             read_options=pyarrow.json.ReadOptions(block_size=_JSON_BLOCK),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=pa.schema(list(types.items())), unexpected_field_behavior="ignore"
@@ -249,6 +249,17 @@ def parse_json_lines(chunk: bytes, ends: np.ndarray, types: dict[str, pa.DataTyp
         if pa.types.is_floating(column.type) and not np.isfinite(column.fill_null(0).to_numpy()).all():
             return None
     return found
+
+
+def _reader(chunk: bytes) -> pa.BufferReader:
+    """A copy in Arrow's own memory, which its threads may let go after Python's end.
+
+    Where the last to hold Python's bytes is such a thread, it waits for an interpreter that is no longer there, and the
+    process is aborted ("terminate called without an active exception"), after a command is done or has failed.
+    """
+    memory = pa.allocate_buffer(len(chunk))
+    memoryview(memory).cast("B")[:] = chunk
+    return pa.BufferReader(memory)
 
 
 def _columns(table: pa.Table, chunk: bytes, ends: np.ndarray) -> list[pa.Array] | None:
