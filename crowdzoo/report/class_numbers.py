@@ -232,19 +232,39 @@ def _annotators(
     found |= {"reliability": plain(reliability), "reliability_low": plain(low), "reliability_high": plain(high)}
     if annotations.timestamp is not None:
         found["seconds"] = plain(median_seconds(annotations))
-    found["notes"] = _flags(report, shared, agreement)
+    overall = report.overall["agreement"] or 0.0
+    if not people.all():  # models who err together say nothing against people
+        shared, agreement = _agreement_with(people, annotations)
+        overall = float(np.average(agreement[people], weights=shared[people])) if shared[people].any() else 0.0
+    found["notes"] = _flags(report, shared, agreement, overall)
     return found
 
 
-def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any]) -> list[list[str]]:
-    """Notes of each annotator, as keys of `FLAGS`."""
+def _agreement_with(
+    people: NDArray[np.bool_], annotations: Annotations
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Of each annotator, labels of tasks that other people labelled, and the share of these people's labels that agree.
+
+    Both [R]; the share is the mean over the labels, and 0 where there are none.
+    """
+    tasks, who, size = annotations.task_ids, annotations.annotator_ids, annotations.num_classes
+    own = people[who]
+    cells = tasks * size + annotations.labels
+    same = np.bincount(cells[own], minlength=annotations.num_tasks * size)[cells] - own
+    others = np.bincount(tasks[own], minlength=annotations.num_tasks)[tasks] - own
+    shares = np.where(others > 0, same / np.maximum(others, 1), 0.0)
+    shared = np.bincount(who[others > 0], minlength=annotations.num_annotators)
+    return shared, np.bincount(who, shares, annotations.num_annotators) / np.maximum(shared, 1)
+
+
+def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any], overall: float) -> list[list[str]]:
+    """Notes of each annotator, as keys of `FLAGS`; `overall` is the agreement of the crowd."""
     table = report.annotators
     shares = dict(zip(report.classes["class"].to_pylist(), report.classes["share"].to_pylist(), strict=True))
     chance = sum(share**2 for share in shares.values() if share)
     low, high = wilson(agreement, shared)
     enough = shared >= FEW
-    overall = report.overall["agreement"] or 0.0
-    against = below_chance(report)
+    against = below_chance(report, shared, agreement)
     random = enough & ~against & (low <= chance) & (high < overall)
     number, top = table["annotations"].to_numpy(), table["top_share"].to_numpy()
     usual = _shares_of(table["top_label"], report.classes)

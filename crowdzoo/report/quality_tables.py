@@ -151,14 +151,19 @@ def print_class_agreement(table: pa.Table) -> None:
     print_table(f"agreement of models with people{more}", header, rows)
 
 
-def below_chance(report: QualityReport) -> NDArray[np.bool_]:
+def below_chance(
+    report: QualityReport, shared: NDArray[np.int64] | None = None, agreement: NDArray[np.float64] | None = None
+) -> NDArray[np.bool_]:
     """Annotators whose agreement is two standard errors below that of labels drawn by the classes' shares, bool [R].
 
     Args:
         report: result of `crowdzoo.quality.quality_report`.
+        shared: annotations that are judged, [R]; None: those on tasks that anybody else labelled.
+        agreement: share of the other labels that are the same, [R]; None: of anybody else.
     """
     chance = float(np.nansum(report.classes["share"].to_numpy() ** 2))
-    shared, agreement = report.annotators["shared"].to_numpy(), report.annotators["agreement"].to_numpy()
+    if shared is None or agreement is None:
+        shared, agreement = report.annotators["shared"].to_numpy(), report.annotators["agreement"].to_numpy()
     error = np.sqrt(chance * (1 - chance) / np.maximum(shared, 1))
     return (shared >= FEW) & (agreement < chance - 2 * error)  # agreement is NaN where nobody else answered
 
