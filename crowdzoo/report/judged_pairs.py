@@ -89,6 +89,7 @@ class JudgedPairs:
             return float((cells * apart).sum() / number), float(counts @ apart @ counts / (number * (number - 1)))
 
         observed, expected = disagreements(np.ones(len(sizes)))
+        bootstrap = bootstrap if len(sizes) > 1 else 0  # one pair has no interval
         if not expected > 0:
             return None
         alpha = Alpha(1 - observed / expected, metric, observed, expected, 2 * len(sizes), int(2 * sizes.sum()))

@@ -82,7 +82,7 @@ class LabelAnswers:
         seen, chance = disagreements(np.ones(len(sizes)))
         draws = np.random.default_rng(seed)
         samples = []
-        for _ in range(bootstrap if len(sizes) else 0):
+        for _ in range(bootstrap if len(sizes) > 1 else 0):  # one task has no interval
             drawn = np.bincount(draws.integers(0, len(sizes), len(sizes)), minlength=len(sizes))
             samples.append(disagreements(drawn.astype(np.float64)))
             if on_sample is not None:

@@ -385,7 +385,7 @@ def _verdict(
     overall: dict[str, Any],
     warned: list[Warned],
 ) -> list[str]:
-    start = f"Over the yes and no to all {overall['labels']:,} labels, "
+    start = f"Over the yes and no to all {overall['labels']:,} labels, " if overall["labels"] > 1 else ""
     first = alpha_sentence(alpha, start) if alpha is not None else alpha_sentence(None)
     mean, named = overall["annotations_per_task"] or 0, overall["labels_per_answer"] or 0
     second = f"A task has {mean:.3g} answer{'' if mean == 1 else 's'} on average, with "
@@ -393,8 +393,10 @@ def _verdict(
     known = sorted(
         (value, name) for value, name in zip(labels["alpha"], labels["class"], strict=True) if value is not None
     )
-    if len(known) > 1:
-        (least, worst), (highest, best) = known[0], known[-1]
+    low = dict(zip(labels["class"], labels["alpha_low"], strict=True))
+    clear = [each for each in known if low[each[1]] is None or low[each[1]] > 0]
+    if len(known) > 1 and clear:
+        (least, worst), (highest, best) = known[0], clear[-1]
         second += f"; annotators agree most on {best} (alpha {highest:.2f}) and least on {worst} ({least:.2f})"
     noticed = int(shares_of_flags(annotators)["noted_annotators"] or 0)
     return [first, f"{second}.", look_first(warned, noticed, otherwise="No annotator has to be checked.")]

@@ -88,7 +88,9 @@ FLAGS = {
         "a label below chance", "agree with others less often than by chance on one of the labels", "ask whether they "
         "took the label for its opposite, and leave out these annotators where they did not",
     ),
-    "same": Flag("one answer", "give one label nearly always, more often than others", "look at some of their tasks"),
+    "same": Flag(
+        "one answer", "give the same answer nearly always, more often than others", "look at some of their tasks",
+    ),
     "left": Flag(
         "prefers left", "prefer the left far more often than the right, whichever is better", "ask what they go by, "
         "and leave out those who answer by the side",

@@ -34,7 +34,7 @@ from crowdzoo.report.page_parts import (
     shares_of_flags,
     wilson,
 )
-from crowdzoo.report.preference_warnings import LEAST_COMPARED, preference_warnings
+from crowdzoo.report.preference_warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
 from crowdzoo.report.quality_tables import FEW
 from crowdzoo.tables.annotations import Annotations
 
@@ -248,6 +248,7 @@ def _annotators(
     _, surely_low, surely_high = judged.leaning(who, number, SURELY)
     linked = np.bincount(who[judged.linked], minlength=number)
     several = np.bincount(who[judged.named], minlength=number) >= FEW
+    several &= _one_sided(annotations, judged, pairs) is None  # else nobody can be told to answer by the side
     leaning = {
         "left": several & (surely_low > 0.5) & (left >= 0.5 + LEANS),
         "right": several & (surely_high < 0.5) & (left <= 0.5 - LEANS),
@@ -268,6 +269,23 @@ def _annotators(
     }
     found["notes"] = notes_of(marks, number)
     return found
+
+
+def _one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs) -> float | None:
+    """Share of left among the judgments for one side, where it is nearly all or nothing, and quality may be the reason.
+
+    That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a
+    crowd that answers by the side, and a file that names the preferred task first, look the same. None elsewhere.
+    """
+    said = annotations.labels[annotations.labels != EQUAL]
+    share = float((said == LEFT).mean()) if len(said) else 0.5
+    if abs(share - 0.5) <= 0.5 - ONE_SIDE:
+        return None
+    judgments = len(np.unique(pairs.of_rows * max(annotations.num_annotators, 1) + pairs.who))
+    twice = int(pairs.consistent(annotations.num_annotators)[1].sum())
+    number = int(judged.usable.sum())
+    low, _ = wilson([judged.right.sum() / max(number, 1)], [number])
+    return share if twice < ONE_SIDE * judgments and (not number or low[0] > 0.5) else None
 
 
 def _tasks(
@@ -451,6 +469,7 @@ def _overall(
         "pairs_with_several": int((sizes > 1).sum()),
         "annotations_per_pair": float(sizes.mean()) if len(sizes) else None,
         "agreement": pairs.agreement,
+        "one_sided": _one_sided(annotations, judged, pairs),
         "linked_by_others": int(judged.linked.sum()),
         "judged_by_others": usable,
         "order_agreement": float(agreement),
@@ -523,7 +542,7 @@ def _facts(alpha: Alpha | None, overall: dict[str, Any], spread: Redundancy) -> 
     if overall["groups"] > 1:
         found.append(["groups of linked tasks", overall["groups"], "count", ""])
     if overall["both_orders"]:
-        beside = f"of {overall['both_orders']:,} pairs that an annotator judged twice"
+        beside = f"{overall['both_orders']:,} times an annotator judged both"
         found.append(["same answer in both orders", overall["consistent_share"], "share", beside])
     return found
 
@@ -539,7 +558,7 @@ def _verdict(
         first = alpha_sentence(alpha, f"Two annotators of a pair agree in {percent(overall['agreement'])} of cases; ")
     share = overall["order_agreement"]
     if share is None:
-        why = "these did not compare the same tasks"
+        why = "these did not compare the same tasks" if overall["annotators"] > 1 else "there are none"
         if overall["linked_by_others"]:
             why = "the judgments of these put no task ahead of another, or all answers are equal"
         second = f"Annotators cannot be judged by the others, because {why}"
@@ -549,7 +568,7 @@ def _verdict(
             f"Of the judgments that prefer one side, {100 * share:.1f} % ({ends}) agree with the order that the other "
             "annotators' judgments give, where chance has 50 %"
         )
-    if overall["separation"] is not None:
+    if overall["separation"] is not None and overall["one_sided"] is None:
         second += f"; {percent(1 - overall['separation'])} of the variance of the scores is error"
     noticed = int(shares_of_flags(annotators)["noted_annotators"] or 0)
     return [first, f"{second}.", look_first(warned, noticed, otherwise="No annotator has to be checked.")]

@@ -9,7 +9,7 @@ from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import Warned, above_chance, noted, percent, reading_warnings, warned_of_flags
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["LEAST_COMPARED", "preference_warnings"]
+__all__ = ["LEAST_COMPARED", "ONE_SIDE", "preference_warnings"]
 
 LEAST_COMPARED = 5  # judgments of a task; with fewer, the warning counts it
 LEAST_TRIADS = 20
@@ -37,7 +37,7 @@ def preference_warnings(
         annotators: values of the table of annotators.
         overall: figures of the whole table, as `preference_numbers` makes them.
     """
-    found = [*_of_agreement(alpha, overall), *_of_graph(overall), *_of_sides(overall, aggregation)]
+    found = [*_of_agreement(alpha, overall, aggregation), *_of_graph(overall), *_of_sides(overall, aggregation)]
     found += reading_warnings(overall, aggregation.method, aggregation.converged)
     if overall["groups"] < 2:  # else that is what the note says
         found += [noted(note) for note in aggregation.notes]
@@ -45,19 +45,27 @@ def preference_warnings(
     return sorted(found, key=lambda warned: not warned.serious)
 
 
-def _of_agreement(alpha: Alpha | None, overall: dict[str, Any]) -> list[Warned]:
+def _of_agreement(alpha: Alpha | None, overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
     found, low = [], overall["order_agreement_low"]
     columns = "check that left, right and label are the right columns (--columns), then the instructions"
-    if alpha is None and low is None:
+    if alpha is None and overall["agreement"] is not None:
+        fix = "ask which of the two is better even where they are close, or compare tasks that differ more"
+        found.append(Warned(True, "agreement", "cannot be measured, because all call the tasks of a pair equal", fix))
+    elif alpha is None and low is None:
         fix = "have a part of the pairs judged by a second annotator"
         found.append(Warned(True, "agreement", "cannot be measured: nobody judged what others judged", fix))
     elif alpha is not None and not above_chance(alpha):
         found.append(Warned(True, "agreement", "is not clearly above that of random judgments", columns))
-    if low is not None and low <= 0.5:
+    if low is not None and overall["order_agreement_high"] < 0.5:
+        finding = "judgments contradict the order by the others' judgments, so two groups may contradict each other"
+        fix = "sort the annotators by the method's slope: ask those below 0, and those above it, what they go by"
+        found.append(Warned(True, "order", finding, fix, "annotators"))
+    elif low is not None and low <= 0.5:
         finding = "judgments do not agree with the order by the others' judgments clearly more often than by chance"
         found.append(Warned(True, "order", finding, columns))
     separation = overall["separation"]
-    if separation is not None and separation < SEPARATE:
+    one_sided = overall["one_sided"] is not None and aggregation.position_biases() is not None
+    if separation is not None and separation < SEPARATE and not one_sided:  # that warning says why
         finding = f"{percent(1 - separation)} of their variance is error, so the order is largely chance"
         fix = "collect more judgments of each task, of pairs with close scores first"
         found.append(Warned(separation < HALF, "scores", finding, fix, "tasks"))
@@ -86,14 +94,26 @@ def _of_graph(overall: dict[str, Any]) -> list[Warned]:
         fix = "compare them with tasks of a similar score, or leave them out of the order"
         found.append(Warned(few / compared > 0.5, "tasks", finding, fix, "tasks"))
     if one_way := overall["tasks_all_one_way"]:
-        finding = f"{one_way:,} won or lost all of their comparisons, so that only the prior keeps their scores finite"
-        found.append(Warned(False, "tasks", finding, "compare them with the best and the worst of the others", "tasks"))
+        finding = f"{one_way:,} won all comparisons, or lost all, so that only the prior keeps their scores finite"
+        fix = "compare them with the best and the worst of the others" if compared > one_way else "compare more tasks"
+        found.append(Warned(False, "tasks", finding, fix, "tasks"))
     return found
 
 
 def _of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> list[Warned]:
     found, ahead = [], overall["left_ahead"]
     fix = "show each pair in both orders, or put the sides of half of the pairs the other way round at random"
+    if (share := overall["one_sided"]) is not None:
+        side, part = ("left", share) if share > 0.5 else ("right", 1 - share)
+        finding = (
+            f"{percent(part)} of the judgments prefer the {side}, and annotators did not judge pairs in both orders, "
+            "so that quality and a preference for the side cannot be told apart"
+        )
+        then = (
+            "show each pair in both orders; where the file names the preferred task first, put the sides of half of "
+            "the rows the other way round, with their labels, or aggregate with --method bradley-terry"
+        )
+        return [Warned(True, "sides", finding, then)]
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:
         side, share = ("left", ahead) if ahead > 0.5 else ("right", 1 - ahead)
         finding = (
@@ -119,8 +139,8 @@ def _of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> li
     if same is not None and overall["consistent_share_high"] < CONSISTENT:
         then = "sort the annotators by this share, and ask those with a low one what they go by"
         finding = (
-            f"of the {overall['both_orders']:,} pairs that an annotator judged in both orders {percent(1 - same)} got "
-            "another answer"
+            f"an annotator judged a pair in both orders {overall['both_orders']:,} times, and gave another answer in "
+            f"{percent(1 - same)} of them"
         )
         found.append(Warned(same < 0.5, "sides", finding, then, "annotators"))
     return found

@@ -240,12 +240,55 @@ def test_a_file_with_the_better_one_always_on_the_left_is_warned_of():
     )  # fmt: skip
     page = report_page(annotations, fitted(annotations, "bradley-terry"), bootstrap=0)
     warned = [each for each in page.numbers.warnings if each.about == "sides"]
-    assert "the better task stands on the left in 100 % of the judgments" in warned[0].finding
+    assert warned[0].finding.startswith("100 % of the judgments prefer the left, and annotators did not judge pairs")
+    assert "--method bradley-terry" in warned[0].fix
     assert warned[0].serious
+    assert len(warned) == 1
     assert page.numbers.tables["annotators"].values["left"] == [None, None]
     assert page.values["left_share"] is None
     assert page.values["alpha"] == pytest.approx(1)  # of both orders of a pair
     page.to_html()
+
+
+def test_a_file_that_names_the_better_one_first_makes_nobody_one_who_answers_by_the_side():
+    rng = np.random.default_rng(0)
+    quality, rows = 2 * rng.normal(size=25), []
+    for who in range(8):
+        for one, two in (rng.choice(25, 2, replace=False) for _ in range(60)):
+            if rng.random() > 1 / (1 + np.exp(quality[two] - quality[one])):
+                one, two = two, one
+            rows.append(f"t{one} t{two} a{who} left")
+    annotations = table_of(*rows, on_duplicate="all")
+    for method in ("annotator-bradley-terry", "bradley-terry"):
+        numbers = report_page(annotations, fitted(annotations, method), bootstrap=10).numbers
+        assert not [each for notes in numbers.tables["annotators"].values["notes"] for each in notes if each == "left"]
+        found = [each.finding for each in numbers.warnings if each.serious]
+        assert [each.startswith("100 % of the judgments prefer the left") for each in found] == [True]
+
+
+def test_what_cannot_be_measured_says_why():
+    ties = [f"t{one} t{two} {who} equal" for one in range(5) for two in range(one) for who in "abc"]
+    numbers = report_page(table_of(*ties), fitted(table_of(*ties)), bootstrap=5).numbers
+    assert "cannot be measured, because all call the tasks of a pair equal" in [
+        each.finding for each in numbers.warnings
+    ]
+    one = table_of("a b ann left", "a b bob left")
+    page = report_page(one, fitted(one), bootstrap=20)
+    assert page.values["alpha"] == 1
+    assert page.values["alpha_low"] is None  # of one pair there is no interval
+    alone = table_of("a b ann left", "b c ann left")
+    assert "because there are none" in report_page(alone, fitted(alone), bootstrap=5).numbers.verdict[1]
+
+
+def test_two_groups_who_contradict_each_other_are_told_from_guessing():
+    rng = np.random.default_rng(1)
+
+    def said(right):
+        return lambda one, two: "left" if (rng.random() < right) == (one < two) else "right"
+
+    annotations = table_of(*in_both_orders(*[said(0.9)] * 4, *[said(0.1)] * 4, number=10))
+    found = report_page(annotations, fitted(annotations), bootstrap=20).numbers.warnings
+    assert any("two groups may contradict each other" in each.finding for each in found)
 
 
 def test_circles_groups_few_judgments_and_one_way_tasks_are_warned_of():
@@ -261,7 +304,7 @@ def test_circles_groups_few_judgments_and_one_way_tasks_are_warned_of():
     findings = [each.finding for each in page.numbers.warnings if each.about == "tasks"]
     assert any(finding.startswith("fall into 2 groups that no comparison links") for finding in findings)
     assert "4 (36 %) have fewer than 5 judgments" in findings
-    assert any(finding.startswith("2 won or lost all of their comparisons") for finding in findings)
+    assert any(finding.startswith("2 won all comparisons, or lost all") for finding in findings)
     assert "group" in [column.key for column in page.numbers.tables["tasks"].columns]
     assert page.numbers.tables["tasks"].values["circular"][:7] == [6] * 7
 
@@ -274,12 +317,12 @@ def test_answers_that_change_with_the_order_are_counted():
     annotations = table_of(*rows, *others)
     page = report_page(annotations, fitted(annotations), bootstrap=0)
     assert page.numbers.tables["annotators"].values["consistent"] == [0.0, 1.0]
-    finding = "of the 56 pairs that an annotator judged in both orders 50 % got another answer"
+    finding = "an annotator judged a pair in both orders 56 times, and gave another answer in 50 % of them"
     assert finding in [each.finding for each in page.numbers.warnings]
     few = table_of("a b ann left", "b a ann left", "b c ann left", *others)
     found = report_page(few, fitted(few), bootstrap=0).numbers
     assert found.tables["annotators"].values["both_orders"] == [1, 28]
-    assert not [each for each in found.warnings if "both orders" in each.finding]  # 1 of 29
+    assert not [each for each in found.warnings if "in both orders" in each.finding]  # 1 of 29
 
 
 def test_divided_pairs_come_first_and_say_who_said_what():
