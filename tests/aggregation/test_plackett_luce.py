@@ -1,6 +1,7 @@
 """Lists in order: their reader, their pairs, and Plackett-Luce against choix, by hand, and on simulated annotators."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -164,3 +165,11 @@ def test_arrays_that_are_no_lists_in_order_are_refused():
         Rankings.from_arrays(["a", "b"], ["ann"], [1, 2])
     with pytest.raises(DataError, match="at least one list"):
         PlackettLuce().fit(Rankings.from_arrays([], [], []))
+
+
+def test_tasks_whose_scores_differ_by_rounding_share_a_rank():
+    rankings = Rankings.from_arrays(list("abcbac"), [0, 0, 0, 1, 1, 1], [1, 2, 3, 1, 2, 3], [0, 0, 0, 1, 1, 1])
+    found = PlackettLuce().fit(rankings)
+    assert found.ranks.tolist() == [1, 1, 3]
+    nearly = replace(found, scores=np.array([0.5, 0.5 + 4e-16, -1.0]))
+    assert nearly.ranks.tolist() == [1, 1, 3]

@@ -36,7 +36,7 @@ class PreferenceAggregation(Result):
     Attributes:
         scores: log odds of being preferred to a task of score 0, [N]; higher is better. A task that was never compared
             has 0.
-        ranks: place of a task within its group, int64 [N]; 1 is the best, equal scores have the same rank.
+        ranks: place of a task within its group, int64 [N]; 1 is the best, equal scores (to 1e-9) have the same rank.
         groups: group of a task, int64 [N]: a chain of comparisons leads from each of its tasks to each other. Scores
             and ranks of different groups do not compare.
         pairs: the pairs that were compared, task codes on the left and on the right, int64 [P, 2].
@@ -127,7 +127,7 @@ class PreferenceAggregation(Result):
         order = np.lexsort((-self.scores, self.groups))
         group, score, place = self.groups[order], self.scores[order], np.arange(len(order))
         starts = np.maximum.accumulate(np.where(np.diff(group, prepend=-1) != 0, place, 0))
-        new = (np.diff(group, prepend=-1) != 0) | (np.diff(score, prepend=np.nan) != 0)
+        new = (np.diff(group, prepend=-1) != 0) | ~(np.abs(np.diff(score, prepend=np.nan)) <= TIED)
         first = np.maximum.accumulate(np.where(new, place, 0))
         ranks = np.empty(len(order), np.int64)
         ranks[order] = first - starts + 1
@@ -313,6 +313,7 @@ class PreferenceAggregation(Result):
         }
 
 
+TIED = 1e-9  # log odds, up to which two scores differ by rounding alone
 MOST_IN_GROUP = 2000  # tasks whose standard errors are computed
 _OF_ANNOTATORS = ("slopes", "biases", "tie_biases", "shares")
 
