@@ -84,7 +84,7 @@ PROTOCOL = (
     ),
     ("start", "matrices 2 I", "the same (`scale=2`); our default is `scale=1`"),
     ("strength of the regularizer", ".00001, of a grid", "the same"),
-    ("runs", "5", "5 seeds; simulated crowds: 3 draws"),
+    ("runs", "5", "5 seeds, or draws of simulated crowds; learnt confusions 3"),
     (
         "figure 1, single classes, mixing, learnt confusions",
         "text, figure 1 and plots",
@@ -107,7 +107,7 @@ SIMULATED_TEXT = """The paper's figures are plots without numbers, and it does n
 nor whether a strength of .7 is the probability of an error or of a right answer. Here *common* and *own* are the
 probabilities that an annotation of that kind is wrong, *share* is that of common noise, and own .3 and .7 were both
 run. Six Gaussian classes, 30 annotators, three annotations a task; accuracy after the last epoch in per cent, mean ±
-standard deviation of 3 draws."""
+standard deviation of 5 draws."""
 FIGURE_1 = """The share of all annotators who at least once said the second class of a task of the first. The figure is
 in no source at hand; the four shares that are known of it, 61.0, 44.1, 63.6 and 38.6 %, are these, the first two of
 LabelMe's {labelme} annotators and the others of Music's {music}. (26 of LabelMe's also said forest of open country, so

@@ -14,7 +14,7 @@ import lia
 import recipe
 import waum
 from papers import wrapped
-from stack import AGAIN, elsewhere, recorded, told
+from stack import elsewhere, recorded, told
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods-results.md"
 TABLES = PAGE.with_name("methods-tables.md")
@@ -62,7 +62,7 @@ seeds. The deviation is large for fifths, because each fifth has other tasks. Ho
 some differ from the papers, is at the [end](#how-it-was-measured).
 """
 
-SIMULATED = """Mean ± standard deviation of 3 draws, a line for each crowd; [each crowd's own table](methods-tables.md)
+SIMULATED = """Mean ± standard deviation of 5 draws, a line for each crowd; [each crowd's own table](methods-tables.md)
 has all other figures. Crowds with share 0 have no common noise, so they are the same with both patterns. Rows are as
 above; an empty cell was not run.
 """
@@ -112,11 +112,7 @@ from a bootstrap over the test tasks. One with ± is of a row (or of DL-MV) that
 says how much the seed matters, and nothing about other test tasks. How much those can add: for two methods that answer
 one in ten test tasks differently the interval is ± 3.9 points at most on LabelMe (250 tasks), ± 3.6 on Music (300).
 
-Costs are those of one training on a busy two-core machine; memory is the peak of the whole process. Rows of the first
-part whose crowd layer is trained by gradients (all but deep EM, cross-fitted EM, WAUM and those on aggregated labels)
-were computed before a correction of Adam's step on TensorFlow, except those on LabelMe and the rows CL MW, CCEM and
-GeoCrowdNet F on Music.
-{again}
+Costs are those of one training on a busy two-core machine; memory is the peak of the whole process.
 
 {stacks}
 
@@ -214,7 +210,7 @@ def render() -> str:
             parts += [*compared(recipe.read()), *newer(annot_mix.read())]
         else:
             parts += [markdown(*one) for one in module.tables(table)]
-    return "\n".join([*parts, TAIL.format(stacks=computed_on({**files, "Recipe": recipe.read()}), again=AGAIN)])
+    return "\n".join([*parts, TAIL.format(stacks=computed_on({**files, "Recipe": recipe.read()}))])
 
 
 def of_real_sets(results: dict[str, Any]) -> dict[str, Any]:
