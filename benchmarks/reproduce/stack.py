@@ -11,8 +11,8 @@ __all__ = ["AGAIN", "PAGES", "elsewhere", "recorded", "same_stack", "stack", "to
 # what the rows of pages are computed on; a page names it by `told()`, and rows of other stacks one by one
 PAGES = {"python": "3.10.13", "numpy": "1.26.4", "backend": "tensorflow", "keras": "3.12.4", "tensorflow": "2.16.2"}
 # what pages say of rows that were computed before the correction of Adam's step on TensorFlow
-AGAIN = """They have not been computed again, which takes more than an hour of one core. The rows of the other tables
-were, and their mean accuracy over the same seeds changed by .3 points on average."""
+AGAIN = """They have not been computed again, which takes more than an hour of one core. Those of classes (Music,
+LabelMe and simulated crowds) were, and their mean accuracy over the same seeds changed by .3 points on average."""
 NAMES = {"numpy": "NumPy", "keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 

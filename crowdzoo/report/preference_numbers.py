@@ -84,9 +84,10 @@ def preference_numbers(
     pairs, judged = JudgedPairs.of(annotations), JudgedSides.of(annotations, order_of_others(annotations, seed=seed))
     triads = circular_triads(annotations)
     alpha = pairs.alpha(metric or "nominal", bootstrap, seed, on_sample)
-    annotators = _annotators(annotations, aggregation, judged, pairs)
+    one_sided = _one_sided(annotations, judged, pairs)
+    annotators = _annotators(annotations, aggregation, judged, pairs, one_sided)
     tasks = _tasks(annotations, aggregation, errors, triads)
-    overall = _overall(annotations, aggregation, annotators, judged, pairs, triads, errors)
+    overall = _overall(annotations, aggregation, annotators, judged, pairs, one_sided, triads, errors)
     compared, places = _compared(annotations, aggregation, pairs)
     first = annotators_first(annotators, most)
     shown = np.lexsort((aggregation.groups, aggregation.ranks, aggregation.annotations_per_task == 0))[:most].tolist()
@@ -205,7 +206,11 @@ def _task_columns(tasks: dict[str, Any], overall: dict[str, Any]) -> tuple[Colum
 
 
 def _annotators(
-    annotations: Annotations, aggregation: PreferenceAggregation, judged: JudgedSides, pairs: JudgedPairs
+    annotations: Annotations,
+    aggregation: PreferenceAggregation,
+    judged: JudgedSides,
+    pairs: JudgedPairs,
+    one_sided: float | None,
 ) -> dict[str, Any]:
     who, number, said = annotations.annotator_ids, annotations.num_annotators, annotations.labels
     counts = np.bincount(who, minlength=number)
@@ -248,7 +253,7 @@ def _annotators(
     _, surely_low, surely_high = judged.leaning(who, number, SURELY)
     linked = np.bincount(who[judged.linked], minlength=number)
     several = np.bincount(who[judged.named], minlength=number) >= FEW
-    several &= _one_sided(annotations, judged, pairs) is None  # else nobody can be told to answer by the side
+    several &= one_sided is None  # else nobody can be told to answer by the side
     leaning = {
         "left": several & (surely_low > 0.5) & (left >= 0.5 + LEANS),
         "right": several & (surely_high < 0.5) & (left <= 0.5 - LEANS),
@@ -436,6 +441,7 @@ def _overall(
     annotators: dict[str, Any],
     judged: JudgedSides,
     pairs: JudgedPairs,
+    one_sided: float | None,
     triads: CircularTriads | None,
     errors: NDArray[np.float64],
 ) -> dict[str, Any]:
@@ -469,7 +475,7 @@ def _overall(
         "pairs_with_several": int((sizes > 1).sum()),
         "annotations_per_pair": float(sizes.mean()) if len(sizes) else None,
         "agreement": pairs.agreement,
-        "one_sided": _one_sided(annotations, judged, pairs),
+        "one_sided": one_sided,
         "linked_by_others": int(judged.linked.sum()),
         "judged_by_others": usable,
         "order_agreement": float(agreement),

@@ -59,6 +59,8 @@ def _of_agreement(alpha: Alpha | None, overall: dict[str, Any], aggregation: Pre
     if low is not None and overall["order_agreement_high"] < 0.5:
         finding = "judgments contradict the order by the others' judgments, so two groups may contradict each other"
         fix = "sort the annotators by the method's slope: ask those below 0, and those above it, what they go by"
+        if aggregation.slopes is None:
+            fix = "take --method annotator-bradley-terry, which says by its slopes who contradicts whom"
         found.append(Warned(True, "order", finding, fix, "annotators"))
     elif low is not None and low <= 0.5:
         finding = "judgments do not agree with the order by the others' judgments clearly more often than by chance"
