@@ -1,0 +1,113 @@
+"""Which form of a model of texts is the better default: convolutions over the words, or a bag of words.
+
+    python benchmarks/reproduce/text_forms.py                     # what is missing in the saved results
+    python benchmarks/reproduce/text_forms.py --parts medical-cause --rows "bag-of-words, aggregated"
+    python benchmarks/reproduce/text_forms.py --print             # the saved results, no training
+
+**Protocol**, fixed before the first run. Every setting but the form is the default of `crowdzoo train`. Sets, all with
+texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
+(yes or no, by an annotator's choice of that relation), and RTE (800 pairs of a text and a hypothesis, joined). A fifth
+of the tasks is held out, another for each of 5 seeds. Two methods: the crowd layer of the default, and training on one
+aggregated label a task (votes' shares; of ratings the mean).
+
+- "crowd": on held-out tasks, without gold. Of classes the area under the ROC curve of the model's probability of yes
+  against the majority vote (ties are left out): the probability that a task with most votes for yes is above one with
+  most votes for no. Of ratings R² against the mean rating.
+- "gold": the same against the experts' answers, where there are some. It decides nothing.
+- The default is the form that is higher in "crowd", in the mean over seeds, on more of the eight pairs of a set and a
+  method; if each is on four, the one with the higher mean over all.
+
+CPU seconds are those of a row, five trainings. Results go to benchmarks/results/text_forms.json.
+"""
+
+import csv
+import functools
+import gzip
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+from lia import MEDICAL, medical, rte
+from rows import Parts, run
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MajorityVote
+from crowdzoo.datasets import data_folder, load_movie_reviews
+from crowdzoo.metrics import r2_score
+
+RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"
+SEEDS = range(5)
+FORMS = ("convolutional", "bag-of-words")
+METHODS = ("crowdsourced-layer", "aggregated")
+
+
+@functools.cache
+def texts_of(name: str) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    """Texts [N], annotations, and the experts' answers [N]: a class, -1 where there is none; of ratings a number."""
+    if name == "MovieReviews":
+        reviews = load_movie_reviews()
+        return np.array(reviews.texts, object), reviews.text_annotations, reviews.text_gold
+    if name == "RTE":
+        data, by_task = rte(), {}
+        folder = data_folder() / "snow2008" / "snow2008_mturk_data_with_orig_files_assembled_201904"
+        with open(folder / "rte" / "rte1.tsv", encoding="utf-8", errors="replace") as file:
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                by_task[row["id"]] = f"{row['text']} {row['hypothesis']}"
+    else:
+        data = medical(name)
+        path = data_folder() / "medical-relation-extraction" / "raw_RelEx_sentences.csv.gz"
+        with gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+            by_task = {row["sent_id"]: row["sentence"] for row in csv.DictReader(lines)}
+    return np.array([by_task[str(task)] for task in data.annotations.tasks], object), data.annotations, data.gold
+
+
+def area(yes: np.ndarray, truth: np.ndarray) -> float:
+    """Area under the ROC curve of scores `[N]` against 0, 1 and -1 (left out)."""
+    from scipy.stats import rankdata
+
+    yes, truth = yes[truth >= 0], truth[truth >= 0]
+    ranks, positive = rankdata(yes), truth == 1
+    count = positive.sum()
+    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(truth) - count)))
+
+
+def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
+    """Figures of a held-out fifth, for each seed."""
+    from crowdzoo.models import TextIds, TextSettings, train
+
+    texts, annotations, gold = texts_of(name)
+    ratings = name == "MovieReviews"
+    if ratings:
+        said = np.bincount(annotations.task_ids, annotations.labels) / annotations.redundancy
+    else:
+        shares = MajorityVote().fit(annotations).posteriors
+        said = np.where(shares[:, 1] == 0.5, -1, shares[:, 1] > 0.5)
+    for seed in SEEDS:
+        test, training = np.split(np.random.default_rng(seed).permutation(len(texts)), [len(texts) // 5])
+        labels: dict[str, Any] = {
+            "annotations": annotations.select_tasks(training),
+            "tasks": annotations.tasks[training],
+        }
+        if method == "aggregated":
+            labels = {"ratings": said[training]} if ratings else {"label_distribution": shares[training]}
+        kind = "regression" if ratings else "classification"
+        model, text_ids = train(TextSettings(method, task=kind, form=form, seed=seed), texts[training], **labels)
+        assert isinstance(text_ids, TextIds)
+        found = model.predict(text_ids.to_numpy(texts[test]), verbose=0).astype("float64")
+        score = partial(r2_score, predicted=found[:, 0]) if ratings else partial(area, found[:, 1])
+        yield {"seed": seed, "crowd": float(score(said[test])), "gold": float(score(gold[test]))}
+
+
+PARTS: Parts = {
+    name: {f"{form}, {method}": partial(trainings, name, form, method) for form in FORMS for method in METHODS}
+    for name in ("RTE", *MEDICAL, "MovieReviews")
+}
+
+
+if __name__ == "__main__":
+    run(RESULTS, PARTS, __doc__)
