@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdzoo.errors import DataError
 from crowdzoo.instances.table import check_has, read_table
 from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.numbers import numbers_of
@@ -32,6 +33,11 @@ def read_rankings(path: str | Path, layout: Layout | None = None) -> Rankings:
     """
 
     def check(name: str, header: Sequence[str]) -> None:
+        if {"left", "right"} <= {*header} and "rank" not in header:
+            raise DataError(
+                f"{name}: holds pairs (left, right), not lists in order (task, rank): leave rankings out, on the "
+                "command line --rankings."
+            )
         check_has(name, header, ("annotator", "task", "rank"))
 
     table = read_table(path, COLUMNS, check, layout, ("annotator", "task"))

@@ -77,8 +77,8 @@ class Flag:
 # By name, as report.json has them
 FLAGS = {
     "against": Flag(
-        "below chance", "agree with others less often than by chance", "ask whether classes, sides, or the ends of "
-        "the scale, were exchanged, and leave out these annotators where they were not",
+        "below chance", "agree with others less often than by chance", "ask whether they took one answer "
+        "for another, and leave out these annotators where they did not",
     ),
     "random": Flag(
         "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "

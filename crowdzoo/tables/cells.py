@@ -49,9 +49,11 @@ class CellSource(Source):
             elif self.layout.missing:
                 label = batch.columns["label"]
                 batch = _taken(batch, np.flatnonzero(self._present(label)))
-            if self.layout.no_label is not None:
+            if self.layout.label_separator:
+                batch = self._split(batch)
+            if self.layout.no_label is not None:  # also of cells in which there are separators alone
                 self._fill(batch)
-            yield self._split(batch) if self.layout.label_separator else batch
+            yield batch
 
     def _present(self, values: pa.Array) -> np.ndarray:
         """Where a cell holds no mark of a missing label, bool [n]. The mark -1 is also written -1.0."""

@@ -370,7 +370,10 @@ class Collector:
         def reason(value: Any) -> str:
             # an id of other digits is another id, however near it is
             near = names if column == "label" else [name for name in names if _digits(name) == _digits(value)]
-            return f"is not one of the {what} {listed}.{did_you_mean(value, near) or others}"
+            suggestion = did_you_mean(value, near)
+            if not suggestion or str(value).casefold() in names:  # of other letters alone the file may have all
+                suggestion += others
+            return f"is not one of the {what} {listed}.{suggestion}"
 
         return reason
 

@@ -123,6 +123,13 @@ def test_an_empty_cell_stays_an_error_unless_it_stands_for_no_label(tmp_path):
         Annotations.read(tmp_path / "a.csv", no_label=" ")
 
 
+def test_a_cell_of_separators_alone_says_what_an_empty_cell_says(tmp_path):
+    (tmp_path / "a.csv").write_text("task,annotator,label\n1,a,x||y\n2,a,|\n3,a,\n", encoding="utf-8")
+    found = read(tmp_path / "a.csv")
+    tasks, labels = found.tasks[found.task_ids].tolist(), found.classes[found.labels].tolist()
+    assert list(zip(map(str, tasks), labels, strict=True)) == [("1", "x"), ("1", "y"), ("2", "(none)"), ("3", "(none)")]
+
+
 def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.csv")

@@ -158,6 +158,12 @@ def test_files_that_are_no_lists_in_order_are_refused(tmp_path, rows, message):
     assert message in str(error.value)
 
 
+def test_a_file_of_pairs_is_no_file_of_lists(tmp_path):
+    (tmp_path / "a.csv").write_text("left,right,annotator,label\na,b,x,left\n")
+    with pytest.raises(DataError, match=r"a\.csv: holds pairs .*leave rankings out, on the command line --rankings"):
+        read_rankings(tmp_path / "a.csv")
+
+
 def test_arrays_that_are_no_lists_in_order_are_refused():
     with pytest.raises(DataError, match=r"row 1, column 'rank': 1\.0 is the rank of two tasks"):
         Rankings.from_arrays(["a", "b"], ["ann", "ann"], [1, 1])

@@ -83,6 +83,16 @@ def test_another_word_for_equal_is_answered_by_how_to_name_it(tmp_path):
     assert len(Annotations.read(path, kind="preference", classes=["left", "right", "tie"])) == 2
 
 
+def test_words_in_other_letters_are_answered_by_both_ways_out(tmp_path):
+    path = write(tmp_path / "a.csv", "left,right,annotator,label", "1,2,a,Left", "1,2,b,lft")
+    with pytest.raises(DataError) as error:
+        Annotations.read(path, kind="preference")
+    of_letters, of_typing = str(error.value).splitlines()[1:]
+    assert "Did you mean 'left'? If the file has other words" in of_letters
+    assert of_letters.endswith("--classes LEFT,RIGHT,EQUAL.")
+    assert of_typing.endswith("Did you mean 'left'?")
+
+
 def test_other_names_of_columns_and_answers(tmp_path):
     path = write(tmp_path / "a.csv", "model_a,model_b,judge,winner", "x,y,1,B", "y,x,1,tie")
     with pytest.warns(UserWarning, match="left=model_a,right=model_b,annotator=judge,label=winner"):
