@@ -26,25 +26,17 @@ matrices can take two classes for one, since its matrices may differ by instance
 Results go to benchmarks/results/annot_mix.json; page.py shows them.
 """
 
-import argparse
-import json
 import math
-import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import newer
 import numpy as np
-import recipe
-from deep_methods import FOLDS, Data
-from intervals import Runs, mean_interval
-from stack import stack
-
-from crowdzoo.report.tables import print_table
+from deep_methods import Data
 
 RESULTS = Path(__file__).parents[1] / "results" / "annot_mix.json"
-ALPHAS = {"annot-mix": 1.0, "annot-mix, nothing mixed": 0.0}
-AGAINST = ("CCEM", recipe.RECIPE, "CL MW", "DL-EM (AggNet)", "DL-MV")
+TITLE = "annot-mix"
 START = 0.9
 EMBEDDING, HIDDEN = 16, 32
 
@@ -102,7 +94,7 @@ def networks(x: np.ndarray, annotators: int, classes: int, settings: Any) -> tup
     return keras.Model([instance, annotator], Said()(logits, matrix)), keras.Model(instance, logits)
 
 
-def trained(data: Data, alpha: float, seed: int) -> Any:
+def trained(data: Data, seed: int, alpha: float) -> Any:
     """The base after training: instances to logits."""
     import keras
 
@@ -147,78 +139,11 @@ def trained(data: Data, alpha: float, seed: int) -> Any:
     return base
 
 
-def work(data: Data, row: str, seed: int) -> dict[str, Any]:
-    """One training: accuracy on the test tasks."""
-    import keras
-    import tensorflow as tf
-
-    tf.config.experimental.enable_op_determinism()
-    keras.utils.clear_session()
-    started = time.process_time()
-    said = trained(data, ALPHAS[row], seed).predict(data.x_test, verbose=0).argmax(axis=1)
-    seconds = round(time.process_time() - started, 1)
-    return {"seed": seed, "test": float((said == data.gold_test).mean()), "cpu_seconds": seconds, "stack": stack()}
-
-
-def read() -> dict[str, Any]:
-    return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-
-
-def measure() -> None:
-    """The runs that the results do not have, row by row."""
-    for row in ALPHAS:
-        for name, rows in recipe.complete(recipe.read()).items():
-            for seed in [run["seed"] for run in rows["gold"]]:
-                saved = read()
-                runs = saved.setdefault(name, {}).setdefault(row, [])
-                if any(run["seed"] == seed for run in runs):
-                    continue
-                runs.append(work(recipe.SETS[name](seed), row, seed))
-                RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-                print(f"{name}, {row}, {seed}: {runs[-1]['test']:.4f}, {runs[-1]['cpu_seconds']} s", flush=True)
-
-
-def tables(results: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """annot-mix against rows of recipe.py, over all sets; and by set. A row stands there when every run is there."""
-    others = recipe.complete(recipe.read())
-    number = {name: len(rows["gold"]) for name, rows in others.items()}
-    done = [row for row in ALPHAS if all(len(results.get(name, {}).get(row, [])) == n for name, n in number.items())]
-    if not done:
-        return
-    by_set, lines = [], []
-    for row in done:
-        ours = {name: [run["test"] for run in results[name][row]] for name in others}
-        by_set.append((row, *(f"{100 * np.mean(each):.1f}" for each in ours.values())))
-        mean = np.mean([100 * np.mean(each) for each in ours.values()])
-        for other in AGAINST:
-            runs = []
-            for name, rows in others.items():
-                theirs = [run["test"] for run in rows[other]]
-                gains = [100 * (a - b) for a, b in zip(ours[name], theirs, strict=True)]
-                runs.append(Runs(gains, overlap=1 / (FOLDS - 1) if name in recipe.REAL else 0.0))
-            average, half = mean_interval(runs)
-            won = sum(float(np.mean(np.asarray(each.values, float))) > 0 for each in runs)
-            lines.append((
-                row, other, f"{mean:.1f}", f"{recipe.average(others, other, 'test'):.1f}",
-                f"{average:+.1f} ± {half:.1f}", f"{won} of {len(runs)}",
-            ))  # fmt: skip
-    for other in AGAINST:
-        means = (100 * np.mean([run["test"] for run in rows[other]]) for rows in others.values())
-        by_set.append((other, *(f"{mean:.1f}" for mean in means)))
-    header = ("trained by", "against", "its mean", "the other's mean", "difference, paired", "sets won")
-    yield f"annot-mix against each: accuracy on test tasks, {len(others)} sets", header, lines
-    yield "annot-mix by set: accuracy on test tasks", ("trained by", *others), by_set
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved results and stop")
-    if not parser.parse_args().only_print:
-        measure()
-    for title, header, rows in tables(read()):
-        print_table(title, header, rows)
-        print()
+ROWS: newer.Rows = {
+    "annot-mix": partial(trained, alpha=1.0),
+    "annot-mix, nothing mixed": partial(trained, alpha=0.0),
+}
 
 
 if __name__ == "__main__":
-    main()
+    newer.run(RESULTS, ROWS, TITLE, __doc__)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import annot_mix
+import coupled_confusions
 import deep_methods
 import lia
+import newer
 import recipe
 import waum
 from papers import wrapped
@@ -98,6 +100,11 @@ before the first run, was that it becomes a layer if it is above CCEM by an inte
 `benchmarks/reproduce/annot_mix.py` has the protocol.
 """
 
+COUPLED = """Coupled confusion correction, CCC (Zhang, Li, Zeng, Yan and Ge, AAAI 2024, arXiv:2312.07331), trains two
+networks with crowd layers. Each corrects the other's confusion matrices, by the labels that it fits best itself. The
+rule was that of annot-mix. The head of `benchmarks/reproduce/coupled_confusions.py` has the protocol.
+"""
+
 TAIL = """## How it was measured
 
 All rows of a table have the same network, optimizer, epochs, seeds and splits. Two things were chosen by looking at
@@ -161,10 +168,13 @@ def compared(results: dict[str, Any]) -> list[str]:
     ]
 
 
-def newer(results: dict[str, Any]) -> list[str]:
-    """annot-mix on the same sets; empty before every set is there."""
-    tables = [markdown(*one) for one in annot_mix.tables(results)]
-    return ["## annot-mix on the same sets\n", ANNOT_MIX, *tables] if tables else []
+def newer_methods() -> list[str]:
+    """Methods newer than the papers on the same sets; one is left out before every set is there."""
+    parts = []
+    for module, text in ((annot_mix, ANNOT_MIX), (coupled_confusions, COUPLED)):
+        tables = [markdown(*one) for one in newer.tables(newer.read(module.RESULTS), module.ROWS, module.TITLE)]
+        parts += [f"## {module.TITLE} on the same sets\n", text, *tables] if tables else []
+    return parts
 
 
 def computed_on(results: dict[str, Any]) -> str:
@@ -207,7 +217,7 @@ def render() -> str:
             parts.append(markdown(*deep_methods.against_recipe(table)))
             title, *rest = deep_methods.orders(table)
             parts += [f"### {title}\n", ORDERS, markdown(title, *rest).partition("\n\n")[2]]
-            parts += [*compared(recipe.read()), *newer(annot_mix.read())]
+            parts += [*compared(recipe.read()), *newer_methods()]
         else:
             parts += [markdown(*one) for one in module.tables(table)]
     return "\n".join([*parts, TAIL.format(stacks=computed_on({**files, "Recipe": recipe.read()}))])

@@ -58,16 +58,17 @@ def test_what_is_said_is_a_distribution_by_base_and_matrices_that_start_at_nine_
 def test_a_row_with_the_figures_of_ccem_is_level_with_it_and_one_with_a_run_missing_is_not_shown(annot_mix):
     recipe = importlib.import_module("recipe")
     others = recipe.complete(recipe.read())
-    row, rest = annot_mix.ALPHAS
+    newer = importlib.import_module("newer")
+    row, rest = annot_mix.ROWS
     results = {name: {row: rows["CCEM"], rest: rows["CCEM"][1:]} for name, rows in others.items()}
-    (_, header, lines), (_, _, by_set) = annot_mix.tables(results)
+    (_, header, lines), (_, _, by_set) = newer.tables(results, annot_mix.ROWS, annot_mix.TITLE)
     assert {line[0] for line in lines} == {row}
     against = dict(zip(header, next(line for line in lines if line[1] == "CCEM"), strict=True))
     assert against["difference, paired"] == "+0.0 ± 0.0"
     assert against["its mean"] == against["the other's mean"] == f"{recipe.average(others, 'CCEM', 'test'):.1f}"
     assert against["sets won"] == f"0 of {len(others)}"
     assert by_set[0][1:] == by_set[1][1:]
-    assert not list(annot_mix.tables({}))
+    assert not list(newer.tables({}, annot_mix.ROWS, annot_mix.TITLE))
 
 
 @pytest.mark.slow
@@ -82,5 +83,5 @@ def test_the_base_learns_the_classes_from_mixed_labels(annot_mix):
     labels = np.where(rng.random(900) < 0.9, gold[tasks], rng.integers(3, size=900))
     annotations = Annotations.from_arrays(tasks, annotators, labels, classes=[0, 1, 2])
     data = deep_methods.Data(x, annotations, gold, x, gold, {})
-    said = annot_mix.trained(data, 1.0, 0).predict(x, verbose=0).argmax(axis=1)
+    said = annot_mix.trained(data, 0, 1.0).predict(x, verbose=0).argmax(axis=1)
     assert (said == gold).mean() > 0.95
