@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -81,12 +82,17 @@ def test_results_of_runs_that_the_store_does_not_know_are_not_overwritten(root, 
     assert (root / "artifacts" / "Trainer" / "model" / "1").is_dir()
 
 
+def without_its_table(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE MLMDEnv")
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
         (lambda path: path.write_bytes(b"nonsense" * 1000), "file is not a database"),
         (lambda path: path.write_bytes(path.read_bytes()[:5000] + b"\xff" * 3000), "malformed|corrupt|page|disk image"),
-        (lambda path: sqlite3.connect(path).execute("DROP TABLE MLMDEnv"), "a database of something else"),
+        (without_its_table, "a database of something else"),
         (lambda path: (path.unlink(), path.mkdir()), "unable to open database file"),
     ],
 )
