@@ -3,6 +3,7 @@
     python benchmarks/reproduce/text_forms.py                     # what is missing in the saved results
     python benchmarks/reproduce/text_forms.py --parts medical-cause --rows "bag-of-words, aggregated"
     python benchmarks/reproduce/text_forms.py --print             # the saved results, no training
+    python benchmarks/reproduce/text_forms.py --page              # writes their table into docs/texts.md
 
 **Protocol**, fixed before the first run. Every setting but the form is the default of `crowdzoo train`. Sets, all with
 texts and experts' answers: MovieReviews (ratings of 1,498 reviews), causes and treatments in 3,231 medical sentences
@@ -23,7 +24,9 @@ CPU seconds are those of a row, five trainings. Results go to benchmarks/results
 import csv
 import functools
 import gzip
+import json
 import os
+import statistics
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -33,7 +36,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 from lia import MEDICAL, medical, rte
+from papers import grid, shown
 from rows import Parts, run
+from stack import told
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import MajorityVote
@@ -41,6 +46,8 @@ from crowdzoo.datasets import data_folder, load_movie_reviews
 from crowdzoo.metrics import r2_score
 
 RESULTS = Path(__file__).parents[1] / "results" / "text_forms.json"
+PAGE = Path(__file__).parents[2] / "docs" / "texts.md"
+START, END = "<!-- benchmarks/reproduce/text_forms.py --page writes this table -->\n", "<!-- end of the table -->\n"
 SEEDS = range(5)
 FORMS = ("convolutional", "bag-of-words")
 METHODS = ("crowdsourced-layer", "aggregated")
@@ -109,5 +116,47 @@ PARTS: Parts = {
 }
 
 
+def verdict(results: dict[str, Any]) -> tuple[str, int]:
+    """The form that is the default by the protocol, and on how many pairs of a set and a method it is higher."""
+    means = {
+        form: [
+            statistics.mean(run["crowd"] for run in rows[f"{form}, {method}"]["runs"])
+            for rows in results.values()
+            for method in METHODS
+        ]
+        for form in FORMS
+    }
+    one, other = (np.asarray(means[form]) for form in FORMS)
+    won = int((one > other).sum())
+    first = won > len(one) / 2 or (won == len(one) / 2 and one.mean() > other.mean())
+    return (FORMS[0], won) if first else (FORMS[1], len(one) - won)
+
+
+def written(page: str, results: dict[str, Any]) -> str:
+    """The page with the table of the results."""
+    lines = []
+    for name, rows in results.items():
+        for form in FORMS:
+            cells = [
+                shown([100 * run[figure] for run in rows[f"{form}, {method}"]["runs"]])
+                for figure in ("crowd", "gold")
+                for method in METHODS
+            ]
+            seconds = sum(rows[f"{form}, {method}"]["cpu_seconds"] for method in METHODS)
+            lines.append([name, form, *cells, f"{seconds / (len(METHODS) * len(SEEDS)):.0f}"])
+    header = [
+        "set", "form", *(f"{name}, {label}" for label in ("crowd", "gold") for name in ("crowd layer", "aggregated")),
+        "CPU s",
+    ]  # fmt: skip
+    table = grid(header, lines) + f"\nComputed on {told()}.\n"
+    head, _, rest = page.partition(START)
+    return head + START + table + END + rest.partition(END)[2]
+
+
+def write_page() -> None:
+    saved = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), saved), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    run(RESULTS, PARTS, __doc__)
+    run(RESULTS, PARTS, __doc__, write_page)

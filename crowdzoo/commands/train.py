@@ -73,7 +73,7 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--hidden", metavar="N,N,…", help="units of the hidden layers (default 128); texts: units "
         "of the last one")  # fmt: skip
     command.add_argument("--form", metavar="FORM",
-        help="texts: form of the base model, convolutional, bag-of-words, or characters (default convolutional; "
+        help="texts: form of the base model, bag-of-words, characters or convolutional (default bag-of-words; "
         "characters for languages without spaces)",
     )  # fmt: skip
     for name, what in (("--height", "rows"), ("--width", "columns")):

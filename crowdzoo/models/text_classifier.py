@@ -23,7 +23,7 @@ class TextClassifier(TextNetwork):
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
         num_classes: K, number of classes; None leaves out the softmax, for crowd layers that stand on a hidden layer.
-        form: "convolutional" or "bag-of-words".
+        form: "bag-of-words" or "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
@@ -54,7 +54,7 @@ class TextClassifier(TextNetwork):
         self,
         num_words: int,
         num_classes: int | None,
-        form: str = "convolutional",
+        form: str = "bag-of-words",
         embedding: int = 64,
         filters: int = 128,
         hidden: int | None = None,

@@ -18,15 +18,15 @@ class TextNetwork(keras.Model):
 
     | form | network |
     |------|---------|
-    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32 |
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout |
+    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32 |
 
     Outputs do not depend on how far a text is padded. The paper flattens where here a maximum over the text stands:
     a flattened text has a fixed length, and its padding counts.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
-        form: "convolutional" or "bag-of-words".
+        form: "bag-of-words" or "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
@@ -35,8 +35,8 @@ class TextNetwork(keras.Model):
         **kwargs: `keras.Model`'s `name`, `trainable`.
 
     Source:
-        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5 (MovieReviews), there
-        on fixed GloVe vectors.
+        The convolutional one is the network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section
+        5 (MovieReviews), there on fixed GloVe vectors.
     """
 
     def __init__(

@@ -20,15 +20,15 @@ class TextRegressor(TextNetwork):
 
     | form | network |
     |------|---------|
-    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
     | bag-of-words | TF-IDF (`adapt` takes its weights from the training texts), Dense 64, dropout, Dense 1 |
+    | convolutional | embedding, 128 x 3, maximum of 5, dropout, 128 x 5, maximum of 5, maximum of all, Dense 32, 1 |
 
     Estimates do not depend on how far a text is padded; see `TextNetwork`. Weights and dropout follow
     `keras.utils.set_random_seed`.
 
     Args:
         num_words: V, number of ids, padding (0) and the unknown word (1) included; at least 3.
-        form: "convolutional" or "bag-of-words".
+        form: "bag-of-words" or "convolutional".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is 32, for the bag of words 64.
@@ -49,8 +49,8 @@ class TextRegressor(TextNetwork):
         ValueError: impossible values.
 
     Source:
-        The network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section 5 (MovieReviews), there
-        on fixed GloVe vectors.
+        The convolutional one is the network of F. Rodrigues, F. Pereira: Deep Learning from Crowds. AAAI 2018, section
+        5 (MovieReviews), there on fixed GloVe vectors.
     """
 
     @checked(
@@ -67,7 +67,7 @@ class TextRegressor(TextNetwork):
     def __init__(
         self,
         num_words: int,
-        form: str = "convolutional",
+        form: str = "bag-of-words",
         embedding: int = 64,
         filters: int = 128,
         hidden: int | None = None,

@@ -185,7 +185,7 @@ class TextSettings(InstanceSettings):
     Attributes:
         form: "convolutional" or "bag-of-words", see `TextNetwork`; or "characters", a bag of characters
             and of pairs of them in place of words. None is "characters" if most training texts are in languages
-            without spaces between words, else "convolutional".
+            without spaces between words, else "bag-of-words".
         embedding: numbers for each word (convolutional).
         filters: number of filters of each convolution.
         hidden: units of the last hidden layer; None is the form's own number.

@@ -69,8 +69,8 @@ def test_every_method_classifies_texts(method):
 @pytest.mark.slow
 def test_the_convolutional_form_learns_from_one_number_a_task_and_twice_the_same():
     settings = TextSettings(
-        "aggregated", task="regression", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40, batch_size=40,
-        learning_rate=0.01,
+        "aggregated", task="regression", form="convolutional", embedding=8, filters=8, hidden=8, dropout=0.1, epochs=40,
+        batch_size=40, learning_rate=0.01,
     )  # fmt: skip
     ratings = np.where(np.arange(240) % 5 == 0, np.nan, TRUTH)
     found = []
@@ -135,4 +135,4 @@ def test_the_form_follows_from_the_texts_unless_it_is_given(texts, form, splitti
     encoder = base.encoder(settings, lambda: [texts])
     assert encoder.splitting == splitting
     model = base.build(settings, Sizes(num_classes=2), encoder)
-    assert model.get_config()["form"] == ("bag-of-words" if splitting == "characters" else "convolutional")
+    assert model.get_config()["form"] == ("convolutional" if form == "convolutional" else "bag-of-words")

@@ -45,9 +45,8 @@ class TextBase(Base):
         from crowdzoo.models.text_classifier import TextClassifier
         from crowdzoo.models.text_regressor import TextRegressor
 
-        form = settings.form or ("characters" if encoder.splitting == "characters" else "convolutional")
         network: dict[str, Any] = {
-            "form": "bag-of-words" if form == "characters" else form,
+            "form": "convolutional" if settings.form == "convolutional" else "bag-of-words",  # of words or characters
             "embedding": settings.embedding,
             "filters": settings.filters,
             "hidden": settings.hidden,

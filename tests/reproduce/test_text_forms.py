@@ -1,0 +1,52 @@
+"""benchmarks/reproduce/text_forms.py: the default form of texts is the one that its rule names."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
+
+
+@pytest.fixture(scope="module")
+def script():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield importlib.import_module("text_forms")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_the_area_is_that_of_scikit_learn(script):
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    truth, scores = rng.integers(-1, 2, 60), np.round(rng.random(60), 1)  # with ties
+    known = truth >= 0
+    assert script.area(scores, truth) == pytest.approx(roc_auc_score(truth[known], scores[known]))
+
+
+def test_the_default_is_the_form_that_is_higher_by_the_crowd_on_more_pairs(script):
+    from crowdzoo.models import BASES, TextSettings
+    from crowdzoo.models.bases.base import Sizes
+
+    saved = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    form, won = script.verdict(saved)
+    assert won > 4
+    base, settings = BASES["text-classifier"], TextSettings()
+    model = base.build(settings, Sizes(num_classes=2), base.encoder(settings, lambda: [["some words"]]))
+    assert model.get_config()["form"] == form
+    reverse = {
+        name: {row: rows[other] for row, other in zip(rows, [*rows][2:] + [*rows][:2], strict=True)}
+        for name, rows in saved.items()
+    }
+    assert script.verdict(reverse) == (next(each for each in script.FORMS if each != form), won)
+
+
+def test_the_page_has_the_table_of_the_results(script):
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert script.written(page, json.loads(script.RESULTS.read_text(encoding="utf-8"))) == page
+    assert page.count("| MovieReviews |") == 2
