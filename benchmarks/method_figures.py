@@ -52,8 +52,7 @@ def deep() -> dict[str, Any]:
             words = [settings["labels"], "labels" if settings["hard"] else "posteriors"]
         assert row["runs"], title
         accuracies = [run["last"] for run in row["runs"]]
-        versions = row.get("versions") or row["stack"]
-        made = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], versions)
+        made = figure(" ".join(words), accuracies, row["cpu_seconds_a_training"], row["stack"])
         if is_default(method, settings["arguments"]):
             found.setdefault(method, []).insert(0, made)
         else:

@@ -9,7 +9,6 @@ from cells import Cell, Claim, Page, Table, paragraph, per_cent, saved
 from deep_methods import CONAL_PAPER, RESULTS, SIMULATED
 from intervals import bootstrap, unpacked
 from papers import grid, shown
-from stack import AGAIN
 
 __all__ = ["RESULTS", "render", "start_error", "tables"]
 
@@ -134,8 +133,6 @@ NOT_YET = {
     "symmetric, own 0.3, common 0.6, share 0.7": "Share .7 with strength .6 by symmetric common noise.",
     "mixing, music-conal": "Probabilities mixed, on Music.",
 }
-OLD = f"""Rows that were saved with versions only, and whose crowd layer is trained by gradients, were computed before
-a correction of Adam's step on TensorFlow. {AGAIN}"""
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
@@ -305,16 +302,15 @@ def _mixing() -> str:
 def render(results: dict[str, Any]) -> str:
     """The whole page."""
     rows = [(f"{name}: {row}", one) for name, lines in results.items() for row, one in lines.items()]
-    old = any("stack" not in one for _, one in rows)
     return Page(
         HEAD, "conal", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results),
         "\n".join([
             _shared(), "## Simulated crowds\n", paragraph(SIMULATED_TEXT), _simulated(results), _learnt(), _mixing(),
         ]),
         (*ABSENT, *(text for part, text in NOT_YET.items() if part not in saved(MORE))),
-        "Each row has its own stack. " + (OLD if old else ""),
+        "Each row has its own stack.",
         {
-            RESULTS.name: {name: one.get("stack") or one["versions"] for name, one in rows},
+            RESULTS.name: {name: one["stack"] for name, one in rows},
             MORE: {
                 f"{part}: {row}": one["stack"] for part, found in saved(MORE).items() for row, one in found.items()
             },

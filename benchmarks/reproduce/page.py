@@ -194,7 +194,7 @@ def computed_on(results: dict[str, Any]) -> str:
     text = f"All rows were computed on {told()}"
     if others:
         text += ", except on " + "; on ".join(f"{words}: {', '.join(titles)}" for words, titles in others.items())
-    return wrapped(text + ". Older rows have no version of TensorFlow with them.")
+    return wrapped(text + ".")
 
 
 def render() -> str:

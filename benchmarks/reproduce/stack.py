@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-__all__ = ["AGAIN", "PAGES", "elsewhere", "recorded", "same_stack", "stack", "told"]
+__all__ = ["PAGES", "elsewhere", "recorded", "same_stack", "stack", "told"]
 
 # what the rows of pages are computed on; a page names it by `told()`, and rows of other stacks one by one
 PAGES = {"python": "3.10.13", "numpy": "1.26.4", "backend": "tensorflow", "keras": "3.12.4", "tensorflow": "2.16.2"}
-# what pages say of rows that were computed before the correction of Adam's step on TensorFlow
-AGAIN = """They have not been computed again, which takes more than an hour of one core. Those of classes (Music,
-LabelMe and simulated crowds) were, and their mean accuracy over the same seeds changed by .3 points on average."""
 NAMES = {"numpy": "NumPy", "keras": "Keras", "tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
@@ -60,13 +57,12 @@ def recorded(results: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]
     """Every stack in a results file, with the name of what it stands at: "music: CL MW"; "all" for one of the file.
 
     Args:
-        results: what the file has. A row's stack is under "stack", in older rows under "versions".
+        results: what the file has. A row's stack is under "stack".
         name: of what `results` is part of.
     """
     if isinstance(results, dict):
-        for key in ("stack", "versions"):
-            if isinstance(results.get(key), dict):
-                yield name or "all", results[key]
+        if isinstance(results.get("stack"), dict):
+            yield name or "all", results["stack"]
         for key, part in results.items():
             yield from recorded(part, f"{name}: {key}" if name else key)
     elif isinstance(results, list):

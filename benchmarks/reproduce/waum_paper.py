@@ -113,9 +113,7 @@ NOT_YET = {
     "redundancy, bluebirds": "Redundancy 2 to 10 by thinning, on Blue Birds.",
     "redundancy, rte": "Redundancy 2 to 10 by thinning, on RTE.",
 }
-STACK = """`waum.json` has one record for the whole file, of the last run that wrote it, not one a row. It is not the
-stack of the other pages."""
-STACKS = "Each table of `waum.json` and each row of the other files has its own stack."
+STACK = "Each table of `waum.json` and each row of the other files has its own stack."
 
 
 def _circles(results: dict[str, Any], row: str) -> tuple[tuple[float, ...], ...]:
@@ -329,11 +327,11 @@ def render(results: dict[str, Any]) -> str:
     deep = saved("reproduce_deep.json")["labelme"]
     rows = {
         RESULTS.name: dict(recorded(results)),
-        "reproduce_deep.json": {f"labelme: {row}": deep[row].get("stack") or deep[row]["versions"] for row in LABELME},
+        "reproduce_deep.json": {f"labelme: {row}": deep[row]["stack"] for row in LABELME},
         MORE: {f"{part}: {row}": one["stack"] for part, found in saved(MORE).items() for row, one in found.items()},
     }
     return Page(
         HEAD, "waum", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results),
         "\n".join([_music(results), _variants(), _gallery(), _redundancy()]).rstrip("\n") + "\n",
-        (*ABSENT, *_not_yet()), STACK if "versions" in results else STACKS, rows,
+        (*ABSENT, *_not_yet()), STACK, rows,
     ).markdown()  # fmt: skip

@@ -1,22 +1,14 @@
 """annot-mix of benchmarks/reproduce: labels are mixed with their instance and annotator, and what is said follows."""
 
 import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def annot_mix():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("annot_mix")
-    finally:
-        sys.path.remove(str(FOLDER))
+def annot_mix(reproduce):
+    return reproduce("annot_mix")
 
 
 def test_rows_are_mixed_by_one_share_for_instance_annotator_and_label(annot_mix):

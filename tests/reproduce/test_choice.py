@@ -1,23 +1,14 @@
 """The table of `auto`: what the results render to, and that the guide has it."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("choice")
-    finally:
-        sys.path.remove(str(FOLDER))
+def script(reproduce):
+    return reproduce("choice")
 
 
 def test_the_guide_has_the_table_of_the_results(script):

@@ -1,7 +1,6 @@
 """benchmarks/reproduce/coupled_confusions.py: coupled confusion correction."""
 
 import importlib
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,8 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 
 
 @pytest.fixture(scope="module")
-def coupled():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("coupled_confusions")
-    finally:
-        sys.path.remove(str(FOLDER))
+def coupled(reproduce):
+    return reproduce("coupled_confusions")
 
 
 def softmax(z):
@@ -107,3 +102,23 @@ def test_both_networks_learn_the_classes_with_and_without_corrections(coupled):
         np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
         assert (probabilities.argmax(axis=1) == gold).mean() > 0.95
     assert np.abs(np.subtract(*found.values())).max() > 1e-3
+
+
+def test_what_the_guide_says_of_it_is_what_the_results_say(coupled):
+    import newer
+
+    guide = (FOLDER.parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = " ".join(guide[guide.index("Coupled confusion correction (2024)") :].partition("\n\n")[0].split())
+    results = newer.read(coupled.RESULTS)
+    (_, header, against), (_, _, by_set) = newer.tables(results, coupled.ROWS, coupled.TITLE)
+    row = dict(zip(header, against[0], strict=True))
+    assert (row["trained by"], row["against"]) == ("CCC", "CCEM")
+    assert f"has {row['its mean']} ({row['difference, paired']} against `ccem`)" in text
+    with_it, without = (np.array([float(cell) for cell in line[1:]]) for line in by_set[:2])
+    assert int((with_it > without).sum()) == 6
+    assert len(with_it) == 9
+    best = int((with_it - without).argmax())
+    assert list(results)[best] == "medical, treats"
+    assert f"({with_it[best]}, without them {without[best]})" in text
+    assert f"cost {round(max(without - with_it))} points on the circles" in text
+    assert f"have {against[5][2]}, level with `ccem`" in text

@@ -1,9 +1,7 @@
 """CRF-MA of benchmarks/reproduce, against sums over all paths."""
 
-import importlib
 import itertools
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +13,8 @@ LENGTHS = np.array([2, 4, 1])
 
 
 @pytest.fixture(scope="module")
-def crf_ma():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("crf_ma")
-    finally:
-        sys.path.remove(str(FOLDER))
+def crf_ma(reproduce):
+    return reproduce("crf_ma")
 
 
 def paths(scores, transitions):

@@ -1,21 +1,11 @@
 """The table of `crowdzoo demo images`: what the results render to, and where it stands in the docs."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
 
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("demo_images")
-    finally:
-        sys.path.remove(str(FOLDER))
+def script(reproduce):
+    return reproduce("demo_images")
 
 
 def test_the_table_has_paired_differences_and_takes_the_place_of_the_one_before(script):

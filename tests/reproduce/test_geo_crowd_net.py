@@ -1,23 +1,14 @@
 """docs/papers/ibrahim.md says what the saved results say, and its crowds are what the protocol says."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("geo_crowd_net")
-    finally:
-        sys.path.remove(str(FOLDER))
+def script(reproduce):
+    return reproduce("geo_crowd_net")
 
 
 @pytest.fixture(scope="module")

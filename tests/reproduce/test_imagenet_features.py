@@ -1,9 +1,6 @@
 """docs/images-results.md says what the saved results say, and features belong to the tasks of their photographs."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +8,10 @@ import pytest
 from crowdzoo import Annotations
 from crowdzoo.training.methods import AGGREGATED, METHODS
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("imagenet_features")
-    finally:
-        sys.path.remove(str(FOLDER))
+def script(reproduce):
+    return reproduce("imagenet_features")
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,13 @@
 
 import importlib
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def page():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("page")
-    finally:
-        sys.path.remove(str(FOLDER))
+def page(reproduce):
+    return reproduce("page")
 
 
 def test_the_page_is_what_the_results_render_to(page):

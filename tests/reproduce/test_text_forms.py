@@ -1,23 +1,14 @@
 """benchmarks/reproduce/text_forms.py: the default form of texts is the one that its rule names."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks" / "reproduce"
-
 
 @pytest.fixture(scope="module")
-def script():
-    sys.path.insert(0, str(FOLDER))
-    try:
-        yield importlib.import_module("text_forms")
-    finally:
-        sys.path.remove(str(FOLDER))
+def script(reproduce):
+    return reproduce("text_forms")
 
 
 def test_the_area_is_that_of_scikit_learn(script):
