@@ -78,3 +78,13 @@ def test_the_order_of_methods_is_compared_by_pairs(page):
     assert found["fixed and by gold"] == "0.67"  # of six pairs one is turned
     assert found["fixed, other seeds"] == "1.00"
     assert (found["first, fixed"], found["first, by the crowd's labels"]) == ("WAUM", "DL-MV")
+
+
+def test_the_guide_has_the_shares_of_the_ranking_by_waum(page):
+    results = page.json.loads(page.waum.RESULT.read_text(encoding="utf-8"))["ranking"]["rows"]
+    guide = (page.PAGE.parent / "methods.md").read_text(encoding="utf-8")
+    (worst, rest), entropy = (
+        [round(100 * sum(row[name]) / len(row[name])) for name in ("worst 10%", "rest after 10%")]
+        for row in (results["WAUM, top-2 margin"], results["vote entropy"])
+    )
+    assert f"right for {worst} %, of the rest for {rest} % (vote entropy: {entropy[0]} %, {entropy[1]} %)" in guide
