@@ -773,13 +773,6 @@ def save(table: dict[str, Any], name: str, row: str) -> None:
     RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
 
 
-def stacks(table: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and stack of every row."""
-    for name, rows in table["sets"].items():
-        for row, cell in rows.items():
-            yield f"{name}: {row}", cell["stack"]
-
-
 def tables(table: dict[str, Any]) -> Iterator[tuple[str, list[str], list[list[Any]]]]:
     """Title, header and rows of one table for each set."""
     for name, rows in table.get("sets", {}).items():
