@@ -147,8 +147,8 @@ WHY = """## What differs, and why
 - **Table 3, the marginal step.** In the paper it helps (RTE with ten annotations: 69.6 without it, 93.1 with it). Here
   it is the other way round: after two rounds of EM word similarity and RTE with ten annotations are where the paper's
   whole LIA is, or above, and 1,000 marginal steps take them below majority vote. The step size is the paper's; the last
-  version of the authors' code has a tenth of it. On Blue Birds and medical causes the step
-  changes little. On medical treatments it costs 1.7 points with two annotations, and gains 2.4 and 1.3 with five and ten.
+  version of the authors' code has a tenth of it. On Blue Birds and medical causes the step changes little. On medical
+  treatments it costs 1.7 points with two annotations, and gains 2.4 with five and 1.3 with ten.
 - **LIA-E.** The paper's stays near majority vote on Blue Birds; ours does not. So it is the confusion that depends on
   the task that helps there, more than the features.
 - **Label model.** It is our own implementation of the family that Snorkel and MeTaL belong to, compared with MeTaL.
