@@ -129,10 +129,6 @@ ABSENT = (
     "Theorem 1 as a test on data that satisfy it: its statement is in no source at hand.",
 )
 # parts of the protocol in conal.py -> what is said where they have no rows yet
-NOT_YET = {
-    "symmetric, own 0.3, common 0.6, share 0.7": "Share .7 with strength .6 by symmetric common noise.",
-    "mixing, music-conal": "Probabilities mixed, on Music.",
-}
 
 
 def tables(results: dict[str, Any]) -> list[Table]:
@@ -307,7 +303,7 @@ def render(results: dict[str, Any]) -> str:
         "\n".join([
             _shared(), "## Simulated crowds\n", paragraph(SIMULATED_TEXT), _simulated(results), _learnt(), _mixing(),
         ]),
-        (*ABSENT, *(text for part, text in NOT_YET.items() if part not in saved(MORE))),
+        ABSENT,
         "Each row has its own stack.",
         {
             RESULTS.name: {name: one["stack"] for name, one in rows},

@@ -156,12 +156,6 @@ ABSENT = (
     "30 runs of CoNLL-2003, whose rows have five.",
     "The paper's own figures: someone has to read them off the publication.",
 )
-# parts or rows of the protocol in crowd_layer.py -> what is said where they are not there yet
-NOT_YET = {
-    "pictured matrices": "Learnt matrices against true confusions on LabelMe as a picture.",
-    "random start, lambda .01": "The identity start against a random start with the regularizer.",
-    "EM schedules": "Deep EM with an E-step every 1, 5 or 25 epochs.",
-}
 STACK = "Each row has its own stack; `labelme_accuracy.json` has one for the file."
 
 
@@ -281,19 +275,16 @@ def _more_claims() -> list[Claim]:
         "Learnt matrices resemble the true confusions of LabelMe's annotators (above .9; told apart above .5)",
         "An identity start is better than a random start with an identity regularizer",
     )
-    found = [Claim(words[0], min(each) > 0.9, f"{each[0]:.2f} and {each[1]:.2f}, five annotators")]
-    rows = saved(MORE).get("identity", {})
-    if "identity start" in rows:
-        runs = rows["identity start"]["runs"]
-        alike = [statistics.mean(run[name] for run in runs) for name in ("matrices", "told apart")]
-        text = f"correlation {alike[0]:.2f}; told apart {alike[1]:.2f}"
-        found.append(Claim(words[1], alike[0] > 0.9 and alike[1] > 0.5, text))
-    else:
-        found.append(Claim(words[1], None, "not run"))
-    others = tuple(row for row in rows if "lambda" in row)
-    if len(others) < 2:  # the protocol has two strengths
-        return [*found, Claim(words[2], None, "not run with both strengths of the regularizer")]
-    return [*found, _beats(words[2], rows, "last", "identity start", others)]
+    rows = saved(MORE)["identity"]
+    runs = rows["identity start"]["runs"]
+    alike = [statistics.mean(run[name] for run in runs) for name in ("matrices", "told apart")]
+    return [
+        Claim(words[0], min(each) > 0.9, f"{each[0]:.2f} and {each[1]:.2f}, five annotators"),
+        Claim(
+            words[1], alike[0] > 0.9 and alike[1] > 0.5, f"correlation {alike[0]:.2f}; told apart {alike[1]:.2f}",
+        ),
+        _beats(words[2], rows, "last", "identity start", tuple(row for row in rows if "lambda" in row)),
+    ]  # fmt: skip
 
 
 def _five() -> str:
@@ -310,32 +301,28 @@ def _five() -> str:
 
 
 def _starts() -> str:
-    """Starts and schedules, where they are there."""
+    """Starts, learnt matrices, and schedules."""
     more = saved(MORE)
-    text = []
-    if "identity" in more:
-        starts = [
-            [row, len(one["runs"]), shown(per_cent(one["runs"], "last")), *(
-                shown([run[name] for run in one["runs"]], 2) for name in ("matrices", "told apart")
-            )]
-            for row, one in more["identity"].items()
-        ]  # fmt: skip
-        head = ["start", "runs", "accuracy", "matrices", "told apart"]
-        text += ["## Start or regularizer\n", paragraph(START_TEXT), grid(head, starts)]
-    if "pictured matrices" in more:
-        text += ["## Learnt matrices of LabelMe's annotators\n", MATRICES_TEXT, ""]
-    if "EM schedules" in more:
-        schedules = [
-            [
-                "every epoch" if row == "every 1" else f"{row} epochs",
-                len(one["runs"]),
-                *(shown(per_cent(one["runs"], name)) for name in ("last", "best")),
-            ]
-            for row, one in more["EM schedules"].items()
+    starts = [
+        [row, len(one["runs"]), shown(per_cent(one["runs"], "last")), *(
+            shown([run[name] for run in one["runs"]], 2) for name in ("matrices", "told apart")
+        )]
+        for row, one in more["identity"].items()
+    ]  # fmt: skip
+    schedules = [
+        [
+            "every epoch" if row == "every 1" else f"{row} epochs",
+            len(one["runs"]),
+            *(shown(per_cent(one["runs"], name)) for name in ("last", "best")),
         ]
-        head = ["E-step", "runs", "last", "best (oracle)"]
-        text += ["## Schedules of EM\n", paragraph(SCHEDULE_TEXT), grid(head, schedules)]
-    return "\n".join(text)
+        for row, one in more["EM schedules"].items()
+    ]
+    return "\n".join([
+        "## Start or regularizer\n", paragraph(START_TEXT),
+        grid(["start", "runs", "accuracy", "matrices", "told apart"], starts),
+        "## Learnt matrices of LabelMe's annotators\n", MATRICES_TEXT, "",
+        "## Schedules of EM\n", paragraph(SCHEDULE_TEXT), grid(["E-step", "runs", "last", "best (oracle)"], schedules),
+    ])  # fmt: skip
 
 
 def _crf_ma() -> str:
@@ -373,8 +360,7 @@ def plot(results: dict[str, Any]) -> None:
     figure.tight_layout()
     figure.savefig(PICTURE, metadata={"Date": None})
     plt.close(figure)
-    if "pictured matrices" in saved(MORE):
-        _plot_matrices(saved(MORE)["pictured matrices"]["identity start"]["runs"])
+    _plot_matrices(saved(MORE)["pictured matrices"]["identity start"]["runs"])
 
 
 def _plot_matrices(annotators: list[dict[str, Any]]) -> None:
@@ -440,10 +426,9 @@ def render(results: dict[str, Any]) -> str:
             for name in (MORE, CRF)
         },
     }
-    there = {*saved(MORE), *(row for rows in saved(MORE).values() for row in rows)}
     return Page(
         HEAD, "rodrigues", SCRIPTS, OVERVIEW, PROTOCOL, NOTE, tables(results), _claims(results),
-        "\n".join([each for each in (_five(), _starts(), _crf_ma(), _others(results)) if each]),
-        (*ABSENT, *(text for name, text in NOT_YET.items() if name not in there)),
+        "\n".join([_five(), _starts(), _crf_ma(), _others(results)]),
+        ABSENT,
         STACK, stacks_of,
     ).markdown()  # fmt: skip
