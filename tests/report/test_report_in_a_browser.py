@@ -61,7 +61,7 @@ def browse(path, *words: str, link: str = "") -> tuple[str, str]:
     command = [
         CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",
         f"--user-data-dir={profile}",
-        "--virtual-time-budget=3000", *words, f"{path.as_uri()}{link}",
+        "--virtual-time-budget=10000", *words, f"{path.as_uri()}{link}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, timeout=300)
     return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
