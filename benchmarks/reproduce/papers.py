@@ -115,7 +115,7 @@ def indexed(index: str) -> str:
     rows.append(["all", *(total[place] for place in range(7))])
     head = ["page", "published figures", "reproduced", "order only", "not reproduced", "no row here"]
     before, rest = index.split(START)
-    table = grid([*head, "claims that hold here", "that do not"], rows)
+    table = grid([*head, "claims seen here", "not seen"], rows)
     return before + START + "\n" + table.replace("|---|---|", "|---|---:|", 1) + "\n" + END + rest.split(END)[1]
 
 

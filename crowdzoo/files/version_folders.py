@@ -65,7 +65,13 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if (path / _MODEL).is_file():
         return path
-    if not path.is_dir():
+    if path.is_file() and path.suffix == ".keras":
+        raise ServingError(
+            f"{path}: a saved model, not an exported one. Run `crowdzoo export {path} FOLDER`, and give that folder."
+        )
+    if path.is_file():
+        raise ServingError(f"{path}: a file, not the folder of an exported model")
+    if not path.exists():
         raise ServingError(f"{path}: the folder does not exist")
     versions = complete_versions(path)
     if not versions:

@@ -33,6 +33,10 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         newest_version(tmp_path)
     with pytest.raises(ServingError, match="the folder does not exist"):
         newest_version(tmp_path / "not there")
+    for name, reason in (("model.keras", r"Run `crowdzoo export .*model\.keras FOLDER`"), ("model.txt", "a file, not")):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(ServingError, match=reason):
+            newest_version(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_texts_to_predict_that_are_empty_are_named(tmp_path, form):
     path = tmp_path / f"new.{form}"
     path.write_text("good\n\n \nbad\n" if form == "txt" else 'task,text\na,good\nb,""\nc," "\nd,bad\n')
     place = "line 2, 3" if form == "txt" else "row 3, 4"
-    with pytest.warns(DataWarning, match=rf"new\.{form}: 2 texts are empty, in {place}\. Predictions for them"):
+    with pytest.warns(DataWarning, match=rf"new\.{form}: 2 texts are empty, in {place}\. The model gives"):
         assert len(read_inputs(path, TEXTS)) == 4
 
 
