@@ -56,7 +56,8 @@ def _warn_of_empty(path: str | Path, noun: str, numbers: Sequence[int], texts: S
     empty = [number for number, text in zip(numbers, texts, strict=True) if not text.strip()]
     if empty:
         shown = ", ".join(map(str, empty[:SHOWN])) + (", …" if len(empty) > SHOWN else "")
-        text = f"{path}: {len(empty):,} text{'s are' if len(empty) > 1 else ' is'} empty, in {noun} {shown}. "
+        are = "s are" if len(empty) > 1 else " is"
+        text = f"{path}: {len(empty):,} text{are} empty, in {noun} {shown}. "
         warnings.warn(text + "The model gives every empty text the same answer.", DataWarning, stacklevel=4)
 
 
