@@ -238,7 +238,7 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
         *(
             (
                 f"label {name}",
-                f"holds for {held:,} tasks; agreement {_agreement(table)}"
+                f"holds for {held:,} task{'s' * (held != 1)}; agreement {_agreement(table)}"
                 + (f"; accuracy {accuracy[name]:.4f}" if name in accuracy else "")
                 + ("; accuracy of the others {:.4f} ({:.4f} to {:.4f})".format(*intervals[name]) if intervals else ""),
             )

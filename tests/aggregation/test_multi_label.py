@@ -137,7 +137,7 @@ def test_the_command_prints_each_label_and_writes_the_probabilities(tmp_path, mo
     assert main([*words, "--out", "labels.csv"]) == 0
     said = capsys.readouterr().out
     # alpha of dog by hand: of 8 answers 3 are yes; D_o = 2 * 2 / (2 * 8), D_e = 2 * 3 * 5 / (8 * 7)
-    assert f"holds for 1 tasks; agreement {1 - (4 / 16) / (30 / 56):.3f}" in said
+    assert f"holds for 1 task; agreement {1 - (4 / 16) / (30 / 56):.3f}" in said
     assert "no label" in said
     with open("labels.csv") as file:
         rows = list(csv.DictReader(file))
