@@ -1,5 +1,6 @@
 """The comparison of the recommended recipe: what its protocol says is what its functions do."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -117,3 +118,19 @@ def test_the_first_decision_stands_beside_a_later_one(recipe):
     later = results_of(recipe, dict.fromkeys(recipe.COMPARED, 0.6), rounds=3)
     assert recipe.progress(later).startswith("These are 432 of 560 runs;")
     assert "At a first stop, with 334 runs, cross-fitted EM had 75.6 and CCEM 75.7" in recipe.progress(later)
+
+
+def test_what_the_guide_says_of_the_labels_of_the_training_tasks_is_in_the_tables():
+    docs = FOLDER.parents[1] / "docs"
+    tables = (docs / "methods-results.md").read_text(encoding="utf-8").split("\n### ")
+    (table,) = (part for part in tables if "accuracy of the labels of the training tasks, 9 sets" in part)
+    ours = re.match(r"cross-fitted EM \(([\d.]+)\)", table)[1]
+    rows = {
+        name: (mean, difference)
+        for name, mean, difference in re.findall(
+            r"^\| ([^|]+?) \| ([\d.]+) \| ([-+\d.]+ ± [\d.]+) \|", table, flags=re.M
+        )
+    }
+    guide = " ".join((docs / "methods.md").read_text(encoding="utf-8").split())
+    mean, difference = rows["DL-EM (AggNet)"]
+    assert f"{ours} and {mean} ({difference}; `ccem` {rows['CCEM'][0]})" in guide
