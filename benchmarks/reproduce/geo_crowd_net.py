@@ -379,7 +379,8 @@ def recovery_table(saved: dict[str, Any], start: float | None) -> Any:
             )  # fmt: skip
     header = ("crowd", "labels", "CCEM", "F", "W", "F - CCEM", "W - CCEM", "CCEM, %", "F, %", "W, %")
     begun = "the default start" if start is None else f"start {start:g}"
-    return (f"Recovery: L1 error of the matrices, and accuracy; {begun} (5 draws)", header, lines) if lines else None
+    title = f"Recovery: L1 error of the matrices, and accuracy; strength {STRENGTH['F']:g}, {begun} (5 draws)"
+    return (title, header, lines) if lines else None
 
 
 def level(one: dict[str, Any], key: str, factor: float = 1) -> str:

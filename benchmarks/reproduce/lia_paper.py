@@ -162,7 +162,7 @@ WHY = """## What differs, and why
 
 ## What is not here
 
-- The figures of the paper: they are in no source at hand. The authors' code plots accuracy over redundancy, which is
+- The plots of the paper: they are in no source at hand. The authors' code plots accuracy over redundancy, which is
   table 2, and the rank of annotators' accuracies.
 - LIA by the 10 rounds of the paper's text (11,000 steps a draw), and LIA-E by the authors' protocol on RTE: too long
   for the machine at hand. `benchmarks/reproduce/lia.py` computes what is missing.

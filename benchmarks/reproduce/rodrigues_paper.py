@@ -85,7 +85,7 @@ PROTOCOL = (
         "LabelMe",
         "VGG16 features, 10,000 augmented photographs, 1,188 test; Dense 128, dropout .5, Adam .001, 50 epochs, "
         "batches of 64",
-        "512 descriptors of our own, 750 and 250 photographs; otherwise the same network",
+        "512 descriptors of our own, 750 and 250 photographs, 60 epochs; otherwise the same network",
     ),
     (
         "Dogs vs. Cats",
@@ -144,7 +144,7 @@ labels by the true class (above), and what `annotator_confusions()` says (below)
 was said; rows without a label are left empty.
 
 ![True and learnt matrices](rodrigues-matrices.svg)"""
-SCHEDULE_TEXT = "Deep EM on LabelMe, accuracy in per cent; 100 epochs."
+SCHEDULE_TEXT = "Deep EM on LabelMe, accuracy in per cent; 60 epochs."
 CRF_TEXT = """The baseline that the paper names (Rodrigues, Pereira and Ribeiro, Machine Learning 95, 2014): a
 linear-chain CRF, and EM over which annotator of a sentence is the reliable one. Its text is in no source at hand, so
 features, start and prior are ours (`benchmarks/reproduce/crf_ma.py`). Spans in per cent; sentences as in the table
@@ -159,7 +159,7 @@ ABSENT = (
     "weights learnt as by Guan et al. (AAAI 2018): the weighted mean of the heads is fitted to the mean rating of each "
     "review.",
     "30 runs of CoNLL-2003, whose rows have five.",
-    "The paper's own figures: someone has to read them off the publication.",
+    "The numbers of the paper's own tables: someone has to read them off the publication.",
 )
 STACK = "Each row has its own stack; `labelme_accuracy.json` has one for the file."
 

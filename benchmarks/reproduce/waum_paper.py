@@ -103,7 +103,8 @@ the protocol has sets with ten: RTE, Blue Birds (of 39), and three circles of ou
 as above, of the votes that are left; 3 draws. On the circles WAUM finds more wrong votes than vote entropy. On RTE and
 Blue Birds, whose features say little of the class, it finds fewer."""
 ABSENT = (
-    "CIFAR-10H, and the tables of LabelMe and Music with WAUM: their figures are in no source at hand.",
+    "CIFAR-10H: its photographs are not at hand. The tables of LabelMe and Music with WAUM: their figures are in no "
+    "source at hand.",
     "What the paper calls consensus of p is in no source at hand; the row has our reading.",
 )
 STACK = "Each table of `waum.json` and each row of the other files has its own stack."
