@@ -42,6 +42,18 @@ def test_the_page_of_lia_names_the_stack(reproduce):
     assert f"All rows were computed on {reproduce('stack').told()}." in " ".join(page.split())
 
 
+def test_a_row_with_fewer_draws_is_compared_with_majority_vote_on_its_own(reproduce):
+    """Published: 90 and 80 by majority vote. A row of two draws has 76 where the votes of these have 75, of all 80."""
+    paper = reproduce("lia_paper")
+    name = "wordsim"
+    published = tuple(value + 10 for value in paper.PUBLISHED[name]["majority"])
+    votes = [[74.0, 76.0, 85.0, 85.0]] * len(published)
+    _, (marks,) = paper._judged(name, published, votes, [[[76.0, 76.0]] * len(published)])
+    assert marks == ["order"] * len(published)
+    _, (marks,) = paper._judged(name, published, votes, [[[74.0, 75.0]] * len(published)])
+    assert marks == ["not"] * len(published)
+
+
 def test_figures_that_changed_stand_on_the_page_that_has_them_today():
     folder = ROOT / "docs" / "papers"
     text = (folder / "README.md").read_text(encoding="utf-8")
