@@ -64,16 +64,6 @@ def test_a_row_with_the_figures_of_ccem_is_level_with_it_and_one_with_a_run_miss
 
 
 @pytest.mark.slow
-def test_the_base_learns_the_classes_from_mixed_labels(annot_mix):
-    from crowdzoo import Annotations
-
-    deep_methods = importlib.import_module("deep_methods")
-    rng = np.random.default_rng(1)
-    gold = rng.integers(3, size=300)
-    x = (np.eye(3)[gold] * 4 + rng.normal(size=(300, 3))).astype("float32")
-    tasks, annotators = np.divmod(np.arange(900), 3)
-    labels = np.where(rng.random(900) < 0.9, gold[tasks], rng.integers(3, size=900))
-    annotations = Annotations.from_arrays(tasks, annotators, labels, classes=[0, 1, 2])
-    data = deep_methods.Data(x, annotations, gold, x, gold, {})
-    said = annot_mix.trained(data, 0, 1.0).predict(x, verbose=0).argmax(axis=1)
-    assert (said == gold).mean() > 0.95
+def test_the_base_learns_the_classes_from_mixed_labels(annot_mix, three_clouds):
+    said = annot_mix.trained(three_clouds, 0, 1.0).predict(three_clouds.x, verbose=0).argmax(axis=1)
+    assert (said == three_clouds.gold).mean() > 0.95

@@ -1,6 +1,5 @@
 """benchmarks/reproduce/coupled_confusions.py: coupled confusion correction."""
 
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -86,21 +85,11 @@ def test_a_correction_goes_down_the_loss_of_easy_labels_after_an_update(coupled)
 
 
 @pytest.mark.slow
-def test_both_networks_learn_the_classes_with_and_without_corrections(coupled):
-    from crowdzoo import Annotations
-
-    deep_methods = importlib.import_module("deep_methods")
-    rng = np.random.default_rng(1)
-    gold = rng.integers(3, size=300)
-    x = (np.eye(3)[gold] * 4 + rng.normal(size=(300, 3))).astype("float32")
-    tasks, annotators = np.divmod(np.arange(900), 3)
-    labels = np.where(rng.random(900) < 0.9, gold[tasks], rng.integers(3, size=900))
-    annotations = Annotations.from_arrays(tasks, annotators, labels, classes=[0, 1, 2])
-    data = deep_methods.Data(x, annotations, gold, x, gold, {})
-    found = {row: train(data, 0).predict(x) for row, train in coupled.ROWS.items()}
+def test_both_networks_learn_the_classes_with_and_without_corrections(coupled, three_clouds):
+    found = {row: train(three_clouds, 0).predict(three_clouds.x) for row, train in coupled.ROWS.items()}
     for probabilities in found.values():
         np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
-        assert (probabilities.argmax(axis=1) == gold).mean() > 0.95
+        assert (probabilities.argmax(axis=1) == three_clouds.gold).mean() > 0.95
     assert np.abs(np.subtract(*found.values())).max() > 1e-3
 
 
