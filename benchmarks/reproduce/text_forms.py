@@ -75,12 +75,9 @@ def texts_of(name: str) -> tuple[np.ndarray, Annotations, np.ndarray]:
 
 def area(yes: np.ndarray, truth: np.ndarray) -> float:
     """Area under the ROC curve of scores `[N]` against 0, 1 and -1 (left out)."""
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
-    yes, truth = yes[truth >= 0], truth[truth >= 0]
-    ranks, positive = rankdata(yes), truth == 1
-    count = positive.sum()
-    return float((ranks[positive].sum() - count * (count + 1) / 2) / (count * (len(truth) - count)))
+    return float(roc_auc_score(truth[truth >= 0], yes[truth >= 0]))
 
 
 def trainings(name: str, form: str, method: str) -> Iterator[dict[str, Any]]:
