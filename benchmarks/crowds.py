@@ -23,3 +23,219 @@ Protocol, fixed before the first run of the candidates for the default:
 - faithbench is shown and not learnt from: its tasks were picked because the annotators disagree, so the majority is
   below chance. Where a crowd's annotators made its gold they are left out (ecg).
 """
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent / "reproduce"))
+from real_crowds import CROWDS, OLD, fold_of, read
+from stack import stack, told
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import METHODS, ConvergenceWarning, VotesWarning, create
+from crowdzoo.aggregation.classes import robust
+from crowdzoo.aggregation.engine.labels import tied_classes
+from crowdzoo.errors import CrowdzooError
+from crowdzoo.report.tables import print_table
+
+RESULTS = Path(__file__).parent / "results" / "crowds.json"
+PAGE = Path(__file__).parents[1] / "docs" / "aggregation.md"
+START, END = "<!-- crowds.py writes this table -->", "<!-- the end of the table -->"
+FOLDS = Path(__file__).parents[1] / "build" / "robust"
+LEFT_OUT, POOL = "robust, families left out", "vote, EBCC and hierarchical"
+DRAWS, CLEARLY, SURE = 2000, -0.01, 0.95
+LONG = {"ebcc": 30_000, "mmce": 30_000, "glad": 120_000, "auto": 12_000, "label-model": 120_000}  # most annotations
+Fit = Callable[[Annotations], np.ndarray]
+
+
+def left_out(family: str) -> Fit:
+    """Posteriors by weights that were fitted to other families."""
+
+    def fit(annotations: Annotations) -> np.ndarray:
+        shipped = robust.WEIGHTS
+        robust.WEIGHTS = FOLDS / f"fold{fold_of(family)}.npz"
+        try:
+            return create("robust").fit(annotations).posteriors
+        finally:
+            robust.WEIGHTS = shipped
+
+    return fit
+
+
+def pooled(annotations: Annotations) -> np.ndarray:
+    """The plain mean of three methods' posteriors."""
+    return np.mean(
+        [create(name).fit(annotations).posteriors for name in ("majority-vote", "ebcc", "hierarchical-dawid-skene")],
+        axis=0,
+    )
+
+
+def methods_of(family: str) -> dict[str, Fit]:
+    """Every method, and the candidates for the default."""
+    found: dict[str, Fit] = {
+        name: (lambda annotations, name=name: create(name).fit(annotations).posteriors) for name in METHODS
+    }
+    return found | {LEFT_OUT: left_out(family), POOL: pooled}
+
+
+def chances(posteriors: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """For each task of known class, the chance that a random one of its most probable classes is right."""
+    known = np.flatnonzero(gold >= 0)
+    tied = tied_classes(posteriors[known])
+    return tied[np.arange(known.size), gold[known]] / tied.sum(axis=1)
+
+
+def figures(posteriors: np.ndarray, votes: np.ndarray, annotations: Annotations, gold: np.ndarray) -> dict[str, Any]:
+    """What the tables show of a method on a crowd."""
+    known, chance, plain = gold >= 0, chances(posteriors, gold), chances(votes, gold)
+    difference = chance - plain
+    rng = np.random.default_rng(0)
+    drawn = [difference[rng.integers(len(difference), size=len(difference))].mean() for _ in range(DRAWS)]
+    top = posteriors[known].max(axis=1)
+    sure, divided = top >= SURE, votes[known].max(axis=1) < 1 - 1e-9
+    return {
+        "accuracy": round(float(chance.mean()), 5),
+        "gain": round(float(difference.mean()), 5),
+        "high": round(float(np.quantile(drawn, 0.975)), 5),
+        "off": round(float(abs(top.mean() - chance.mean())), 4),
+        "sure": round(float(sure.mean()), 4),
+        "sure_right": round(float(chance[sure].mean()), 4) if sure.any() else None,
+        "sure_divided": round(float((sure & divided).mean()), 4),
+    }
+
+
+def measure(saved: dict[str, Any], chosen: list[str] | None) -> Iterator[None]:
+    """Computes the rows that are missing, or those of the chosen methods again."""
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    warnings.simplefilter("ignore", VotesWarning)
+    for crowd, annotations, gold in read():
+        votes = create("majority-vote").fit(annotations).posteriors
+        row = saved.setdefault(crowd.name, {})
+        for name, fit in methods_of(crowd.family).items():
+            if (name in row) if chosen is None else (name not in chosen):
+                continue
+            if len(annotations) > LONG.get("ebcc" if name == POOL else name, 10**9):
+                continue
+            started = time.perf_counter()
+            try:
+                posteriors = fit(annotations)
+            except CrowdzooError:  # of two classes only
+                continue
+            seconds = round(time.perf_counter() - started, 3)
+            row[name] = figures(posteriors, votes, annotations, gold) | {"seconds": seconds, "stack": stack()}
+            print(f"{crowd.name:22} {name:28} {row[name]['gain']:+.4f} {seconds:.2f} s", flush=True)
+        yield
+
+
+def summary(saved: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """A row a method, best mean of families first; only methods that have all of these crowds."""
+    rows = []
+    for method in dict.fromkeys(name for row in saved.values() for name in row):
+        cells = {name: saved[name][method] for name in names if method in saved.get(name, {})}
+        if not cells:
+            continue
+        families: dict[str, list[float]] = {}
+        for name, cell in cells.items():
+            families.setdefault(CROWDS[name].family, []).append(cell["gain"])
+        gains = np.array([cell["gain"] for cell in cells.values()])
+        right = [
+            cell["sure_right"] for cell in cells.values() if cell["sure_right"] is not None and cell["sure"] >= 0.05
+        ]
+        rows.append(
+            (
+                np.mean([np.mean(one) for one in families.values()]),
+                method,
+                f"{len(cells)}",
+                f"{np.mean([np.mean(one) for one in families.values()]):+.3f}",
+                f"{gains.mean():+.3f}",
+                f"{sum(cell['high'] < CLEARLY for cell in cells.values())}",
+                f"{(gains < -0.01).sum()}",
+                f"{gains.min():+.3f}",
+                f"{np.mean([cell['off'] for cell in cells.values()]):.2f}",
+                f"{np.mean([cell['sure'] for cell in cells.values()]):.2f}",
+                f"{np.mean(right):.3f}" if right else "-",
+            )
+        )
+    return [row[1:] for row in sorted(rows, reverse=True)]
+
+
+HEADER = ("method", "crowds", "families", "mean", "clearly below", "below .01", "worst", "off", "sure", "right")
+
+
+def by_kind(saved: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Mean over families of the gain, a column a kind of crowd."""
+    kinds = {
+        "people": lambda name: CROWDS[name].kind == "people",
+        "doctors": lambda name: CROWDS[name].kind == "doctors",
+        "models": lambda name: CROWDS[name].kind == "models",
+        "rules": lambda name: CROWDS[name].kind == "rules",
+        "the 20 older": lambda name: name in OLD,
+    }
+    rows = []
+    for method in dict.fromkeys(name for row in saved.values() for name in row):
+        cells = []
+        for chosen in kinds.values():
+            families: dict[str, list[float]] = {}
+            for name in filter(chosen, saved):
+                if method in saved[name]:
+                    families.setdefault(CROWDS[name].family, []).append(saved[name][method]["gain"])
+            cells.append(f"{np.mean([np.mean(one) for one in families.values()]):+.3f}" if families else "-")
+        rows.append((method, *cells))
+    order = [row[0] for row in summary(saved, tuple(CROWDS))]
+    return [("method", *kinds), *sorted(rows, key=lambda row: order.index(row[0]))]
+
+
+def markdown(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table; columns but the first are numbers."""
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def write_page(saved: dict[str, Any]) -> None:
+    """The tables of the guide."""
+    kinds = by_kind(saved)
+    stacks = sorted({told(cell["stack"]) for row in saved.values() for cell in row.values()})
+    text = "\n\n".join(
+        [
+            START,
+            markdown(HEADER, summary(saved, tuple(CROWDS))),
+            markdown(kinds[0], kinds[1:]),
+            f"Stack: {'; '.join(stacks)}.",
+            END,
+        ]
+    )
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(START)
+    PAGE.write_text(before + text + rest.partition(END)[2], encoding="utf-8")
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="compute these again")
+    parser.add_argument("--print", action="store_true", dest="only_print", help="show the saved rows and stop")
+    parser.add_argument("--page", action="store_true", help="write the tables of docs/aggregation.md and stop")
+    args = parser.parse_args()
+    saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    if args.page:
+        write_page(saved)
+        return
+    if not args.only_print:
+        for _ in measure(saved, args.methods):
+            RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    print_table("all crowds", HEADER, summary(saved, tuple(CROWDS)))
+    print_table("the 20 older ones", HEADER, summary(saved, OLD))
+    header, *rows = by_kind(saved)
+    print_table("mean of families by kind of crowd", header, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -49,9 +49,8 @@ def codes(annotations: Annotations, truth: dict) -> np.ndarray:
 
 
 def _rows(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
-    opened = gzip.open(path, "rt", newline="") if path.suffix == ".gz" else open(path, newline="")
-    with opened as file:
-        return list(csv.DictReader(file, delimiter=delimiter))
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return list(csv.DictReader(data.decode().splitlines(), delimiter=delimiter))
 
 
 def _table(rows: list[dict[str, str]], task: str, annotator: str, label: str) -> Annotations:
@@ -68,7 +67,9 @@ def plain(folder: Path, answers: str = "answers.csv") -> Read:
 def truth_inference(folder: Path) -> Read:
     """Columns item,worker,label and item,truth."""
     labels = next(path for path in (folder / "label.csv", folder / "label.csv.gz") if path.exists())
-    annotations = Annotations.from_arrays(*np.loadtxt(labels, np.int64, delimiter=",", skiprows=1).T, on_duplicate="first")
+    annotations = Annotations.from_arrays(
+        *np.loadtxt(labels, np.int64, delimiter=",", skiprows=1).T, on_duplicate="first"
+    )
     return annotations, codes(annotations, dict(np.loadtxt(folder / "truth.csv", np.int64, delimiter=",", skiprows=1)))
 
 
@@ -107,7 +108,8 @@ def medical(folder: Path, relation: str, tag: str) -> Read:
     """Sentences; whether one of two terms causes (treats) the other, with the gold of experts."""
     rows = _rows(folder / "raw_RelEx_noip.csv.gz")
     expert = {
-        row["SID"]: {"1": 1, "-1": 0}.get(row["expert"], -1) for row in _rows(folder / f"ground_truth_{relation}.csv.gz")
+        row["SID"]: {"1": 1, "-1": 0}.get(row["expert"], -1)
+        for row in _rows(folder / f"ground_truth_{relation}.csv.gz")
     }
     tasks = [row["sent_id"].partition("-")[0] for row in rows]
     said = [int(f"[{tag}]" in row["step_1_select_the_valid_relations"]) for row in rows]
@@ -146,27 +148,27 @@ OLDER = (
     ("s4_Relevance", "trec", "people", "crowds/s4_Relevance", plain),
 )
 NEWER = {  # family, kind -> names
-    ("approval", "people"): ("approval_animals", "approval_languages", "approval_textures"),
-    ("llmcss", "models"): tuple(
-        f"llmcss_{name}"
-        for name in "conv_go_awry discourse implicit_hate persuasion raop semeval_stance talklife tempowic wiki_corpus".split()
-    ),
-    ("mvh", "people"): tuple(
-        f"mvh_{name}" for name in "contrast edge eidolonII low_pass silhouette sketch uniform_noise".split()
-    ),
-    ("mbic", "people"): ("mbic_bias", "mbic_opinion"),
-    ("mrmc", "doctors"): ("mrmc_franken", "mrmc_nico", "mrmc_vandyke"),
-    ("oke", "people"): ("oke2015", "oke2016"),
-    ("ws", "rules"): ("ws_sms", "ws_sst2", "ws_youtube"),
-    ("babe_llm", "models"): ("babe_llm",),
-    ("faithbench", "models"): ("faithbench",),
-    ("brain_tumour", "doctors"): ("brain_tumour",),
-    ("chexpert", "doctors"): ("chexpert",),
-    ("ecg", "doctors"): ("ecg",),
-    **{
-        (name, "people"): (name,)
-        for name in "ct_events dices350 hatecheck imagenet15n leaves metaphor_ordinal newsgroups proton_beam".split()
-    },
+    ("approval", "people"): "approval_animals approval_languages approval_textures",
+    ("llmcss", "models"): "llmcss_conv_go_awry llmcss_discourse llmcss_implicit_hate llmcss_persuasion llmcss_raop "
+    "llmcss_semeval_stance llmcss_talklife llmcss_tempowic llmcss_wiki_corpus",
+    ("mvh", "people"): "mvh_contrast mvh_edge mvh_eidolonII mvh_low_pass mvh_silhouette mvh_sketch mvh_uniform_noise",
+    ("mbic", "people"): "mbic_bias mbic_opinion",
+    ("mrmc", "doctors"): "mrmc_franken mrmc_nico mrmc_vandyke",
+    ("oke", "people"): "oke2015 oke2016",
+    ("ws", "rules"): "ws_sms ws_sst2 ws_youtube",
+    ("babe_llm", "models"): "babe_llm",
+    ("faithbench", "models"): "faithbench",
+    ("brain_tumour", "doctors"): "brain_tumour",
+    ("chexpert", "doctors"): "chexpert",
+    ("ecg", "doctors"): "ecg",
+    ("ct_events", "people"): "ct_events",
+    ("dices350", "people"): "dices350",
+    ("hatecheck", "people"): "hatecheck",
+    ("imagenet15n", "people"): "imagenet15n",
+    ("leaves", "people"): "leaves",
+    ("metaphor_ordinal", "people"): "metaphor_ordinal",
+    ("newsgroups", "people"): "newsgroups",
+    ("proton_beam", "people"): "proton_beam",
 }
 OLD = tuple(row[0] for row in OLDER)
 CROWDS = {row[0]: Crowd(*row) for row in OLDER} | {
@@ -178,7 +180,7 @@ CROWDS = {row[0]: Crowd(*row) for row in OLDER} | {
         partial(plain, answers="answers_independent.csv") if name == "ecg" else plain,  # two others made its gold
     )
     for (family, kind), names in NEWER.items()
-    for name in names
+    for name in names.split()
 }
 FOLDS = 6
 

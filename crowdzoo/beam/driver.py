@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -19,12 +19,11 @@ from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints import Tuple as Pair
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import MAX_CELLS
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.forms.base import Method
-from crowdzoo.aggregation.forms.job import Job, form_of, job_of
+from crowdzoo.aggregation.forms.job import form_of, job_of
 from crowdzoo.aggregation.forms.runs import finished_run
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.aggregation.result import Aggregation
@@ -166,10 +165,9 @@ def aggregate(
     Args:
         annotations: what the aggregator's `fit` takes: annotations of classes, ratings, or sentences.
         aggregator: a local aggregator, whose settings are used. Of classes a MajorityVote, DawidSkene,
-            OneCoinDawidSkene, GLAD, IBCC, HierarchicalDawidSkene, or a Robust, whose three models run on Beam one
-            after the other and are put together by the caller. Of ratings a RatingMean, RatingMedian or RatingEM; of
-            sentences a BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with a method for classes other
-            than Robust.
+            OneCoinDawidSkene, GLAD, IBCC, HierarchicalDawidSkene or Robust. Of ratings a RatingMean, RatingMedian or
+            RatingEM; of sentences a BayesianSequenceCombination, an HMMCrowd, or a TokenAggregation with one of these
+            methods for classes.
         make_pipeline: gives a fresh pipeline each time it is called.
         folder: for blocks, checkpoints and posteriors, on a file system that all workers and the caller see; is made,
             and what was written there is removed at the end.
@@ -188,39 +186,11 @@ def aggregate(
         DataError: annotations, gold or initial do not fit.
     """
     _check_numbers(iterations_per_pipeline, retries, timeout)
-    places: list[Folder] = []
-
-    def fit_part(part: Any, begin: ArrayLike | Aggregation | None) -> Any:
-        job = job_of(part, annotations, gold, begin)
-        if job.known is not None:
-            return job.known
-        place = Folder(folder, "" if part is aggregator else f"{type(part).__name__}.")
-        places.append(place)
-        how = max_annotations, iterations_per_pipeline, max_shard_bytes, threads_per_worker, retries, timeout
-        return _fitted(job, place, make_pipeline, *how)
-
-    if isinstance(aggregator, Robust):
-        result = aggregator.fit_by(fit_part, cast(Annotations, annotations), gold, initial)
-    else:
-        result = fit_part(aggregator, initial)
-    for place in places:  # until then a part that is done need not be fitted again
-        place.clean()
-    return result
-
-
-def _fitted(
-    job: Job,
-    place: Folder,
-    make_pipeline: Callable[[], beam.Pipeline],
-    max_annotations: int | None,
-    iterations_per_pipeline: int | None,
-    max_shard_bytes: int,
-    threads_per_worker: int | None,
-    retries: int,
-    timeout: float | None,
-) -> Any:
-    """The result of a job; its last checkpoint stays in the folder."""
+    job = job_of(aggregator, annotations, gold, initial)
+    if job.known is not None:
+        return job.known
     method, (rows, shares, states) = job.method, job.begin
+    place = Folder(folder)
     place.make()
     engine = engine_of(method, max_shard_bytes, rows, chained=True)  # items are no more than paths
     if max_annotations is None:
@@ -249,7 +219,9 @@ def _fitted(
     )
     driver.train(find=True)
     driver.find()
-    return job.result(driver.run(), read_posteriors(place, job.num_answers, method.num_columns))
+    result: Any = job.result(driver.run(), read_posteriors(place, job.num_answers, method.num_columns))
+    place.clean()
+    return result
 
 
 def _check_numbers(iterations_per_pipeline: int | None, retries: int, timeout: float | None) -> None:

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import digamma, logsumexp
 
 from crowdzoo import Annotations
 from crowdzoo.aggregation import ConvergenceWarning, DawidSkene, HierarchicalDawidSkene
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
+from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.testing.aggregators import AGGREGATOR_CHECKS, simulated_crowd
 
@@ -34,6 +36,21 @@ def counts_of(crowd, q):
     return counts
 
 
+def within_votes(classes, votes):
+    """argmax of sum classes * log p, each p within a factor of 1.5 of its share of the votes, by SciPy's optimiser."""
+    shares = (votes + 1) / (votes + 1).sum()
+    found = minimize(
+        lambda p: -(classes / classes.sum() * np.log(p)).sum(),
+        shares,
+        jac=lambda p: -classes / classes.sum() / p,
+        bounds=list(zip(shares / 1.5, np.minimum(shares * 1.5, 1), strict=True)),
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return found.x
+
+
 def reference(crowd, rounds, annotators):
     """The equations of the class, written once more with SciPy: posteriors after so many rounds."""
     n, k = crowd.num_tasks, crowd.num_classes
@@ -49,8 +66,7 @@ def reference(crowd, rounds, annotators):
     for round_ in range(rounds + 1):
         alpha = counts + strength * common
         logs = digamma(alpha) - digamma(alpha.sum(axis=2, keepdims=True))
-        classes = q.sum(axis=0) + n / k
-        score = np.tile(np.log(classes / classes.sum()), (n, 1))
+        score = np.tile(np.log(within_votes(q.sum(axis=0), np.bincount(crowd.labels, minlength=k))), (n, 1))
         for task, annotator, label in zip(crowd.task_ids, crowd.annotator_ids, crowd.labels, strict=True):
             score[task] += logs[annotator, :, label]
         q = np.exp(score - logsumexp(score, axis=1, keepdims=True))
@@ -80,6 +96,27 @@ def test_as_in_the_reference_where_annotators_have_few_annotations():
     with pytest.warns(ConvergenceWarning):
         result = HierarchicalDawidSkene(max_iter=25, tol=0.0, annotators=10.0).fit(crowd)
     np.testing.assert_allclose(result.posteriors, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("classes", "votes", "expected"),
+    [
+        ([50, 50], [60, 40], [0.5, 0.5]),  # inside: the shares
+        ([90, 10], [50, 50], [2 / 3, 1 / 3]),  # the rarer one at its least, shares / 1.5
+        ([98, 1, 1], [40, 30, 30], [0.6, 0.2, 0.2]),
+    ],
+)
+def test_frequencies_stay_within_a_factor_of_the_votes(classes, votes, expected):
+    found = guarded_prior(np.array(classes, float), np.array(votes) * 1e6)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_rare_class_stays_rare(rare_crowd):
+    """Two votes for the frequent class and one for the other are not the rare class."""
+    crowd, truth, _ = rare_crowd(0, 3000)
+    result = HierarchicalDawidSkene().fit(crowd)
+    assert result.expected_accuracy(truth) > 0.97
+    assert result.class_prior[1] == pytest.approx(0.05, abs=0.03)
 
 
 def drawn(strength, num_annotators=60, each=120, seed=0):

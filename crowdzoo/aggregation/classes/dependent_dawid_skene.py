@@ -12,9 +12,8 @@ from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, warn_of_notes
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes import hierarchical_dawid_skene as hierarchical
 from crowdzoo.aggregation.classes.iterative import Iterative
-from crowdzoo.aggregation.classes.robust import vote_weights
 from crowdzoo.aggregation.engine.block import Block, whole_block
-from crowdzoo.aggregation.engine.class_frequencies import class_prior_of, log_class_density
+from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dependence import (
@@ -90,8 +89,7 @@ class Ordinal:
 
     def bound(self, counts: Counts) -> float:
         """What no iteration lets fall: (weighted) log-likelihood and log prior density, nats."""
-        density = log_class_density(counts.classes, self.params.log_class_prior, "smoothed", 0.0)
-        return counts.log_likelihood + density + float((self.prior * self.params.log_table).sum())
+        return counts.log_likelihood + float((self.prior * self.params.log_table).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +118,17 @@ class Found:
     def score(self, shared: SharedTasks) -> float:
         """Log-likelihood of all agreements of pairs, given matrices and groups, nats (a composite likelihood)."""
         return agreement_likelihood(shared, self.expected, self.groups)
+
+
+def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+    """Weights of annotators' votes: the log odds of one coin, none below zero, [R].
+
+    Args:
+        skill: how often each annotator is right, [R].
+        num_classes: K, 2 or more.
+    """
+    others = np.maximum((1 - skill) / (num_classes - 1), TINY)
+    return np.maximum(np.log(np.maximum(skill, TINY)) - np.log(others), 0.0)
 
 
 @dataclass(frozen=True)
@@ -329,8 +338,12 @@ def _nothing(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _log_class_prior(counts: Counts) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.log(np.maximum(class_prior_of(counts.classes, "smoothed", 0.0), TINY))
+    found: NDArray[np.float64] = np.log(_class_prior(counts))
     return found
+
+
+def _class_prior(counts: Counts) -> NDArray[np.float64]:
+    return guarded_prior(counts.classes, counts.table.sum(axis=(0, 2)))
 
 
 def _votes(block: Block, weights: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
@@ -359,7 +372,7 @@ def _one_coin(
     for _ in range(COIN_ITERATIONS):
         right, total = np.einsum("rkk->r", counts.table), counts.table.sum(axis=(1, 2))
         skill = (right + COIN_RIGHT) / (total + COIN_RIGHT + COIN_WRONG)
-        params = one_coin_params(skill, class_prior_of(counts.classes, "smoothed", 0.0))
+        params = one_coin_params(skill, _class_prior(counts))
         counts, posteriors = weighted_counts(block, weights, params)
         if counts.log_likelihood - before <= COIN_TOL * len(block):
             break

@@ -15,7 +15,7 @@ from crowdzoo.aggregation.classes.initial import Initial, first_counts, initial_
 from crowdzoo.aggregation.classes.iterative import Iterative
 from crowdzoo.aggregation.engine import bayes
 from crowdzoo.aggregation.engine.block import blocks_of
-from crowdzoo.aggregation.engine.class_frequencies import class_prior_of, log_class_density
+from crowdzoo.aggregation.engine.class_frequencies import guarded_prior
 from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.dirichlet import expected_logs, expected_tables
 from crowdzoo.aggregation.engine.kernels import normalised_logs
@@ -105,7 +105,7 @@ def crowd_of(
 ) -> Crowd:
     """What is believed, from what of it is kept; see `Crowd`, and `update` for `spare`."""
     logs, divergence = expected_logs(counts.table, strength * common, spare.pop() if spare else None)
-    log_prior = np.log(np.maximum(class_prior_of(counts.classes, "smoothed", 0.0), TINY))
+    log_prior = np.log(guarded_prior(counts.classes, counts.table.sum(axis=(0, 2))))
     return Crowd(counts, coin, common, strength, Params(logs.transpose(0, 2, 1), log_prior), divergence)
 
 
@@ -120,8 +120,7 @@ def bound(counts: Counts, crowd: Crowd, annotators: float, num_idle: int = 0) ->
     """
     idle = num_idle * float(np.logaddexp.reduce(crowd.params.log_class_prior)) if num_idle else 0.0
     hyper = annotators * float((crowd.coin * np.log(crowd.common)).sum())
-    density = log_class_density(counts.classes, crowd.params.log_class_prior, "smoothed", 0.0)
-    return counts.log_likelihood - idle - crowd.divergence + hyper + density
+    return counts.log_likelihood - idle - crowd.divergence + hyper
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class HierarchicalDawidSkene(Incremental, Iterative):
     - Tasks: q[i, k] ~ rho[k] * exp(sum over the task's annotations of E[log pi[r, k, said]]).
     - Rows: Dirichlet(s * M[k] + expected counts).
     - M and s: one step an iteration of the fixed point of Minka, "Estimating a Dirichlet distribution", 2000.
-    - rho: half way between the mean posterior and equal shares.
+    - rho: the mean posterior, within a factor of 1.5 of the shares of the votes (`guarded_prior`).
 
     Args:
         max_iter: most iterations.

@@ -1,185 +1,221 @@
-"""Robust: the mean of posteriors of methods that assume much, little and nothing of the annotators."""
+"""Robust: evidence of annotators' answers by a small network that was trained on simulated and real crowds."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdzoo.aggregation.against_votes import MOST_DIFFERENT, VotesWarning, share_against_votes, warn_of_notes
+from crowdzoo.aggregation.aggregator import Aggregator
 from crowdzoo.aggregation.checks import check_classification
-from crowdzoo.aggregation.classes.dawid_skene import DawidSkene
-from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
-from crowdzoo.aggregation.classes.incremental import Incremental
-from crowdzoo.aggregation.classes.initial import Initial, initial_posteriors
-from crowdzoo.aggregation.classes.one_coin import OneCoinDawidSkene
-from crowdzoo.aggregation.convergence import ConvergenceWarning
-from crowdzoo.aggregation.engine.block import whole_block
-from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, effective_number, weighted_votes
+from crowdzoo.aggregation.classes.hierarchical_dawid_skene import start, update
+from crowdzoo.aggregation.engine import bayes
+from crowdzoo.aggregation.engine.agreement import Agreement, total
+from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
+from crowdzoo.aggregation.engine.counts import Counts
 from crowdzoo.aggregation.engine.kernels import vote_shares
-from crowdzoo.aggregation.engine.params import TINY
+from crowdzoo.aggregation.engine.learned_step import Crowd, evidence, facts_of, readout
+from crowdzoo.aggregation.engine.params import TINY, Params
+from crowdzoo.aggregation.engine.threads import in_threads, num_threads
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.constraints import SEED, setting
 
 if TYPE_CHECKING:
     from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["Robust", "vote_weights"]
+__all__ = ["Beliefs", "Robust", "believe", "first_counts", "num_steps", "posteriors_of"]
 
-CONTRADICTION = (
-    "Confusion matrices contradict the votes, weighted or not, on {:.0%} of the annotated tasks, so the labels are "
-    "weighted votes without them: annotators may make the same errors, or many answer at random. Check the labels on "
-    "tasks whose class you know, or correct them with about 200 such tasks (calibrate)."
+Array = NDArray[np.float64]
+WEIGHTS = Path(__file__).with_name("robust.npz")
+DRAWN = 3  # steps towards the confusion matrices that belong to counts
+ONE_SIDED = 0.3  # share of the annotations from annotators who use one class, from which a note says so
+LEAST_ANSWERS = 5  # of an annotator who uses one class
+SIDED = (
+    "{:.0%} of the annotations are from annotators who use one class only. Their answers say little of how good they "
+    "are, and how frequent that class is cannot be learnt from them: check the share of each class on tasks whose "
+    "class you know."
 )
-OF_MATRICES = 1.5  # weight of the two methods with confusion matrices together; each other part counts once
 
 
-def vote_weights(skill: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
-    """Weights of annotators' votes: the log odds of one coin, none below zero, [R].
+@lru_cache(maxsize=8)
+def _weights(path: Path) -> Mapping[str, Array]:
+    with np.load(path) as file:
+        return {name: file[name].astype(np.float64) for name in file.files}
+
+
+def num_steps() -> int:
+    """How many steps the network has."""
+    return sum(name.endswith("/mix/bias") for name in _weights(WEIGHTS))
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What is believed after a step.
+
+    Attributes:
+        params: log evidence as an annotator model's parameters; a row's maximum is 0, and it has no norm.
+        context: of the crowd, see `evidence`.
+    """
+
+    params: Params
+    context: Array
+
+
+def first_counts(counts: Counts, block: Block) -> None:
+    """Adds a block under its vote shares."""
+    counts.add(block, vote_shares(block, np.ones(counts.num_annotators), counts.num_classes))
+
+
+def believe(step: int, counts: Counts, agreement: Agreement) -> Beliefs:
+    """A step of the network.
 
     Args:
-        skill: how often each annotator is right, [R].
-        num_classes: K, 2 or more.
+        step: from 0.
+        counts: expected truth of what annotators said.
+        agreement: of all blocks.
     """
-    others = np.maximum((1 - skill) / (num_classes - 1), TINY)
-    return np.maximum(np.log(np.maximum(skill, TINY)) - np.log(others), 0.0)
+    weights, num_classes = _weights(WEIGHTS), counts.num_classes
+    table = np.zeros_like(counts.table)
+    who, labels = np.nonzero(agreement.said)
+    if not len(who):
+        context = np.zeros(len(weights[f"{step}/context/bias"]))
+        return Beliefs(Params(table, np.full(num_classes, -np.log(max(num_classes, 1)))), context)
+    names, active = np.unique(who, return_inverse=True)
+    tasks, single = agreement.sizes
+    sizes = (float(num_classes), agreement.said.sum(), tasks, float(len(names)), single)
+    crowd = Crowd(
+        annotators=active,
+        labels=labels,
+        crowds=np.zeros(len(who), np.int64),
+        said=agreement.said[who, labels],
+        agree=agreement.agree[who, labels],
+        agreed=agreement.agreed[who, labels],
+        facts=facts_of(np, *(np.array([size]) for size in sizes)),
+        num_annotators=len(names),
+        num_classes=num_classes,
+    )
+    pairs, classes = counts.table[who, labels], counts.classes[None]
+    table[who, labels], log_prior, context = evidence(np, weights, step, pairs, classes, crowd, total)
+    return Beliefs(Params(table.transpose(0, 2, 1), log_prior[0]), context[0])
+
+
+def posteriors_of(block: Block, beliefs: Beliefs) -> Array:
+    """Class probabilities of a block's tasks, [T, K]."""
+    evident = np.log(np.maximum(bayes.posteriors(block, beliefs.params), TINY))
+    num_tasks, num_classes = evident.shape
+    cells = block.index * num_classes + block.labels
+    votes = np.bincount(cells, minlength=evident.size).reshape(num_tasks, num_classes).astype(np.float64)
+    context = np.broadcast_to(beliefs.context, (num_tasks, len(beliefs.context)))
+    return block.clamped(readout(np, _weights(WEIGHTS), evident, votes, context))
 
 
 @dataclass(frozen=True)
-class Robust(Incremental):
-    """A weighted mean of several methods' posteriors, for a crowd of which nothing is known (a linear opinion pool).
+class Robust(Aggregator):
+    """Expectation maximisation whose M-step is a small network, trained on simulated and real crowds.
 
-    - `DawidSkene` and `HierarchicalDawidSkene`, a confusion matrix for each annotator; the mean of the two counts one
-      and a half times. Best where annotators are biased and have many annotations; they may go wrong where annotators
-      have few, or make the same errors. Both begin with the posteriors of `OneCoinDawidSkene`, which leads to better
-      maxima than vote shares as a rule.
-    - Weighted votes that may be correlated: annotators count by the log odds of `OneCoinDawidSkene`, and the shares of
-      a task's weighted votes are drawn from a Dirichlet distribution around the truth, so that annotators who agree
-      for a wrong reason do not make the answer certain (see `CorrelatedVotes`).
-    - Vote shares, as `MajorityVote` gives them.
+    For a crowd of which nothing is known. In each of four steps, every annotator is described by how often he is
+    expected to be right, by class; how often the task's other annotators agree with him; how often he says a class,
+    and whether he says one only; how many annotations he has; and what the whole crowd is like. From this the network
+    mixes seven kinds of evidence of an answer: a plain vote; one coin; the crowd's common confusion matrix; his own
+    matrix, drawn to the common one by one and by eight annotations; how often he gives the answer, of all tasks of the
+    class; and how precise the answer is. After the last step it says by how much to temper the evidence of a task, and
+    mixes it with the votes.
 
-    Where there is less than one annotation for each annotator and class, the posteriors of `OneCoinDawidSkene` are
-    another part: so few annotations say little of matrices.
-
-    A class wins against the votes only if the evidence of the other parts for it is clear, and where the parts disagree
-    the probability of the answer says so. The parts have their own defaults, and their weights are fixed: there is
-    nothing to set.
-
-    If the label of `HierarchicalDawidSkene` is neither among the classes with the most votes nor the label of
-    `OneCoinDawidSkene`, on more than a fifth of the annotated tasks without `gold`, annotators may make the same
-    errors, or many answer at random, and no method that multiplies probabilities can be trusted. The posteriors are
-    then shares of the weighted votes alone (a linear opinion pool with the same weights): as many votes as those of the
-    task are worth, and one more, which the classes share (Perks' prior). `notes` says so.
+    Tasks, annotators and classes are exchangeable by construction. The weights were fitted once, to crowds whose truth
+    is known, and the docs have its figures on crowds that it was not fitted to; none is fitted to the annotations at
+    hand.
 
     Args:
-        seed: seed of random ties, and of the draw of the tasks on which the correlation is fitted.
+        seed: seed of random ties.
 
     Raises:
         ConfigError: a setting that is out of range.
 
     Needs:
-        Nothing in particular.
+        Nothing in particular. A crowd that errs alike misleads it as it misleads the vote.
 
     Source:
-        Our own; a linear opinion pool (M. Stone: The Opinion Pool. Annals of Mathematical Statistics 32, 1961).
+        Our own, an amortised aggregator as CrowdFM (ICLR 2026), with the steps of EM (A. P. Dawid, A. M. Skene, 1979).
     """
 
     title: ClassVar[str] = "Robust"
 
     seed: int = setting(0, SEED)
 
-    def fit(self, annotations: Annotations, gold: ArrayLike | None = None, initial: Initial = None) -> Aggregation:
-        """Fits the parts and averages them.
-
-        Memory beside the table of annotations: as `HierarchicalDawidSkene`, and 40 K bytes a task.
+    def fit(self, annotations: Annotations, gold: ArrayLike | None = None) -> Aggregation:
+        """Runs the steps.
 
         Args:
             annotations: N tasks, R annotators, K classes; not changed.
-            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout.
-            initial: starting point of the methods with confusion matrices instead of one coin: posteriors [N, K], or an
-                earlier `Aggregation` of the same tasks and classes, whose posteriors count.
+            gold: known class codes, int [N], -1 where unknown. Those tasks keep their class throughout, and tell what
+                annotators are like.
 
         Returns:
-            Mean posteriors; where there are no annotations, the class prior. `confusions`, `class_prior`,
-            `log_likelihood` and `num_iterations` are those of `HierarchicalDawidSkene`, and `reliability` is that of
-            `OneCoinDawidSkene`. `history` is empty. `converged`: all parts that iterate did. Ties are drawn, as in
-            `MajorityVote`.
+            Posteriors; where there are no annotations, `class_prior`. `confusions` are drawn to a common matrix, as
+            those of `HierarchicalDawidSkene`; `reliability` is the accuracy that follows from them. `history` is empty.
+            Ties are drawn, as in `MajorityVote`.
 
         Raises:
-            DataError: annotations are not of kind classification, or `gold` or `initial` does not fit them.
-
-        Warns:
-            VotesWarning: the confusion matrices were left out.
-        """
-        return self.fit_by(lambda part, begin: part.fit(annotations, gold, begin), annotations, gold, initial)
-
-    def fit_by(
-        self,
-        fit_part: Callable[[Any, NDArray[np.float64] | None], Aggregation],
-        annotations: Annotations,
-        gold: ArrayLike | None = None,
-        initial: Initial = None,
-    ) -> Aggregation:
-        """`fit`, where somebody else fits the parts.
-
-        Args:
-            fit_part: fits an aggregator, from posteriors [N, K] or None, to the annotations and `gold`.
-            annotations: see `fit`.
-            gold: see `fit`.
-            initial: see `fit`.
+            DataError: annotations are not of kind classification, or `gold` does not fit them.
         """
         check_classification(annotations, self.title)
-        with warnings.catch_warnings():  # a part may be far from the votes; what counts is the mean
-            warnings.simplefilter("ignore", VotesWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            coin = fit_part(OneCoinDawidSkene(), None)
-            begin = coin.posteriors if initial is None else initial_posteriors(initial, annotations)
-            matrices = fit_part(HierarchicalDawidSkene(), begin)
-            free = fit_part(DawidSkene(), begin)
-        assert coin.reliability is not None
+        num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
+        blocks = blocks_of(annotations, gold)
+        agreement = Agreement.zero(num_annotators, num_classes)
+        for block in blocks:
+            agreement.add(block)
+        counts = Counts.total(blocks, first_counts, num_annotators, num_classes)
+        beliefs = believe(0, counts, agreement)
+        for step in range(1, num_steps()):
+            counts = Counts.expected(blocks, beliefs.params)
+            beliefs = believe(step, counts, agreement)
+        parts = in_threads(lambda some: [posteriors_of(block, beliefs) for block in some], blocks, num_threads())
+        posteriors = np.concatenate([part for some in parts for part in some] or [np.zeros((0, num_classes))])
+        return self.result(annotations, posteriors, counts, gold)
+
+    def result(
+        self, annotations: Annotations, posteriors: Array, counts: Counts, gold: ArrayLike | None = None
+    ) -> Aggregation:
+        """What `fit` gives.
+
+        Args:
+            annotations: see `fit`.
+            posteriors: of tasks with annotations, or of known class, [N, K]; the others are set here.
+            counts: those of the last step.
+            gold: see `fit`.
+        """
+        crowd = start(counts)
+        for _ in range(DRAWN):
+            crowd = update(counts, crowd, 1.0)
+        known = checked_gold(gold, annotations.num_tasks, annotations.num_classes)
         informed = annotations.redundancy > 0
-        known = np.zeros(annotations.num_tasks, bool)
-        if gold is not None:
-            known = np.asarray(gold) >= 0
-        shares = vote_shares(
-            whole_block(annotations, gold), np.ones(annotations.num_annotators), annotations.num_classes
-        )
-        found = shares.copy()
-        notes: tuple[str, ...] = ()
-        if annotations.num_classes > 1:
-            weights = vote_weights(coin.reliability, annotations.num_classes)[annotations.annotator_ids]
-            weights = weights / weights.mean() if weights.any() else np.ones_like(weights)
-            votes = weighted_votes(annotations.task_ids, annotations.labels, weights, *found.shape)
-            second = correlated_votes(votes, coin.posteriors, known, self.seed)
-            contradiction = share_against_votes(annotations, matrices.labels, ~known, matrices.labels != coin.labels)
-            if contradiction > MOST_DIFFERENT:
-                totals = votes.sum(axis=1, keepdims=True)
-                found = np.where(totals > 0, votes / np.maximum(totals, TINY), shares)
-                worth = effective_number(annotations.redundancy, second.concentration)[:, None]
-                found = worth * found + 1 / annotations.num_classes
-                notes = (CONTRADICTION.format(contradiction),)
-            else:
-                found = OF_MATRICES / 2 * (matrices.posteriors + free.posteriors) + second.posteriors + shares
-                if len(annotations) < annotations.num_annotators * annotations.num_classes:
-                    found += coin.posteriors
-        found /= found.sum(axis=1, keepdims=True)
-        found[~informed & ~known] = matrices.class_prior
-        found[known] = shares[known]
+        if known is not None:
+            informed |= known >= 0
+        prior = posteriors[informed].mean(axis=0) if informed.any() else crowd.means.class_prior
+        posteriors[~informed] = prior
+        confusions = crowd.means.confusions
         result = Aggregation.of(
             "robust",
             annotations,
-            found,
+            posteriors,
             seed=self.seed,
-            confusions=matrices.confusions,
-            class_prior=matrices.class_prior,
-            log_likelihood=matrices.log_likelihood,
-            reliability=coin.reliability,
-            converged=matrices.converged and free.converged and coin.converged,
-            num_iterations=matrices.num_iterations,
+            confusions=confusions,
+            class_prior=prior,
+            reliability=np.einsum("rkk,k->r", confusions, prior),
         )
-        warn_of_notes("robust", notes, stacklevel=4)
-        return replace(result, notes=(*notes, *result.notes))
+        return replace(result, notes=(*result.notes, *_notes(counts)))
+
+
+def _notes(counts: Counts) -> Sequence[str]:
+    """What kind of crowd it is, where that says what to check."""
+    said = counts.table.sum(axis=2)
+    number = said.sum(axis=1)
+    sided = (said.max(axis=1, initial=0.0) >= number - 1e-6) & (number >= LEAST_ANSWERS)
+    share = number[sided].sum() / max(number.sum(), 1.0)
+    several = np.count_nonzero(said[sided].sum(axis=0) > 0) > 1 or not sided.all()
+    return [SIDED.format(share)] if share > ONE_SIDED and several else []

@@ -3,9 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CLASS_PRIORS", "class_prior_of", "log_class_density", "shares_of"]
+__all__ = ["CLASS_PRIORS", "class_prior_of", "guarded_prior", "log_class_density", "shares_of"]
 
 CLASS_PRIORS = ("smoothed", "estimated", "uniform")
+GUARD = 1.5
+HALVINGS = 60
 
 
 def _pseudo_counts(counts: NDArray[np.float64], class_prior: str, pseudo_count: float) -> float:
@@ -28,6 +30,29 @@ def class_prior_of(counts: NDArray[np.float64], class_prior: str, pseudo_count: 
     if class_prior == "uniform":
         return shares_of(np.ones(len(counts)))
     return shares_of(counts + _pseudo_counts(counts, class_prior, pseudo_count))
+
+
+def guarded_prior(counts: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The most probable class probabilities within a factor of 1.5 of the shares of the votes, [K].
+
+    A class that is frequent among the posteriors draws doubtful tasks, and more so in the next iteration. The votes say
+    how frequent it can be at most, and a class that is rare among them stays rare.
+
+    Args:
+        counts: expected number of tasks of each class, [K].
+        votes: annotations that name each class, [K].
+    """
+    shares = shares_of(votes + 1.0)
+    low, high = shares / GUARD, shares * GUARD
+    counts = np.maximum(counts, 1e-300)
+    least, most = np.log((counts / high).min()), np.log((counts / low).max())
+    for _ in range(HALVINGS):  # of the multiplier of the constraint that they sum to one
+        middle = (least + most) / 2
+        if np.clip(counts / np.exp(middle), low, high).sum() > 1:
+            least = middle
+        else:
+            most = middle
+    return shares_of(np.clip(counts / np.exp(most), low, high))
 
 
 def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:

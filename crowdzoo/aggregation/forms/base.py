@@ -70,6 +70,7 @@ class Method(ABC):
         first_state: what that is in the beginning.
         judges_m_step: whether `iterated` stands for `maximise` and `objective`.
         takes_shards: whether annotators may be cut in shards, so that no worker has the parameters of all.
+        converges: whether iterations end by themselves, so that too few are worth a warning.
         params_type: class of the local engine's parameters.
         also_found: what a result is made of beside posteriors and labels, by its name in `Found`.
     """
@@ -79,6 +80,7 @@ class Method(ABC):
     needs_rows = False
     judges_m_step = False
     takes_shards = True
+    converges = True
     params_type: type = Params
     also_found: tuple[str, ...] = ()
 
@@ -229,7 +231,7 @@ class Method(ABC):
 
     def result(self, annotations: Annotations, run: Run[Any], found: Found) -> Aggregation:
         """What the aggregator's `fit` gives."""
-        if self.max_iter:
+        if self.max_iter and self.converges:
             self.aggregator.warn_unless_converged(run, len(annotations))
         return self.found_result(annotations, run, found)
 

@@ -12,7 +12,6 @@ import numpy as np
 from crowdzoo.aggregation.against_votes import VotesWarning
 from crowdzoo.aggregation.checks import check_classification
 from crowdzoo.aggregation.classes.hierarchical_dawid_skene import HierarchicalDawidSkene
-from crowdzoo.aggregation.classes.robust import Robust
 from crowdzoo.aggregation.engine.block import Block, blocks_of, checked_gold
 from crowdzoo.aggregation.engine.run import Run
 from crowdzoo.aggregation.forms.base import Begin, Found, Method
@@ -64,11 +63,10 @@ class Job:
 
 
 def runs_in_parts(aggregator: Any) -> bool:
-    """Whether an aggregator has a form, or all of its parts have one (`Robust`)."""
+    """Whether an aggregator has a form."""
     if isinstance(aggregator, TokenAggregation):
-        aggregator = aggregator.of_tokens
-        return not isinstance(aggregator, Robust) and runs_in_parts(aggregator)
-    others = HierarchicalDawidSkene | Robust | RatingEM | RatingMean | RatingMedian | ChainMethod
+        return runs_in_parts(aggregator.of_tokens)
+    others = HierarchicalDawidSkene | RatingEM | RatingMean | RatingMedian | ChainMethod
     return isinstance(aggregator, others) or runs_on_blocks(aggregator)
 
 
@@ -101,11 +99,6 @@ def form_of(
             "blocks whose tasks are tokens."
         )
     _refuse_other_kinds(aggregator)
-    if isinstance(aggregator, Robust):
-        raise ConfigError(
-            "Robust is put together from three methods: `aggregate` takes it, with a table of classes. For blocks "
-            "alone, and for tokens, use one of DawidSkene, HierarchicalDawidSkene, OneCoinDawidSkene."
-        )
     if isinstance(aggregator, HierarchicalDawidSkene):
         return HierarchicalForm(aggregator, num_annotators, num_classes)
     return method_of(aggregator, num_annotators, num_classes)

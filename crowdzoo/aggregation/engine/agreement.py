@@ -1,0 +1,77 @@
+"""How a task's other annotators agree with each annotator, by the class that he said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.engine.block import Block
+from crowdzoo.aggregation.engine.compiled import compiled
+
+__all__ = ["Agreement", "total"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Agreement:
+    """What annotations say without any model; blocks add to it.
+
+    Attributes:
+        said: how often an annotator said a class, [R, K].
+        agree: of those, the share of the task's other annotators who said it too, summed, [R, K].
+        agreed: how many of those had other annotators, [R, K].
+        sizes: tasks with annotations, and tasks with one, [2].
+    """
+
+    said: Array
+    agree: Array
+    agreed: Array
+    sizes: Array
+
+    @classmethod
+    def zero(cls, num_annotators: int, num_classes: int) -> Agreement:
+        """Of no block."""
+        return cls(*(np.zeros((num_annotators, num_classes)) for _ in range(3)), np.zeros(2))
+
+    def add(self, block: Block) -> None:
+        """Adds a block's."""
+        block.check_codes(*self.said.shape)
+        _add(*block.columns[:3], np.zeros(self.said.shape[1]), self.said, self.agree, self.agreed, self.sizes)
+
+
+def total(x: Array, ids: NDArray[Any], number: int) -> Array:
+    """Sums of the rows of `x`, [U] or [U, C], that have the same id, [number] or [number, C]."""
+    found = np.zeros((number, *x.shape[1:]))
+    _add_rows(np.ascontiguousarray(x).reshape(len(x), -1), ids, found.reshape(number, -1))
+    return found
+
+
+@compiled()
+def _add(starts, annotators, labels, votes, said, agree, agreed, sizes):  # type: ignore[no-untyped-def]  # for Numba
+    for i in range(len(starts) - 1):
+        others = starts[i + 1] - starts[i] - 1
+        if others < 0:
+            continue
+        sizes[0] += 1
+        sizes[1] += others == 0
+        for j in range(starts[i], starts[i + 1]):
+            votes[labels[j]] += 1
+        for j in range(starts[i], starts[i + 1]):
+            r, label = annotators[j], labels[j]
+            said[r, label] += 1
+            if others > 0:
+                agree[r, label] += (votes[label] - 1) / others
+                agreed[r, label] += 1
+        for j in range(starts[i], starts[i + 1]):
+            votes[labels[j]] = 0
+
+
+@compiled()
+def _add_rows(x, ids, found):  # type: ignore[no-untyped-def]  # for Numba
+    for i in range(len(ids)):
+        for k in range(x.shape[1]):
+            found[ids[i], k] += x[i, k]
