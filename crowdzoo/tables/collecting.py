@@ -186,9 +186,9 @@ class Collector:
             warnings.warn(text, UserWarning, stacklevel=6)
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
-        """Says what is odd about classes that a file holds, each so often; [K] both."""
+        """Says what is odd about classes that occur, each so often; [K] both."""
         # what crowdzoo wrote was looked at when it was read first
-        if self.rules.names["label"] is None and self.source.path and not self.source.own:
+        if self.rules.names["label"] is None and not self.source.own:
             for sentence in suspicious_classes(classes.tolist(), counts):
                 warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=6)
 
@@ -228,8 +228,8 @@ class Collector:
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
         layout = self.source.layout
-        if self.source.path is None or self.source.names or layout.label_separator or len(names) > MOST_CLASSES:
-            return
+        if not self.source.found or self.source.own or layout.label_separator or len(names) > MOST_CLASSES:
+            return  # arrays have no cells
         if self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         if (found := made_of_others(names.tolist())) is not None:

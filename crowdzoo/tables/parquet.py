@@ -44,12 +44,12 @@ class ParquetSource(Source):
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
-        self.path = Path(path)
-        self.name = os.fspath(path)
         own_kind, names, repeats = read_metadata(path)
         if None not in (kind, own_kind) and kind != own_kind:
-            raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
+            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}', got kind='{kind}'")
         super().__init__(kind or own_kind or "classification", layout)
+        self.path = Path(path)
+        self.name = os.fspath(path)
         # left and right share their names, which are listed where one of the two columns does not have all of them
         sides = [names[side] for side in ("left", "right") if side in names]
         self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
