@@ -57,6 +57,7 @@ class Annotations:
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
+        classes_sorted: a reader sorted the classes, as none were given.
 
     Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
     rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
@@ -75,6 +76,7 @@ class Annotations:
     num_rejected: int = 0
     repeats: bool = False
     right_ids: np.ndarray | None = None
+    classes_sorted: bool = False
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -445,7 +447,7 @@ class Annotations:
         Raises:
             DataError: for names that are neither strings nor integers.
         """
-        return write_parquet(path, self.kind, self._columns(), self.repeats)
+        return write_parquet(path, self.kind, self._columns(), self.repeats, self.classes_sorted)
 
     def _columns(self) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         """Each column that there is: its values or codes, and the names behind codes."""
@@ -576,6 +578,23 @@ class Annotations:
             for row, label, why in zip(bad[:SHOWN].tolist(), shown.labels.tolist(), reasons, strict=True)
         ]
         raise DataError("Some ratings are outside of their scale.", rows, len(bad))
+
+    def check_order(self, who: str) -> None:
+        """Refuses classes that are three words or more, which a reader sorted by the alphabet.
+
+        Args:
+            who: takes them as ordered, for the message.
+
+        Raises:
+            DataError: nobody gave their order.
+        """
+        names = [] if self.classes is None else self.classes[:SHOWN].tolist()
+        if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
+            shown = ", ".join(map(short_repr, names))
+            raise DataError(
+                f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them in "
+                "their own order: classes=LOWEST,...,HIGHEST."
+            )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
         """Refuses annotations of which several may be by one annotator for one task.

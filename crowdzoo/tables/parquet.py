@@ -102,6 +102,7 @@ def write_parquet(
     kind: str,
     columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
     repeats: bool = False,
+    classes_sorted: bool = False,
 ) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 
@@ -112,6 +113,7 @@ def write_parquet(
         kind: of the labels.
         columns: name -> values [A] and None, or codes [A] and the names behind them; in the order of the file.
         repeats: an annotator may have several rows of one task.
+        classes_sorted: the order of the classes has no meaning, and is not kept where it is the usual one.
 
     Returns:
         The path.
@@ -122,9 +124,10 @@ def write_parquet(
     named = {
         column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
     }
-    own = LABEL_KINDS[kind].answers  # what a reader takes for the classes of a file that names none
+    # without it a reader takes the usual answers for the classes, or their order for its own
+    always = bool(LABEL_KINDS[kind].answers) or not classes_sorted
     listed = {
-        column: _listed(columns[column][0], names, always=column == "label" and bool(own))
+        column: _listed(columns[column][0], names, always and column == "label" and pa.types.is_large_string(names.type))
         for column, names in named.items()
     }
     about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}
