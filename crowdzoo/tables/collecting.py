@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.tables.cells import CellSource, made_of_others
+from crowdzoo.tables.cells import CellSource, check_pairs, listed, made_of_others
 from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
 from crowdzoo.tables.options import VOCABULARIES, Rules
@@ -57,7 +57,7 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
         ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
     """
     check_rejects(source, rules)
-    rows = without_cells(source)
+    rows = without_cells(source, rules)
     with rejects_file(rules.rejects) as reject:
         result = Collector(rows, rules, reject).run()
     source.complete = rows.complete
@@ -74,11 +74,11 @@ def check_rejects(source: Source, rules: Rules) -> None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
 
 
-def without_cells(source: Source) -> Source:
+def without_cells(source: Source, rules: Rules) -> Source:
     """The source with one label a row, where its layout says that cells hold several, or none, or that it is wide."""
     layout = source.layout
     apart = layout.wide or layout.missing or layout.label_separator or layout.no_label
-    return CellSource(source) if apart else source
+    return CellSource(source, rules) if apart else source
 
 
 @dataclass
@@ -233,11 +233,14 @@ class Collector:
             return  # arrays have no cells
         if self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        if (found := made_of_others(names.tolist())) is not None:
-            name, mark = found
+        found = made_of_others(names.tolist())
+        lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
+        if found or lists:
+            name, mark = found or (lists[0], ",")
+            what = "a list" if listed(name) is not None else "made of other labels"
             shown = "\\n" if mark == "\n" else mark
             raise DataError(
-                f"{self.source.name}: the label {short_repr(name)} is made of other labels. If a cell may hold "
+                f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
                 f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
                 f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
             )
@@ -245,6 +248,8 @@ class Collector:
     # === Row by row, while reading ===
 
     def _add(self, batch: Batch) -> None:
+        if not self.counts:
+            check_pairs(self.source, self.rules, batch)
         found: list[tuple[int, str, Any, str]] = []
         num_found = 0
         good = np.ones(batch.num_rows, dtype=bool)

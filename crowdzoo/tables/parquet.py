@@ -64,7 +64,7 @@ class ParquetSource(Source):
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
         with open_parquet(self.name) as file, parquet_errors(self.name):
-            found = self.match(file.schema_arrow.names)
+            self.found = found = self.match(file.schema_arrow.names)
             for column, name in found.items():  # a type that is refused is not read
                 plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
         start = 0

@@ -89,7 +89,7 @@ class SpilledTable:
         """
         check_rejects(source, rules)
         with rejects_file(rules.rejects) as reject:
-            return _Spiller(without_cells(source), rules, reject, folder, part_rows).table()
+            return _Spiller(without_cells(source, rules), rules, reject, folder, part_rows).table()
 
 
 class _Column:
