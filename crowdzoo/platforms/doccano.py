@@ -54,10 +54,11 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         said = _span(key, value) if spans else _label(key, value)
         by_user.setdefault(who, []).extend([] if said is None else [said])
     for who, answer in by_user.items():
-        if answer or spans:
-            record.answers.append((id_text("annotator", who, "is missing."), answer))
-    if not record.answers:
-        record.left_out.append("examples without a label")
+        named = id_text("annotator", who, "is missing.")
+        if spans:
+            record.answers.append((named, answer))
+        else:
+            record.add(named, answer, "examples without a label")
     return record
 
 

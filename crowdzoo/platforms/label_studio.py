@@ -93,11 +93,10 @@ def _add(record: Record, results: list[Any], who: str | None, question: str, spa
         if not isinstance(value, dict):
             raise BadValue(where, value, "is not an object.")
         said += _spans(where, value) if spans else _labels(where, value)
-    # no span is an answer, no choice is none
-    if said or spans:
+    if spans:
         record.answers.append((who, said))
     else:
-        record.left_out.append(f"annotations without an answer to '{question}'")
+        record.add(who, said, f"annotations without an answer to '{question}'")
 
 
 def _annotator(key: str, value: Any) -> str:

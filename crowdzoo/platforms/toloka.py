@@ -43,11 +43,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         record.left_out.append(f"{_NOT_DONE[status]} assignments")
         return record
     said = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
-    if said:
-        missing = "is missing. Download the results of the pool, which name the Tolokers."
-        record.answers.append((id_text(_WORKER, entry.get(_WORKER), missing), said))
-    else:
-        record.left_out.append(f"assignments without an answer to '{question}'")
+    missing = "is missing. Download the results of the pool, which name the Tolokers."
+    record.add(id_text(_WORKER, entry.get(_WORKER), missing), said, f"assignments without an answer to '{question}'")
     return record
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.dense import read_matrix
 from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.jsonl import JsonlSource
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
 from crowdzoo.tables.options import VOCABULARIES, FileOptions, FrameOptions, ReadingOptions, Rules
 from crowdzoo.tables.parquet import ParquetSource, write_parquet
 from crowdzoo.tables.platform_source import PlatformSource
@@ -302,11 +303,12 @@ class Annotations:
                     )
             return cls._read(source_of(path, kind, Layout.of(options)), options)
         layout, usual = Layout.of(options), Layout()
-        if laid_out := [name for name in LAYOUT_OPTIONS if getattr(layout, name) != getattr(usual, name)]:
+        of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_LABELS]
+        if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
             raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
-        source = PlatformSource(path, kind or "classification", platform, field, image)
+        source = PlatformSource(path, kind or "classification", platform, field, image, layout)
         annotations = cls._read(source, options)
-        source.export.warn_of(source.export.left_out)
+        source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
         return annotations
 
     @classmethod

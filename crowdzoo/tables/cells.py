@@ -93,7 +93,10 @@ class CellSource(Source):
                 batch = self._long(batch)
             elif self.layout.missing:
                 label = batch.columns["label"]
-                batch = _taken(batch, np.flatnonzero(self._present(label)))
+                present = self._present(label)
+                if self.layout.no_label is None:
+                    present &= _filled(label)
+                batch = _taken(batch, np.flatnonzero(present))
             if self.layout.label_separator:
                 if not number:
                     check_pairs(self, self.rules, batch)

@@ -190,7 +190,7 @@ class Collector:
         """Says what is odd about classes that occur, each so often; [K] both."""
         # what crowdzoo wrote was looked at when it was read first
         if self.rules.names["label"] is None and not self.source.own:
-            for sentence in suspicious_classes(classes.tolist(), counts):
+            for sentence in suspicious_classes(classes.tolist(), counts, self.source.layout.no_label):
                 warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=6)
 
     # === Preferences: left and right share their names ===

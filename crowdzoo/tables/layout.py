@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 
-__all__ = ["LAYOUT_OPTIONS", "Layout"]
+__all__ = ["LAYOUT_OPTIONS", "OF_LABELS", "Layout"]
 
 _FIRST = ("task", "left", "right", "annotator", "label", "position", "confidence", "timestamp")  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
@@ -98,6 +98,7 @@ class Layout:
         return replace(layout, header=not numbered)
 
 
+OF_LABELS = ("missing", "label_separator", "no_label")  # which mean the same in a platform's export
 LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
 
 

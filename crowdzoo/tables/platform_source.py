@@ -13,6 +13,7 @@ from crowdzoo.errors import BadRow, ConfigError
 from crowdzoo.files.text import readable
 from crowdzoo.platforms.export import Export
 from crowdzoo.platforms.record import Record
+from crowdzoo.tables.layout import Layout
 from crowdzoo.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
 
 __all__ = ["PlatformSource"]
@@ -27,6 +28,7 @@ class PlatformSource(Source):
         platform: see `Export`.
         field: see `Export`.
         image: see `Export`.
+        layout: which labels are none, and which one stands for none; None: an answer without a label is left out.
 
     Raises:
         ConfigError: kind "sequence", whose readers are others; or as `Export`.
@@ -42,8 +44,9 @@ class PlatformSource(Source):
         platform: str,
         field: str | None = None,
         image: str | bool | None = None,
+        layout: Layout | None = None,
     ):
-        super().__init__(kind)
+        super().__init__(kind, layout)
         if self.label_kind.has_positions:
             raise ConfigError("an export with spans is read by crowdzoo.sequences.read_sentences(path, platform=...).")
         self.export = Export(path, platform, kind, field, image)
@@ -57,13 +60,15 @@ class PlatformSource(Source):
         self.found = {what: platform.column(what, ends.get(what, "")) for what in platform.columns if what in REQUIRED}
         if image is not None:
             self.found["task"] = platform.column("data", image)
+        nothing = [] if self.layout.no_label is None else [self.layout.no_label]
         rows: list[tuple[Record, str, str]] = []
         bad: list[tuple[BadRow, str]] = []
         for record in self.export.records():
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
-                rows += [(record, who, label) for who, labels in record.answers if who is not None for label in labels]
+                said = [(who, labels or nothing) for who, labels in record.answers if who is not None]
+                rows += [(record, who, label) for who, labels in said for label in labels]
             if len(rows) + len(bad) >= SLOW_ROWS:
                 yield _batch(rows, bad)
                 rows, bad = [], []

@@ -187,8 +187,8 @@ class Source:
             return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
         if "label" in missing and {"text", "spans"} <= {*free}:
             return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
-        sets = self.layout.no_label is not None  # of several labels: neither platforms nor wide tables have them
-        for platform in () if sets else PLATFORMS.values():
+        sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        for platform in PLATFORMS.values():
             if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}

@@ -16,7 +16,7 @@ RARE = 1000  # annotations a class, on average, beside which a class with one lo
 SHOWN = 3
 
 
-def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]:
+def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: str | None = None) -> list[str]:
     """What may be wrong with the names of classes, a sentence each; empty as a rule.
 
     Looked for are names that differ in case, white space or Unicode form alone, names that usually mean that there is
@@ -26,6 +26,7 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
     Args:
         names: of the classes, [K].
         counts: annotations of each class, int [K].
+        no_label: the label that stands for none, where several may hold.
     """
     if len(names) > MOST_CLASSES:
         return []
@@ -37,8 +38,13 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
     pairs = [" and ".join(repr(text) for text in same) for same in alike.values() if len(same) > 1]
     if pairs:
         found.append(f"classes differ only in case, white space or Unicode form: {_listed(pairs)}. Write them alike.")
-    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING]
-    if nothing:
+    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
+    if nothing and no_label is not None:
+        found.append(
+            f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: no_label={nothing[0]}. "
+            f"If it means that there is no answer, leave the rows out: missing={nothing[0]}."
+        )
+    elif nothing:
         found.append(
             f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
             f"missing={nothing[0]}."
