@@ -20,6 +20,7 @@ __all__ = ["DOCCANO"]
 
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")
+_NOBODY = "unknown"  # the file of the examples that no user has annotated
 _NOT_DATA = (*_ANSWERS, "id", "annotations", "annotation_approver", "relations", "Comments", "comments", "meta")
 
 
@@ -43,6 +44,9 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     values = entry.get(question, [])
     if not isinstance(values, list):
         raise BadValue(question, values, "is not a list. Choose the export format JSONL.")
+    if not values and file_annotator.rpartition("/")[2] == _NOBODY:
+        record.left_out.append("examples that nobody annotated")
+        return record
     by_user: dict[str, list[Any]] = {} if question == "annotations" else {file_annotator: []}
     for place, value in enumerate(values):
         key = f"{question}[{place}]"
