@@ -37,7 +37,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     task = entry.get(_TASK) or " | ".join(data.values())
     record = Record(id_text(_TASK, task, "is missing, and the columns INPUT:... are empty."), data)
     if gold := _labels(_GOLDEN + question, entry.get(_GOLDEN + question, "")):
-        record.answers.append((None, gold))
+        record.add(None, gold, "")
     status = entry.get(_STATUS, "").upper()
     if status in _NOT_DONE:
         record.left_out.append(f"{_NOT_DONE[status]} assignments")

@@ -176,7 +176,7 @@ def _annotator_columns(aggregation: PreferenceAggregation) -> tuple[Column, ...]
             "consistent", "both orders", "interval", "Of the pairs that the annotator judged in both orders, the share "
             "with the same answer. The interval holds with 95 % for the number of pairs.",
         ),
-        Column("seconds", "seconds", "number", "Median time between two judgments of the annotator."),
+        Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
     )  # fmt: skip
 
 
@@ -246,8 +246,8 @@ def _annotators(
         found["consistent_low"] = plain(consistent_low)
         found["consistent_high"] = plain(consistent_high)
         found["both_orders"] = both_orders.tolist()
-    if annotations.timestamp is not None:
-        found["seconds"] = plain(median_seconds(annotations))
+    if (seconds := median_seconds(annotations)) is not None:
+        found["seconds"] = plain(seconds)
     enough = shared >= FEW
     usual = np.median(reliability[enough]) if enough.any() else 0.5
     _, surely_low, surely_high = judged.leaning(who, number, SURELY)

@@ -56,6 +56,7 @@ class Annotations:
         positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
         confidence: float64 [A] or None; NaN where the annotator gave none.
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
+        seconds: float64 [A], time that an answer took, or None; NaN where it is unknown.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
         classes_sorted: a reader sorted the classes, as none were given.
@@ -78,6 +79,7 @@ class Annotations:
     repeats: bool = False
     right_ids: np.ndarray | None = None
     classes_sorted: bool = False
+    seconds: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -184,6 +186,7 @@ class Annotations:
         position: Any = None,
         confidence: Any = None,
         timestamp: Any = None,
+        seconds: Any = None,
         **options: Unpack[ReadingOptions],
     ) -> Annotations:
         """Makes annotations from columns of equal length A.
@@ -198,6 +201,7 @@ class Annotations:
             position: [A], integers from 0; required for sequences.
             confidence: [A] numbers or None.
             timestamp: [A] numbers (seconds) or None.
+            seconds: [A] numbers, the time that each answer took, or None.
             **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
@@ -206,7 +210,7 @@ class Annotations:
         Raises:
             DataError: for bad rows, with the row (from 0), the column and the value.
         """
-        values = (task, right, annotator, label, position, confidence, timestamp)
+        values = (task, right, annotator, label, position, confidence, timestamp, seconds)
         columns = dict(zip(_columns_of(label_kind(kind)), values, strict=True))
         return cls._read(array_source(columns, kind, _given(options)), options)
 
@@ -594,8 +598,8 @@ class Annotations:
         if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
             shown = ", ".join(map(short_repr, names))
             raise DataError(
-                f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them in "
-                "their own order: classes=LOWEST,...,HIGHEST."
+                f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them "
+                "in their own order: classes=LOWEST,...,HIGHEST."
             )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
@@ -742,7 +746,7 @@ class Annotations:
         return keys // max(self.num_annotators, 1), pair_of_row
 
 
-_COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp")
+_COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp", "seconds")
 _ROW_TYPES = {  # what holds each of these
     "task_ids": np.int64,
     "right_ids": np.int64,
@@ -751,6 +755,7 @@ _ROW_TYPES = {  # what holds each of these
     "positions": np.int64,
     "confidence": np.float64,
     "timestamp": np.float64,
+    "seconds": np.float64,
 }
 
 

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
 from crowdzoo.tables.cells import CellSource, check_pairs, listed, made_of_others
+from crowdzoo.tables.layout import OPTIONAL
 from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
 from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
-from crowdzoo.tables.sources import OPTIONAL, Batch, Source
+from crowdzoo.tables.sources import Batch, Source
 from crowdzoo.tables.suspicious import suspicious_classes
 from crowdzoo.tables.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 
@@ -119,6 +120,7 @@ class Collector:
         self.counts: list[int] = []
         self.shown: list[BadRow] = []  # the first bad rows, for the error
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
+        self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed, which of them stay, and what is wrong with others
@@ -177,7 +179,11 @@ class Collector:
             raise DataError(f"{self.source.name} has no rows.")
 
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
-        """Says how many rows were left out; refuses a source where all of them were."""
+        """Says which columns and how many rows were left out; refuses a source where all of them were."""
+        for column, why in self.unread.items():
+            option = f"{self.source.layout.option}='{column}='"
+            text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
+            warnings.warn(text, DataWarning, stacklevel=6)
         if num_left_out and not num_kept:
             text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
             raise DataError(text, self.shown, num_left_out)
@@ -256,6 +262,8 @@ class Collector:
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():
+            if column in self.unread:
+                continue
             if (integers := self._integers(column, values)) is not None:
                 arrays[column] = integers
                 continue
@@ -263,6 +271,9 @@ class Collector:
                 dictionaries[column], arrays[column], problems = self._names(column, values)
             else:
                 arrays[column], problems = numbers_of(column, values, self.source.layout.decimal)
+                if self._is_unread(column, values, arrays[column], problems):
+                    del arrays[column]
+                    continue
                 if column == "label" and self.rules.scale != (None, None):
                     outside = np.flatnonzero(outside_scale(arrays[column], *self.rules.scale))
                     problems.append((outside, scale_reason(*self.rules.scale)))
@@ -274,7 +285,10 @@ class Collector:
                 shown = values.take(pa.array(listed, type=pa.int64())).to_pylist()
                 for row, value in zip(listed.tolist(), shown, strict=True):
                     value = self.source.display(column, value)
-                    found.append((row, column, value, reason if isinstance(reason, str) else reason(value)))
+                    why = reason if isinstance(reason, str) else reason(value)
+                    if column in OPTIONAL:
+                        why += f" Or leave the column out: {self.source.layout.option}='{column}='."
+                    found.append((row, column, value, why))
         self._note_bad(batch, found, num_found)
         self.lines.append(batch.line_numbers()[good] if num_found else batch.lines)
         self.counts.append(int(good.sum()))
@@ -287,6 +301,17 @@ class Collector:
                 self.vocabularies[column].add_integers(array, are_strings)
             else:
                 self.numbers.setdefault(column, []).append(array)
+
+    def _is_unread(self, column: str, values: pa.Array, numbers: np.ndarray, problems: list[Problem]) -> bool:
+        """Whether nothing in the beginning of a column that nobody named can be read; it is then left out."""
+        if column not in OPTIONAL or column in self.source.layout.columns or not problems or any(self.counts):
+            return False
+        if sum(len(rows) for rows, _ in problems) < np.count_nonzero(~np.isnan(numbers)):
+            return False
+        rows, reason = problems[0]
+        value = values[int(rows[0])].as_py()
+        self.unread[column] = f"{short_repr(value)} {reason if isinstance(reason, str) else reason(value)}"
+        return True
 
     @property
     def _keeps_all(self) -> bool:

@@ -58,6 +58,8 @@ def find_columns(
     found: dict[str, str] = {}
     guessed: dict[str, str] = {}
     for ours in wanted:
+        if given.get(ours) == "":
+            continue
         if ours in given:
             if given[ours] not in header:
                 raise DataError(_not_there(source, ours, given[ours], header))
@@ -68,7 +70,7 @@ def find_columns(
             found[ours] = "worker"
     taken = {*found.values(), *given.values()}
     for ours in wanted:
-        if ours in found:
+        if ours in found or ours in given:
             continue
         names = usual_columns([name for name in header if name not in taken], [ours], more)
         if len(names) > 1:

@@ -125,9 +125,9 @@ def write_parquet(
         column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
     }
     # without it a reader takes the usual answers for the classes, or their order for its own
-    always = bool(LABEL_KINDS[kind].answers) or not classes_sorted
+    always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
     listed = {
-        column: _listed(columns[column][0], names, always and column == "label" and pa.types.is_large_string(names.type))
+        column: _listed(columns[column][0], names, column in always and not pa.types.is_integer(names.type))
         for column, names in named.items()
     }
     about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}

@@ -18,6 +18,8 @@ from crowdzoo.tables.sources import REQUIRED, SLOW_ROWS, Batch, Source
 
 __all__ = ["PlatformSource"]
 
+_Row = tuple[Record, str, str, float]  # with the annotator, the label and the seconds that it took
+
 
 class PlatformSource(Source):
     """What annotators said in an export, a row for each label; gold is passed over.
@@ -35,7 +37,7 @@ class PlatformSource(Source):
         DataError: as `Export`.
     """
 
-    text = True
+    text = sparse = True
 
     def __init__(
         self,
@@ -61,25 +63,27 @@ class PlatformSource(Source):
         if image is not None:
             self.found["task"] = platform.column("data", image)
         nothing = [] if self.layout.no_label is None else [self.layout.no_label]
-        rows: list[tuple[Record, str, str]] = []
+        rows: list[_Row] = []
         bad: list[tuple[BadRow, str]] = []
         for record in self.export.records():
             if isinstance(record, BadRow):
                 bad.append((record, str(record.value)))
             else:
-                said = [(who, labels or nothing) for who, labels in record.answers if who is not None]
-                rows += [(record, who, label) for who, labels in said for label in labels]
+                for (who, labels), seconds in zip(record.answers, record.seconds, strict=True):
+                    if who is not None:
+                        rows += [(record, who, label, seconds) for label in labels or nothing]
             if len(rows) + len(bad) >= SLOW_ROWS:
                 yield _batch(rows, bad)
                 rows, bad = [], []
         yield _batch(rows, bad)
 
 
-def _batch(rows: list[tuple[Record, str, str]], bad: list[tuple[BadRow, str]]) -> Batch:
-    columns = zip(*((record.task, who, label) for record, who, label in rows), strict=True) if rows else ((),) * 3
+def _batch(rows: list[_Row], bad: list[tuple[BadRow, str]]) -> Batch:
+    columns = zip(*((record.task, who, label) for record, who, label, _ in rows), strict=True) if rows else ((),) * 3
 
     def originals(wanted: Sequence[int]) -> list[str]:
         return [readable(json.dumps(rows[row][0].entry, ensure_ascii=False, default=str)) for row in wanted]
 
     arrays = {name: pa.array(values, pa.large_string()) for name, values in zip(REQUIRED, columns, strict=True)}
-    return Batch(arrays, np.array([record.row for record, _, _ in rows], np.int64), originals, bad)
+    arrays["seconds"] = pa.array([row[3] for row in rows], pa.float64())
+    return Batch(arrays, np.array([record.row for record, *_ in rows], np.int64), originals, bad)

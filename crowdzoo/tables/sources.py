@@ -26,16 +26,15 @@ from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.platforms import PLATFORMS
-from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.layout import OPTIONAL, Layout
 from crowdzoo.tables.naming import find_columns, is_no_annotator
 
-__all__ = ["LABEL_OF", "NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
+__all__ = ["LABEL_OF", "NUL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
-OPTIONAL = ("confidence", "timestamp")
 PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
 LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
@@ -371,8 +370,10 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
         reason = str(error).splitlines()[0]
         raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
     if plain is None:
+        way_out = f" Leave it out: columns='{column}='." if column in OPTIONAL else ""
         raise DataError(
             f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
+            f"{way_out}"
         )
     return plain
 

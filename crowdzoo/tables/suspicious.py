@@ -41,8 +41,8 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: st
     nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
     if nothing and no_label is not None:
         found.append(
-            f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: no_label={nothing[0]}. "
-            f"If it means that there is no answer, leave the rows out: missing={nothing[0]}."
+            f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: "
+            f"no_label={nothing[0]}. If it means that there is no answer, leave the rows out: missing={nothing[0]}."
         )
     elif nothing:
         found.append(
