@@ -22,7 +22,7 @@ from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
 from crowdzoo.tables.sources import Batch, Source
-from crowdzoo.tables.suspicious import suspicious_classes
+from crowdzoo.tables.suspicious import spelt_alike, suspicious_classes
 from crowdzoo.tables.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 
 __all__ = ["Collector", "Late", "check_rejects", "collect", "without_cells"]
@@ -36,6 +36,7 @@ _ATTRIBUTES = {
     "position": "positions",
 }
 
+LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
@@ -165,10 +166,13 @@ class Collector:
                 values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
+                if column == "annotator":
+                    self._tell_alike(names)
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         if result.get("classes") is not None:
+            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"])
             result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
@@ -194,10 +198,17 @@ class Collector:
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
         """Says what is odd about classes that occur, each so often; [K] both."""
-        # what crowdzoo wrote was looked at when it was read first
-        if self.rules.names["label"] is None and not self.source.own:
-            for sentence in suspicious_classes(classes.tolist(), counts, self.source.layout.no_label):
-                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=6)
+        if self.rules.names["label"] is None:
+            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
+
+    def _tell_alike(self, annotators: np.ndarray | pa.Array) -> None:
+        if self.rules.names["annotator"] is None:
+            self._tell(spelt_alike(annotators[: MOST_CLASSES + 1].tolist(), "annotators"))
+
+    def _tell(self, sentences: list[str]) -> None:
+        if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
+            for sentence in sentences:
+                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
 
     # === Preferences: left and right share their names ===
 
@@ -250,6 +261,17 @@ class Collector:
                 f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
                 f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
             )
+
+    def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray) -> None:
+        """Refuses a column that nobody named as an annotator, and whose labels are in no other column."""
+        if not self.source.layout.wide or "annotator" in self.source.layout.columns:
+            return
+        pairs = np.unique(np.stack([labels, who]), axis=1)
+        shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
+        counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
+        others = annotators[(common == 0) & (counts >= LEAST_LABELS)].tolist()
+        if others and common.any():
+            raise self.source.no_annotators(annotators.tolist(), others, ": none of its labels is in another column")
 
     # === Row by row, while reading ===
 

@@ -28,6 +28,10 @@ _ALIASES = {
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
+_NO_ANNOTATORS = frozenset(
+    "split text image title date time timestamp created createdat updated updatedat status url link source comment "
+    "comments note notes description confidence language lang topic author index".split()
+)
 
 
 def find_columns(
@@ -102,7 +106,7 @@ def may_be_gold(name: str) -> bool:
 
 def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
-    return _squeezed(name) in ALIASES["gold"] | {"split", "text", "image"}
+    return _squeezed(name) in ALIASES["gold"] | _NO_ANNOTATORS
 
 
 def _squeezed(name: str) -> str:

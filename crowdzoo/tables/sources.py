@@ -163,11 +163,7 @@ class Source:
         if not names:
             raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
         if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
-            rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
-            raise DataError(
-                f"{self.name}: column '{others[0]}' does not look like an annotator. Name the columns that are: "
-                f"{self.layout.option}='annotator={rest}'; a * stands for any letters."
-            )
+            raise self.no_annotators(names, others)
         if "" in names:
             way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
@@ -175,6 +171,15 @@ class Source:
             if names.count(name) > 1:
                 raise DataError(f"{self.name}: column '{name}' is there {names.count(name)} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
+
+    def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
+        """Says that some columns of a wide table are no annotators, and how to name those that are."""
+        rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
+        task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
+        return DataError(
+            f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
+            f"{self.layout.option}='{task}annotator={rest}'; a * stands for any letters."
+        )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
         column, taken = missing[0], set(found.values())

@@ -300,3 +300,22 @@ def test_several_annotators_in_a_cell_are_not_taken_as_one(row, options):
     # names with a comma, and labels without
     write("b.csv", 'task,annotator,label\n1,"Doe, J.",0\n1,"Roe, R.","1,0"\n2,"Doe, J.",1\n')
     assert Annotations.read("b.csv", label_separator=",", on_duplicate="all").num_annotators == 2
+
+
+def test_columns_that_are_no_annotators_are_not_taken_for_some():
+    rows = "".join(f"{n},a title of {n},2026-01-0{n},yes,no\n" for n in range(1, 8))
+    for name in ("Title", "Date", "Status", "created_at"):
+        write("a.csv", f"task,{name},Ann,Bob\n1,x,yes,no\n")
+        assert message_of("a.csv", wide=True) == (
+            f"a.csv: column '{name}' does not look like an annotator. Name the columns that are: "
+            "columns='annotator=Ann,Bob'; a * stands for any letters."
+        )
+    # by what stands in them
+    write("a.csv", f"no,Headline,Seen,Ann,Bob\n{rows}8,,,no,yes\n")
+    assert message_of("a.csv", wide=True, columns="task=no") == (
+        "a.csv: column 'Headline' does not look like an annotator: none of its labels is in another column. "
+        "Name the columns that are: columns='task=no,annotator=Ann,Bob'; a * stands for any letters."
+    )
+    assert Annotations.read("a.csv", wide=True, columns="task=no,annotator=Ann,Bob").num_annotators == 2
+    # two who agree nowhere in a few rows may be two
+    assert Annotations.read(write("b.csv", WIDE.replace("NA", "cat")), wide=True).num_annotators == 3

@@ -236,7 +236,9 @@ def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending
         frame.to_json("a.jsonl", orient="records", lines=True)
     else:
         pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
-    with pytest.warns(DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns='{column}='"):
+    with pytest.warns(
+        DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns='{column}='"
+    ):
         found = Annotations.read(f"a.{ending}")
     assert len(found) == 3
     assert getattr(found, column) is None
@@ -258,7 +260,9 @@ def test_milliseconds_since_1970_are_not_taken_for_seconds():
     second = 1_760_000_000
     for factor in (1, 10**3, 10**6, 10**9):
         times = [second * factor, (second + 30) * factor]
-        write("a.csv", "task,annotator,label,timestamp\n" + "".join(f"{t},a,x,{time}\n" for t, time in enumerate(times)))
+        write(
+            "a.csv", "task,annotator,label,timestamp\n" + "".join(f"{t},a,x,{time}\n" for t, time in enumerate(times))
+        )
         assert Annotations.read("a.csv").timestamp.tolist() == [second, second + 30]
         frame = pd.DataFrame({"task": [0, 1], "annotator": ["a"] * 2, "label": ["x"] * 2, "timestamp": times})
         assert Annotations.from_frame(frame).timestamp.tolist() == [second, second + 30]

@@ -29,7 +29,7 @@ def file_of(*labels):
     [
         (
             ["Sehr gut", "sehr gut", "gut"],
-            "white space or Unicode form: 'Sehr gut' and 'sehr gut'",
+            "white space, Unicode form or the form of a number: 'Sehr gut' and 'sehr gut'",
         ),
         (["sehr  gut", "sehr gut"], "differ only in case"),
         (["caf\u00e9", "cafe\u0301"], "differ only in case"),
@@ -125,3 +125,25 @@ def test_the_check_of_a_pipeline_says_a_misspelt_class_of_parquet(capsys):
         file.write("{name: n, data: {annotations: a.parquet, instances: x.parquet}, output: {root: out}}\n")
     assert cli.main(["run", "run.yaml", "--check=all"]) == 0
     assert "a.parquet: only one of 6,000 annotations says 'hihg'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [["Ann", "ann"], ["Ann Lee", "Ann  Lee"], ["Zo\u00eb", "Zoe\u0308"], ["7", "07"]])
+def test_two_spellings_of_an_annotator_are_said(names):
+    rows = [(task, who, "x") for task, who in enumerate([*names, "bob"])]
+    with open("a.csv", "w", encoding="utf-8") as file:
+        file.writelines(f"{','.join(map(str, row))}\n" for row in [("task", "annotator", "label"), *rows])
+    with pytest.warns(DataWarning) as said:
+        found = Annotations.read("a.csv")
+    with pytest.warns(DataWarning):
+        Annotations.from_arrays(*zip(*rows, strict=True))
+    assert [str(one.message) for one in said] == [
+        "a.csv: annotators differ only in case, white space, Unicode form or the form of a number: "
+        f"{' and '.join(map(repr, sorted(names)))}. Write them alike."
+    ]
+    Annotations.read("a.csv", annotators=found.annotators)
+
+
+def test_a_number_that_is_written_in_several_ways_is_said():
+    with pytest.warns(DataWarning, match="classes differ only in .* the form of a number: '01' and '1' and '1.0'"):
+        Annotations.read(file_of("1", "1.0", "01", "x"))
+    assert Annotations.read(file_of("1", "1.0", "2")).num_classes == 2
