@@ -89,6 +89,8 @@ class CellSource(Source):
         for number, batch in enumerate(self.inner.batches()):
             # the inner source finds its columns when it is opened
             self.found, self.guessed = self.inner.found, self.inner.guessed
+            if self.inner.by_winner:
+                self._mix_sides(batch)
             if self.layout.wide:
                 batch = self._long(batch)
             elif self.layout.missing:
@@ -126,6 +128,20 @@ class CellSource(Source):
         empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
         numbers, unreadable = parse_numbers("label", texts, empty, self.layout.decimal)
         return numbers, unreadable | empty
+
+    def _mix_sides(self, batch: Batch) -> None:
+        """Puts the better task on the left or the right by chance, and into the label on which.
+
+        Always on one side it would look like a preference for that side. Chance is a hash of the row's number.
+        """
+        better, worse = _one_type([batch.columns["left"], batch.columns["right"]], batch.num_rows)
+        mixed = batch.line_numbers().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+        left = pa.array((mixed >> np.uint64(40)) & np.uint64(1) == 0)
+        names = self.rules.names["label"]
+        assert names is not None
+        batch.columns["left"], batch.columns["right"] = pc.if_else(left, better, worse), pc.if_else(left, worse, better)
+        batch.columns["label"] = pc.if_else(left, *(pa.scalar(str(name), pa.large_string()) for name in names[:2]))
 
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""

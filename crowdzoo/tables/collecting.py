@@ -79,7 +79,7 @@ def check_rejects(source: Source, rules: Rules) -> None:
 def without_cells(source: Source, rules: Rules) -> Source:
     """The source with one label a row, where its layout says that cells hold several, or none, or that it is wide."""
     layout = source.layout
-    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label
+    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
     return CellSource(source, rules) if apart else source
 
 

@@ -24,6 +24,8 @@ _ALIASES = {
     "choice annotatorlabel workerlabel workeranswer givenlabel observedlabel crowdlabel",
     "left": "left leftid lefttask leftitem leftitemid itemleft taska itema modela optiona responsea texta",
     "right": "right rightid righttask rightitem rightitemid itemright taskb itemb modelb optionb responseb textb",
+    "winner": "winner winnerid chosen chosenid better",
+    "loser": "loser loserid rejected rejectedid worse",
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }

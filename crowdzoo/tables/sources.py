@@ -93,6 +93,8 @@ class Source:
         layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
         guessed: those of them that were found by a usual name.
+        by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
+            and there is none of labels; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
     """
@@ -117,6 +119,7 @@ class Source:
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
+        self.by_winner = False
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
 
@@ -151,6 +154,11 @@ class Source:
         found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
         if self.layout.wide and "task" in found:
             return found | self._annotators(header, found["task"])
+        if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
+            both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
+            if {"winner", "loser", "annotator"} <= both.keys():
+                self.by_winner, self.guessed = True, guessed
+                return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
         missing = [column for column in self.required if column not in found]
         if missing:
             raise DataError(self._missing(missing, header, found))
