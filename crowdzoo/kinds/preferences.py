@@ -80,8 +80,8 @@ class Preferences(Kind):
             return result
         better, worse = ("left", "right") if share > 0.5 else ("right", "left")
         note = (
-            f"{percent(max(share, 1 - share))} of the judgments prefer the {better}, so that quality and a preference for "
-            "the side cannot be told apart, and the scores may say nothing. If the file always has the better task "
+            f"{percent(max(share, 1 - share))} of the judgments prefer the {better}, so that quality and a preference "
+            "for the side cannot be told apart, and the scores may say nothing. If the file always has the better task "
             f"there, name the columns so: --columns winner={better},loser={worse}."
         )
         return replace(result, notes=(*result.notes, note))

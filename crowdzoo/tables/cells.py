@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ HEAD = 1000  # rows that show whether a cell holds several annotators
 def listed(text: str) -> list[str] | None:
     """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels."""
     try:
-        found = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
+        found: Any = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, (str, int, float)) for each in found)

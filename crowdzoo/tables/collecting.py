@@ -245,9 +245,10 @@ class Collector:
 
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
-        layout = self.source.layout
-        if not self.source.found or self.source.own or layout.label_separator or len(names) > MOST_CLASSES:
-            return  # arrays have no cells
+        source = self.source
+        arrays = source.path is None and not source.found  # which have no cells
+        if arrays or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
+            return
         if self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
         found = made_of_others(names.tolist())

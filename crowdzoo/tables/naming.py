@@ -29,11 +29,11 @@ _ALIASES = {
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
-ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
-_NO_ANNOTATORS = frozenset(
+_NO_ANNOTATORS = (
     "split text image title date time timestamp created createdat updated updatedat status url link source comment "
-    "comments note notes description confidence language lang topic author index".split()
+    "comments note notes description confidence language lang topic author index"
 )
+ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
 
 def find_columns(
@@ -108,7 +108,7 @@ def may_be_gold(name: str) -> bool:
 
 def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
-    return _squeezed(name) in ALIASES["gold"] | _NO_ANNOTATORS
+    return _squeezed(name) in ALIASES["gold"].union(_NO_ANNOTATORS.split())
 
 
 def _squeezed(name: str) -> str:

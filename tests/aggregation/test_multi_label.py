@@ -328,14 +328,15 @@ def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, monkeypa
 
 
 # of each: three answer a task, one with a label, two with none
+ANSWERS = (("a", ["x"]), ("b", []), ("c", []))
 EMPTY = {
     "argilla": [{"id": "1", "fields": {"text": "x"}, "responses": {"topic": [
-        {"user_id": who, "status": "submitted", "value": value} for who, value in (("a", ["x"]), ("b", []), ("c", []))]}}],
+        {"user_id": who, "status": "submitted", "value": said} for who, said in ANSWERS]}}],
     "label-studio": [{"id": 1, "data": {"text": "x"}, "annotations": [
-        {"completed_by": who, "result": [{"from_name": "topic", "type": "choices", "value": {"choices": said}}] * len(said)}
-        for who, said in (("a", ["x"]), ("b", []), ("c", []))]}],
+        {"completed_by": who, "result": [
+            {"from_name": "topic", "type": "choices", "value": {"choices": said}}] * len(said)} for who, said in ANSWERS]}],
     "prodigy": [{"_input_hash": 1, "_annotator_id": who, "text": "x", "accept": said, "answer": "accept"}
-        for who, said in (("a", ["x"]), ("b", []), ("c", []))],
+        for who, said in ANSWERS],
 }  # fmt: skip
 
 

@@ -234,7 +234,7 @@ def test_an_export_is_read_in_the_pipeline(write, tmp_path):
     assert tasks.labelled.tolist() == [True, True]
 
 
-MTURK = "HITId,WorkerId,AssignmentStatus,WorkTimeInSeconds,Input.text,Answer.mood\nh1,w1,Submitted,{0},t,glad\nh1,w2,Submitted,{1},t,sad\n"
+MTURK = "HITId,WorkerId,WorkTimeInSeconds,Input.text,Answer.mood\nh1,w1,{0},t,glad\nh1,w2,{1},t,sad\n"
 
 
 @pytest.mark.parametrize("platform", ["mturk", "label-studio"])
@@ -244,7 +244,7 @@ def test_the_time_that_an_answer_took_is_kept_where_the_platform_says_so(write, 
             return write("a.csv", MTURK.format(*("" if each is None else each for each in seconds)))
         found = [{"type": "choices", "from_name": "mood", "value": {"choices": ["glad"]}}]
         return write("a.json", [{"id": "h1", "data": {"text": "t"}, "annotations": [
-            {"completed_by": f"w{place}", "result": found, "lead_time": each} for place, each in enumerate(seconds, start=1)
+            {"completed_by": f"w{place}", "result": found, "lead_time": each} for place, each in enumerate(seconds)
         ]}])  # fmt: skip
 
     found = Annotations.read(export(31, None), platform=platform)

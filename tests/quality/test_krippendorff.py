@@ -308,7 +308,9 @@ def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys):
     as_numbers = Annotations.from_arrays(table["task"], table["annotator"], [GRADES.index(x) for x in table["label"]])
     expected = krippendorff_alpha(as_numbers, "ordinal").value
     for way in (Annotations.from_frame(table), Annotations.read(tmp_path / "a.csv")):
-        with pytest.raises(DataError, match="that of the alphabet: 'high', 'low', 'medium'. Name all of them in their"):
+        with pytest.raises(
+            DataError, match=r"that of the alphabet: 'high', 'low', 'medium'. Name all of them in their"
+        ):
             krippendorff_alpha(way, "ordinal")
         with pytest.raises(DataError, match="classes=LOWEST"):
             DependentDawidSkene(ordinal=True).fit(way)

@@ -293,7 +293,7 @@ def test_an_empty_list_is_the_answer_that_no_label_holds():
 @pytest.mark.parametrize("row", ['1,"Ann1,Ann2","0,1"', "1,Ann1|Ann2,0|1", "1,\"['Ann1', 'Ann2']\",\"[0, 1]\""])
 def test_several_annotators_in_a_cell_are_not_taken_as_one(row, options):
     write("a.csv", f"task,annotator,label\n{row}\n2,Ann1,0\n")
-    with pytest.raises(DataError, match="looks like several, and .* like a label of each. Write a row for each"):
+    with pytest.raises(DataError, match=r"looks like several, and .* like a label of each. Write a row for each"):
         Annotations.read("a.csv", **options)
     # who names the classes knows what they are
     assert Annotations.read("a.csv", classes=["0", "1", "0,1", "0|1", "[0, 1]"], **options, on_duplicate="all")
@@ -319,3 +319,17 @@ def test_columns_that_are_no_annotators_are_not_taken_for_some():
     assert Annotations.read("a.csv", wide=True, columns="task=no,annotator=Ann,Bob").num_annotators == 2
     # two who agree nowhere in a few rows may be two
     assert Annotations.read(write("b.csv", WIDE.replace("NA", "cat")), wide=True).num_annotators == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_cell_means_none_where_marks_of_none_are_named(ending):
+    table = pa.table({"task": [1, 2, 3], "worker": ["x", "x", "x"], "label": ["cat", "NA", None]})
+    if ending == "csv":
+        csv.write_csv(table, "a.csv")
+    elif ending == "jsonl":
+        write("a.jsonl", "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    else:
+        pq.write_table(table, "a.parquet")
+    assert rows_of(Annotations.read(f"a.{ending}", missing="NA")) == [(1, "x", "cat")]
+    found = Annotations.read(f"a.{ending}", missing="NA", no_label="(none)")
+    assert rows_of(found) == [(1, "x", "cat"), (3, "x", "(none)")]

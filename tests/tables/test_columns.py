@@ -251,7 +251,7 @@ def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending
 
 def test_a_column_of_which_some_values_are_read_is_not_left_out_unless_one_says_so():
     write("a.csv", "task,annotator,label,confidence\n1,a,x,0.5\n2,a,y,high\n")
-    with pytest.raises(DataError, match="row 3, column 'confidence': 'high' is not a number. Or leave the column out"):
+    with pytest.raises(DataError, match=r"row 3, column 'confidence': 'high' is not a number. Or leave the column out"):
         Annotations.read("a.csv")
     assert Annotations.read("a.csv", columns="confidence=").confidence is None
 

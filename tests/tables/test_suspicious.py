@@ -99,15 +99,15 @@ def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
     if way == "csv":
         csv.write_csv(table, "a.csv")
     else:
-        pq.write_table(table.set_column(2, "label", table["label"].dictionary_encode()) if way == "categories" else table,
-            "a.parquet")  # fmt: skip
-    with pytest.warns(DataWarning, match="only one of 6,000 annotations says 'hihg'. Is it written wrongly?"):
-        if way == "frame":
-            found = Annotations.from_frame(table)
-        elif way == "arrays":
-            found = Annotations.from_arrays(*columns.values())
-        else:
-            found = Annotations.read("a.csv" if way == "csv" else "a.parquet")
+        encoded = table.set_column(2, "label", table["label"].dictionary_encode())
+        pq.write_table(encoded if way == "categories" else table, "a.parquet")
+    read = {
+        "csv": lambda: Annotations.read("a.csv"),
+        "frame": lambda: Annotations.from_frame(table),
+        "arrays": lambda: Annotations.from_arrays(*columns.values()),
+    }.get(way, lambda: Annotations.read("a.parquet"))
+    with pytest.warns(DataWarning, match=r"only one of 6,000 annotations says 'hihg'\. Is it written wrongly\?"):
+        found = read()
     # it was said; a file of one's own says nothing more
     found.to_parquet("own.parquet")
     assert Annotations.read("own.parquet") == found
