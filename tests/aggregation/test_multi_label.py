@@ -334,7 +334,8 @@ EMPTY = {
         {"user_id": who, "status": "submitted", "value": said} for who, said in ANSWERS]}}],
     "label-studio": [{"id": 1, "data": {"text": "x"}, "annotations": [
         {"completed_by": who, "result": [
-            {"from_name": "topic", "type": "choices", "value": {"choices": said}}] * len(said)} for who, said in ANSWERS]}],
+            {"from_name": "topic", "type": "choices", "value": {"choices": said}}] * len(said)}
+        for who, said in ANSWERS]}],
     "prodigy": [{"_input_hash": 1, "_annotator_id": who, "text": "x", "accept": said, "answer": "accept"}
         for who, said in ANSWERS],
 }  # fmt: skip
