@@ -7,6 +7,7 @@ imports the class's module when a file asks for it.
 
 import importlib
 import importlib.abc
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -19,6 +20,7 @@ from crowdzoo.files.regular import check_regular
 
 __all__ = ["load_model", "register_with_keras"]
 
+_UNKNOWN = re.compile(r"[Cc]ould not locate ((?:class|function) '[^']*')")
 # every class that is registered for saving, by module
 _CLASSES = {
     "crowdzoo.layers.conal": ("CoNAL",),
@@ -103,8 +105,18 @@ def load_model(
     try:
         return keras.saving.load_model(path, custom_objects=given, compile=compile, safe_mode=safe_mode)
     except Exception as error:  # Keras raises whatever its parts do for a configuration that was changed
-        reason = str(error).strip() or type(error).__name__
-        raise DataError(f"{path}: cannot be loaded as a Keras model: {reason[:1000]}") from error
+        raise DataError(f"{path}: cannot be loaded as a Keras model: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What Keras says, without the configurations that it repeats."""
+    reason = str(error).rpartition("Exception encountered: ")[2].strip() or type(error).__name__
+    if found := _UNKNOWN.search(reason):
+        return (
+            f"could not locate {found[1]}. Import the module that defines and registers it first; `crowdzoo export` "
+            "does so with --base FILE.py:FUNCTION, the function that made the base."
+        )
+    return re.split(r"\s*(?:Full object )?config\s?[:=]\s?\{", reason)[0][:1000]
 
 
 def register_with_keras() -> None:

@@ -90,7 +90,10 @@ FILES = [
         "--label-separator '|'",
     ),
     aggregate("a file without a header", "1,ann,cat\n2,bob,dog\n", "'annotator' and 'label'", "--no-header"),
-    aggregate("a confidence that is no number", "task,annotator,label,confidence\n1,2,cat,high\n", "row 2", "'high'"),
+    aggregate(
+        "a confidence that is no number among others that are",
+        "task,annotator,label,confidence\n1,2,cat,high\n2,2,cat,0.5\n", "row 2", "'high'", "--columns confidence=",
+    ),
     aggregate(
         "thirty bad rows", "task,annotator,label\n" + "".join(f"{task},ann,\n" for task in range(30)),
         "all 30 rows are bad", "and 20 more",

@@ -193,3 +193,23 @@ def test_what_is_no_model_is_refused(name, message, tmp_path):
         (tmp_path / file).write_bytes(b"PK nothing")
     with pytest.raises(DataError, match=message):
         crowdzoo.load_model(tmp_path / name)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_class_that_is_not_registered_is_named_without_the_configuration(nested, tmp_path):
+    class Gate(keras.layers.Layer):
+        def call(self, inputs):
+            return 2 * inputs
+
+    keras.saving.register_keras_serializable("mine")(Gate)
+    inner = keras.Sequential([keras.Input((3,)), Gate(), keras.layers.Dense(2)])
+    model = keras.Sequential([keras.Input((3,)), inner]) if nested else inner
+    model.save(tmp_path / "m.keras")
+    keras.saving.get_custom_objects().pop("mine>Gate")
+    with pytest.raises(DataError) as caught:
+        crowdzoo.load_model(tmp_path / "m.keras")
+    message = str(caught.value)
+    assert "cannot be loaded as a Keras model: could not locate class 'Gate'. Import the module" in message
+    assert "--base FILE.py:FUNCTION" in message
+    assert len(message) < 300 + len(str(tmp_path))
+    crowdzoo.load_model(tmp_path / "m.keras", custom_objects={"mine>Gate": Gate})

@@ -182,7 +182,8 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 
 # Options that lists in order do not go with
-NOT_RANKINGS = ("multi_label", "classes", "on_bad_rows", "on_duplicate", "rejects", "missing", "label_separator")
+NOT_RANKINGS = ("multi_label", "classes", "on_bad_rows", "on_duplicate", "rejects", "missing", "label_separator",
+                "no_label")  # fmt: skip
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
@@ -208,7 +209,7 @@ def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str,
 
 
 # Options that several labels a task do not go with
-NOT_MULTI_LABEL = ("out_of_core", "memory", "classes", "platform", "wide")
+NOT_MULTI_LABEL = ("out_of_core", "memory", "classes", "wide")
 
 
 def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:
@@ -218,7 +219,7 @@ def _run_multi_label(arguments: argparse.Namespace, kind: Kind, settings: dict[s
 
     method = kind.create_aggregator(arguments.method, seed=arguments.seed, **settings)  # refuses what is not known
     named = arguments.method or kind.aggregation
-    aggregator = MultiLabel(named, settings=method.get_params())
+    aggregator = MultiLabel(named, none=arguments.no_label or MultiLabel.none, settings=method.get_params())
     reading = {**options.reading_options(arguments, kind), "on_duplicate": "all", "no_label": aggregator.none}
     crowd = kind.read(arguments.annotations, **reading)
     tables = aggregator.tables(crowd)

@@ -86,6 +86,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
     command.add_argument(
         "--label-separator", metavar="X", help="what separates several labels in a cell; see --on-duplicate"
     )
+    command.add_argument("--no-label", metavar="LABEL",
+        help="the label that an answer without one stands for; with --multi-label the answer that none holds, '(none)'",
+    )  # fmt: skip
     if second is not None:
         add_second_columns(command, second)
     command.add_argument("--classes", metavar="A,B,…", help="class names in the order of their codes; default: sorted")

@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.epsilon is not None:
         raise ConfigError("--epsilon is what models are tested with: say who is one with --annotator-table FILE.")
     if arguments.multi_label:
-        options.check_multi_label(arguments, kind, ("classes", "platform", "wide", "predictions", "gold"))
-        reading |= {"on_duplicate": "all", "no_label": NO_LABEL}
+        options.check_multi_label(arguments, kind, ("classes", "wide", "predictions", "gold"))
+        reading = {"no_label": NO_LABEL} | reading | {"on_duplicate": "all"}
     conditions = [Condition.parse(text, "multi-label" if arguments.multi_label else kind.name)
                   for text in arguments.fail_if]  # fmt: skip
     for each in conditions:
@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> None:
         from crowdzoo.aggregation import MultiLabel
 
         named = QUICK if quick else arguments.method or kind.aggregation
-        aggregator = MultiLabel(named, none=NO_LABEL, settings=aggregator.get_params())
+        aggregator = MultiLabel(named, none=reading["no_label"], settings=aggregator.get_params())
     if models is not None:
         from crowdzoo.quality import people_and_models
 

@@ -80,6 +80,8 @@ def write_export_instances(
 
 def _add_gold(gold: dict[str, str], left_out: Counter[str], task: str, labels: list[str]) -> None:
     """Takes note of a task's gold: its first, if that is one label."""
+    if not labels:
+        return
     if len(labels) != 1:
         left_out["gold with several labels"] += 1
     elif gold.setdefault(task, labels[0]) != labels[0]:

@@ -65,6 +65,27 @@ class Preferences(Kind):
 
     # === Aggregation ===
 
+    def noted(self, result: Any, crowd: Annotations) -> Any:
+        """Adds that the better task always stands on one side, where the method knows a preference for a side."""
+        from crowdzoo.quality import order_of_others
+        from crowdzoo.report.judged_pairs import JudgedPairs
+        from crowdzoo.report.judged_sides import JudgedSides
+        from crowdzoo.report.page_parts import percent
+        from crowdzoo.report.preference_numbers import one_sided
+
+        if result.position_biases() is None:
+            return result
+        share = one_sided(crowd, JudgedSides.of(crowd, order_of_others(crowd)), JudgedPairs.of(crowd))
+        if share is None:
+            return result
+        better, worse = ("left", "right") if share > 0.5 else ("right", "left")
+        note = (
+            f"{percent(max(share, 1 - share))} of the judgments prefer the {better}, so that quality and a preference "
+            "for the side cannot be told apart, and the scores may say nothing. If the file always has the better task "
+            f"there, name the columns so: --columns winner={better},loser={worse}."
+        )
+        return replace(result, notes=(*result.notes, note))
+
     def result_rows(self, result: Any, crowd: Annotations, gold: np.ndarray | None, used_gold: bool) -> Rows:
         """Best and worst task, range of the annotators' biases, and the correlation with gold."""
         groups = len(np.unique(result.groups[result.annotations_per_task > 0]))

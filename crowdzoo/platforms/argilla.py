@@ -65,9 +65,9 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         if spans:
             record.answers.append((annotator, _spans(key, value)))
             continue
-        said = [text for one in _listed(value) if (text := label_text(key, one)) is not None]
-        if said:
-            record.answers.append((annotator, said))
+        if value is not None:
+            said = [text for one in _listed(value) if (text := label_text(key, one)) is not None]
+            record.add(annotator, said, "responses without a label")
     if not record.answers and not record.left_out:
         record.left_out.append(f"records without a response to '{question}'")
     return record

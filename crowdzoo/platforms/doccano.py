@@ -20,6 +20,7 @@ __all__ = ["DOCCANO"]
 
 _ANSWERS = ("label", "labels", "cats", "entities")
 _SHOWN = ("text", "data", "filename")
+_NOBODY = "unknown"  # the file of the examples that no user has annotated
 _NOT_DATA = (*_ANSWERS, "id", "annotations", "annotation_approver", "relations", "Comments", "comments", "meta")
 
 
@@ -43,6 +44,9 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     values = entry.get(question, [])
     if not isinstance(values, list):
         raise BadValue(question, values, "is not a list. Choose the export format JSONL.")
+    if not values and file_annotator.rpartition("/")[2] == _NOBODY:
+        record.left_out.append("examples that nobody annotated")
+        return record
     by_user: dict[str, list[Any]] = {} if question == "annotations" else {file_annotator: []}
     for place, value in enumerate(values):
         key = f"{question}[{place}]"
@@ -54,10 +58,11 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         said = _span(key, value) if spans else _label(key, value)
         by_user.setdefault(who, []).extend([] if said is None else [said])
     for who, answer in by_user.items():
-        if answer or spans:
-            record.answers.append((id_text("annotator", who, "is missing."), answer))
-    if not record.answers:
-        record.left_out.append("examples without a label")
+        named = id_text("annotator", who, "is missing.")
+        if spans:
+            record.answers.append((named, answer))
+        else:
+            record.add(named, answer, "examples without a label")
     return record
 
 

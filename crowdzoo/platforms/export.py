@@ -50,6 +50,7 @@ class Export:
     Attributes:
         name: the path, for messages.
         left_out: what was passed over in the last walk through the entries -> how often.
+        empty: the answers without a label, likewise.
 
     Raises:
         ConfigError: an unknown platform.
@@ -71,6 +72,7 @@ class Export:
         self.name = os.fspath(path)
         self.spans = kind == "sequence"
         self.left_out: Counter[str] = Counter()
+        self.empty: Counter[str] = Counter()
         self._sorts, self._field, self._image = _SORTS[kind], field, image
         self._files = export_files(path, self.platform.suffixes)
         if not self._files:
@@ -211,6 +213,7 @@ class Export:
         """The entries with the platform's own names of tasks."""
         question, start = self.question, 0
         self.left_out.clear()
+        self.empty.clear()
         for file in self._files:
             number = 0
             for number, entry in self.platform.records(file):
@@ -223,6 +226,7 @@ class Export:
                     yield _bad_row(file, number, bad)
                     continue
                 self.left_out.update(record.left_out)
+                self.empty.update(record.empty)
                 record.row, record.entry = start + number, entry
                 yield record
             start += number

@@ -32,8 +32,5 @@ def read_image(entry: Mapping[str, Any], question: str, spans: bool, file_annota
     record = Record(image, {"image": image}, left_out=["boxes, polygons and other shapes"] * entry["shapes"])
     values = [tag[LABEL] if question == LABEL else tag["attributes"].get(question) for tag in entry["tags"]]
     said = dict.fromkeys(text for one in values if (text := label_text(question, one)) is not None)
-    if said:
-        record.answers.append((file_annotator, list(said)))
-    else:
-        record.left_out.append(f"images without {'a tag' if question == LABEL else repr(question)}")
+    record.add(file_annotator, list(said), f"images without {'a tag' if question == LABEL else repr(question)}")
     return record

@@ -60,7 +60,8 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         names = [*_min_questions(entry), "id", *_AFTER]
         record.data = {name: value for name, value in entry.items() if name not in names}
         results = [{"value": value} for value in _min_values(entry.get(question))]
-        _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question)
+        _add(record, results, _annotator("annotator", entry.get("annotator")), question, spans, question,
+             entry.get("lead_time"))  # fmt: skip
         return record
     if not isinstance(entry.get("data"), dict):
         raise BadValue("data", entry.get("data"), "is not an object. Choose the export format JSON.")
@@ -81,11 +82,13 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         if not annotation.get("ground_truth"):
             who = _annotator(f"{where}.completed_by", annotation.get("completed_by"))
         results = [one for one in annotation["result"] if isinstance(one, dict) and one.get("from_name") == question]
-        _add(record, results, who, question, spans, f"{where}.result")
+        _add(record, results, who, question, spans, f"{where}.result", annotation.get("lead_time"))
     return record
 
 
-def _add(record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str) -> None:
+def _add(
+    record: Record, results: list[Any], who: str | None, question: str, spans: bool, key: str, seconds: Any
+) -> None:
     """Adds what one annotator said."""
     said: list[Any] = []
     for place, result in enumerate(results):
@@ -93,11 +96,10 @@ def _add(record: Record, results: list[Any], who: str | None, question: str, spa
         if not isinstance(value, dict):
             raise BadValue(where, value, "is not an object.")
         said += _spans(where, value) if spans else _labels(where, value)
-    # no span is an answer, no choice is none
-    if said or spans:
+    if spans:
         record.answers.append((who, said))
     else:
-        record.left_out.append(f"annotations without an answer to '{question}'")
+        record.add(who, said, f"annotations without an answer to '{question}'", seconds)
 
 
 def _annotator(key: str, value: Any) -> str:

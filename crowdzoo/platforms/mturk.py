@@ -44,10 +44,7 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
         return record
     annotator = id_text("WorkerId", entry.get("WorkerId"), _MISSING)
     said = [text for one in _answers(entry).get(question, []) if (text := label_text(_ANSWER + question, one))]
-    if said:
-        record.answers.append((annotator, said))
-    else:
-        record.left_out.append(f"assignments without an answer to '{question}'")
+    record.add(annotator, said, f"assignments without an answer to '{question}'", entry.get("WorkTimeInSeconds"))
     return record
 
 

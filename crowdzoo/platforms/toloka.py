@@ -37,17 +37,14 @@ def _read(entry: Mapping[str, Any], question: str, spans: bool, file_annotator: 
     task = entry.get(_TASK) or " | ".join(data.values())
     record = Record(id_text(_TASK, task, "is missing, and the columns INPUT:... are empty."), data)
     if gold := _labels(_GOLDEN + question, entry.get(_GOLDEN + question, "")):
-        record.answers.append((None, gold))
+        record.add(None, gold, "")
     status = entry.get(_STATUS, "").upper()
     if status in _NOT_DONE:
         record.left_out.append(f"{_NOT_DONE[status]} assignments")
         return record
     said = _labels(_OUTPUT + question, entry.get(_OUTPUT + question, ""))
-    if said:
-        missing = "is missing. Download the results of the pool, which name the Tolokers."
-        record.answers.append((id_text(_WORKER, entry.get(_WORKER), missing), said))
-    else:
-        record.left_out.append(f"assignments without an answer to '{question}'")
+    missing = "is missing. Download the results of the pool, which name the Tolokers."
+    record.add(id_text(_WORKER, entry.get(_WORKER), missing), said, f"assignments without an answer to '{question}'")
     return record
 
 

@@ -95,7 +95,7 @@ def krippendorff_alpha(
             "interval" (their difference) or "ratio" (their difference over their sum). Default: nominal for classes,
             interval for numbers.
         values: [K] numbers behind the classes. Default: integer class names themselves; for ordinal the order of the
-            classes (beware of names that were sorted by the alphabet).
+            classes, which has to be given where they are words.
         bootstrap: number of samples; 0 for no interval.
         confidence: share of samples inside the interval, between 0 and 1.
         seed: seed of the bootstrap.
@@ -257,12 +257,13 @@ def _class_values(annotations: Annotations, metric: str, given: ArrayLike | None
             raise DataError(f"values holds one finite number for each of the {number} classes.")
         return values
     if metric == "ordinal":
+        annotations.check_order("metric 'ordinal'")
         return np.arange(number, dtype=np.float64)
     classes: NDArray[Any] = np.asarray(annotations.classes)
     if not np.issubdtype(classes.dtype, np.integer):
         raise DataError(
             f"Distances of metric {metric!r} need numbers, and the classes are names such as {short_repr(classes[0])}: "
-            f"give values=[...], one number a class, or take metric='nominal' or 'ordinal'."
+            f"take metric='nominal' or 'ordinal', or in Python give values=[...], one number a class."
         )
     return classes.astype(np.float64)
 

@@ -149,7 +149,7 @@ _ANNOTATOR_COLUMNS: tuple[Column, ...] = (
     ),
     Column("top_label", "says most", "name"),
     Column("top_share", "how often", "share", "Share of the annotator's most frequent label."),
-    Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
+    Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
 )  # fmt: skip
 _BY_PEOPLE = (
     "Share of the labels that are right, as the other people who labelled the same tasks judge it, and its interval of "
@@ -230,8 +230,8 @@ def _annotators(
         reliability, worth = judged_by_others(annotations, aggregation, people)
     low, high = wilson(reliability, worth)
     found |= {"reliability": plain(reliability), "reliability_low": plain(low), "reliability_high": plain(high)}
-    if annotations.timestamp is not None:
-        found["seconds"] = plain(median_seconds(annotations))
+    if (seconds := median_seconds(annotations)) is not None:
+        found["seconds"] = plain(seconds)
     overall = report.overall["agreement"] or 0.0
     if not people.all():  # models who err together say nothing against people
         shared, agreement = _agreement_with(people, annotations)

@@ -165,7 +165,7 @@ _ANNOTATOR_COLUMNS = (
     Column("labels", "labels an answer", "number", "Mean."),
     Column("others_labels", "of the others", "number", "Mean of the others' answers to the same tasks."),
     Column("top_share", "same answer", "share", "Share of the most frequent answer, a set of labels."),
-    Column("seconds", "seconds", "number", "Median time between two labels of the annotator."),
+    Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
 )  # fmt: skip
 _TASK_COLUMNS = (
     Column("task", "task", "name"),
@@ -279,8 +279,8 @@ def _annotators(annotations: Annotations, answers: LabelAnswers, by_label: list[
         "top_share": plain(np.where(counts > 0, top, np.nan)),
         "notes": notes,
     }
-    if annotations.timestamp is not None:
-        values["seconds"] = plain(median_seconds(annotations))
+    if (seconds := median_seconds(annotations)) is not None:
+        values["seconds"] = plain(seconds)
     return values
 
 

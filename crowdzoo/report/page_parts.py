@@ -431,14 +431,22 @@ def plain_columns(table: pa.Table) -> dict[str, list[Any]]:
     return found
 
 
-def median_seconds(annotations: Annotations) -> NDArray[np.float64]:
-    """Median time between two annotations of an annotator, seconds, [R]; NaN where fewer than three have a time."""
+def median_seconds(annotations: Annotations) -> NDArray[np.float64] | None:
+    """Median time of an annotator's answers, seconds, [R]: what they took, else what lay between two of them.
+
+    NaN where fewer than two are known; None where no time is.
+    """
     times, who = annotations.timestamp, annotations.annotator_ids
-    assert times is not None
-    order = np.lexsort((times, who))
-    order = order[np.isfinite(times[order])]
-    gaps, same = np.diff(times[order]), np.diff(who[order]) == 0
-    gaps, who = gaps[same], who[order][1:][same]
+    if annotations.seconds is not None:
+        known = np.isfinite(annotations.seconds)
+        gaps, who = annotations.seconds[known], who[known]
+    elif times is not None:
+        order = np.lexsort((times, who))
+        order = order[np.isfinite(times[order])]
+        gaps, same = np.diff(times[order]), np.diff(who[order]) == 0
+        gaps, who = gaps[same], who[order][1:][same]
+    else:
+        return None
     order = np.lexsort((gaps, who))
     gaps, who = gaps[order], who[order]
     counts = np.bincount(who, minlength=annotations.num_annotators)

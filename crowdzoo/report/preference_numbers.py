@@ -38,7 +38,7 @@ from crowdzoo.report.preference_warnings import LEAST_COMPARED, ONE_SIDE, prefer
 from crowdzoo.report.quality_tables import FEW
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["preference_numbers"]
+__all__ = ["one_sided", "preference_numbers"]
 
 MOST_VOTES = 20  # of a pair
 MOST_OPPONENTS = 20  # of a task
@@ -84,10 +84,10 @@ def preference_numbers(
     pairs, judged = JudgedPairs.of(annotations), JudgedSides.of(annotations, order_of_others(annotations, seed=seed))
     triads = circular_triads(annotations)
     alpha = pairs.alpha(metric or "nominal", bootstrap, seed, on_sample)
-    one_sided = _one_sided(annotations, judged, pairs)
-    annotators = _annotators(annotations, aggregation, judged, pairs, one_sided)
+    share = one_sided(annotations, judged, pairs)
+    annotators = _annotators(annotations, aggregation, judged, pairs, share)
     tasks = _tasks(annotations, aggregation, errors, triads)
-    overall = _overall(annotations, aggregation, annotators, judged, pairs, one_sided, triads, errors)
+    overall = _overall(annotations, aggregation, annotators, judged, pairs, share, triads, errors)
     compared, places = _compared(annotations, aggregation, pairs)
     first = annotators_first(annotators, most)
     shown = np.lexsort((aggregation.groups, aggregation.ranks, aggregation.annotations_per_task == 0))[:most].tolist()
@@ -176,7 +176,7 @@ def _annotator_columns(aggregation: PreferenceAggregation) -> tuple[Column, ...]
             "consistent", "both orders", "interval", "Of the pairs that the annotator judged in both orders, the share "
             "with the same answer. The interval holds with 95 % for the number of pairs.",
         ),
-        Column("seconds", "seconds", "number", "Median time between two judgments of the annotator."),
+        Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
     )  # fmt: skip
 
 
@@ -246,8 +246,8 @@ def _annotators(
         found["consistent_low"] = plain(consistent_low)
         found["consistent_high"] = plain(consistent_high)
         found["both_orders"] = both_orders.tolist()
-    if annotations.timestamp is not None:
-        found["seconds"] = plain(median_seconds(annotations))
+    if (seconds := median_seconds(annotations)) is not None:
+        found["seconds"] = plain(seconds)
     enough = shared >= FEW
     usual = np.median(reliability[enough]) if enough.any() else 0.5
     _, surely_low, surely_high = judged.leaning(who, number, SURELY)
@@ -276,7 +276,7 @@ def _annotators(
     return found
 
 
-def _one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs) -> float | None:
+def one_sided(annotations: Annotations, judged: JudgedSides, pairs: JudgedPairs) -> float | None:
     """Share of left among the judgments for one side, where it is nearly all or nothing, and quality may be the reason.
 
     That is where annotators did not judge pairs in both orders, and judgments agree with the order by the others: a

@@ -112,8 +112,8 @@ def _of_sides(overall: dict[str, Any], aggregation: PreferenceAggregation) -> li
             "so that quality and a preference for the side cannot be told apart"
         )
         then = (
-            "show each pair in both orders; where the file names the preferred task first, put the sides of half of "
-            "the rows the other way round, with their labels, or aggregate with --method bradley-terry"
+            "show each pair in both orders; where the file has the preferred task always there, say so by "
+            f"--columns winner={side},loser={'right' if side == 'left' else 'left'}, or take --method bradley-terry"
         )
         return [Warned(True, "sides", finding, then)]
     if ahead is not None and not ONE_SIDE <= ahead <= 1 - ONE_SIDE:

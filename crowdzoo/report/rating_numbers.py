@@ -141,7 +141,7 @@ def _annotator_columns(annotators: dict[str, Any]) -> tuple[Column, ...]:
             "Share of the variance of the annotator's ratings that the truth would make up; near 0 for ratings that "
             "have nothing to do with it.",
         ),
-        Column("seconds", "seconds", "number", "Median time between two annotations of the annotator."),
+        Column("seconds", "seconds", "number", "Median time that an answer took, or that lay between two of them."),
     )  # fmt: skip
 
 
@@ -179,8 +179,8 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
             found |= {"bias_low": plain(bias - width), "bias_high": plain(bias + width)}
         else:
             found |= {"bias_low": plain(np.full(number, np.nan)), "bias_high": plain(np.full(number, np.nan))}
-    if annotations.timestamp is not None:
-        found["seconds"] = plain(median_seconds(annotations))
+    if (seconds := median_seconds(annotations)) is not None:
+        found["seconds"] = plain(seconds)
     enough, constant = shared >= FEW, (counts >= FEW) & (lowest == highest)
     measured = correlation[enough & np.isfinite(correlation)]
     usual = np.median(measured) if measured.size else 0.0

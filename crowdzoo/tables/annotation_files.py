@@ -6,6 +6,8 @@ import csv
 import io
 from pathlib import Path
 
+import numpy as np
+
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.tables.annotations import Annotations
 
@@ -32,6 +34,8 @@ def write_annotations(annotations: Annotations, path: str | Path) -> Path:
     }
     if annotations.right_ids is not None:
         columns = {"left": columns.pop("task"), "right": annotations.tasks[annotations.right_ids], **columns}
+    if annotations.seconds is not None:
+        columns["seconds"] = np.array(["" if np.isnan(each) else f"{each:g}" for each in annotations.seconds], object)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

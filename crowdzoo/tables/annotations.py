@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from crowdzoo.tables.csv import CsvSource
 from crowdzoo.tables.dense import read_matrix
 from crowdzoo.tables.frames import array_source, frame_source
 from crowdzoo.tables.jsonl import JsonlSource
-from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.layout import LAYOUT_OPTIONS, OF_LABELS, Layout
 from crowdzoo.tables.options import VOCABULARIES, FileOptions, FrameOptions, ReadingOptions, Rules
 from crowdzoo.tables.parquet import ParquetSource, write_parquet
 from crowdzoo.tables.platform_source import PlatformSource
@@ -55,8 +56,10 @@ class Annotations:
         positions: int64 [A] for sequences (one row a token, positions count from 0), else None.
         confidence: float64 [A] or None; NaN where the annotator gave none.
         timestamp: float64 [A], seconds since 1970-01-01 UTC where the source held dates, or None.
+        seconds: float64 [A], time that an answer took, or None; NaN where it is unknown.
         num_rejected: rows of the source that were left out by `on_bad_rows` or `on_duplicate`.
         repeats: an annotator may have several rows of one task (`on_duplicate="all"`).
+        classes_sorted: a reader sorted the classes, as none were given.
 
     Names are int64 arrays where every name is an integer, else object arrays (of strings, as a
     rule). A vocabulary that was given keeps its order; otherwise names are sorted, numbers by value.
@@ -75,6 +78,8 @@ class Annotations:
     num_rejected: int = 0
     repeats: bool = False
     right_ids: np.ndarray | None = None
+    classes_sorted: bool = False
+    seconds: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         facts = label_kind(self.kind)
@@ -181,6 +186,7 @@ class Annotations:
         position: Any = None,
         confidence: Any = None,
         timestamp: Any = None,
+        seconds: Any = None,
         **options: Unpack[ReadingOptions],
     ) -> Annotations:
         """Makes annotations from columns of equal length A.
@@ -195,6 +201,7 @@ class Annotations:
             position: [A], integers from 0; required for sequences.
             confidence: [A] numbers or None.
             timestamp: [A] numbers (seconds) or None.
+            seconds: [A] numbers, the time that each answer took, or None.
             **options: tasks, annotators, classes, low, high, on_duplicate, on_bad_rows, rejects: see `ReadingOptions`.
 
         Returns:
@@ -203,7 +210,7 @@ class Annotations:
         Raises:
             DataError: for bad rows, with the row (from 0), the column and the value.
         """
-        values = (task, right, annotator, label, position, confidence, timestamp)
+        values = (task, right, annotator, label, position, confidence, timestamp, seconds)
         columns = dict(zip(_columns_of(label_kind(kind)), values, strict=True))
         return cls._read(array_source(columns, kind, _given(options)), options)
 
@@ -300,11 +307,12 @@ class Annotations:
                     )
             return cls._read(source_of(path, kind, Layout.of(options)), options)
         layout, usual = Layout.of(options), Layout()
-        if laid_out := [name for name in LAYOUT_OPTIONS if getattr(layout, name) != getattr(usual, name)]:
+        of_tables = [name for name in LAYOUT_OPTIONS if name not in OF_LABELS]
+        if laid_out := [name for name in of_tables if getattr(layout, name) != getattr(usual, name)]:
             raise ConfigError(f"{laid_out[0]} is for tables; an export of a labelling platform has a form of its own.")
-        source = PlatformSource(path, kind or "classification", platform, field, image)
+        source = PlatformSource(path, kind or "classification", platform, field, image, layout)
         annotations = cls._read(source, options)
-        source.export.warn_of(source.export.left_out)
+        source.export.warn_of(source.export.left_out + (Counter() if layout.no_label else source.export.empty))
         return annotations
 
     @classmethod
@@ -445,7 +453,7 @@ class Annotations:
         Raises:
             DataError: for names that are neither strings nor integers.
         """
-        return write_parquet(path, self.kind, self._columns(), self.repeats)
+        return write_parquet(path, self.kind, self._columns(), self.repeats, self.classes_sorted)
 
     def _columns(self) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
         """Each column that there is: its values or codes, and the names behind codes."""
@@ -576,6 +584,23 @@ class Annotations:
             for row, label, why in zip(bad[:SHOWN].tolist(), shown.labels.tolist(), reasons, strict=True)
         ]
         raise DataError("Some ratings are outside of their scale.", rows, len(bad))
+
+    def check_order(self, who: str) -> None:
+        """Refuses classes that are three words or more, which a reader sorted by the alphabet.
+
+        Args:
+            who: takes them as ordered, for the message.
+
+        Raises:
+            DataError: nobody gave their order.
+        """
+        names = [] if self.classes is None else self.classes[:SHOWN].tolist()
+        if self.classes_sorted and len(names) > 2 and isinstance(names[-1], str):
+            shown = ", ".join(map(short_repr, names))
+            raise DataError(
+                f"{who} takes the order of the classes, and theirs is that of the alphabet: {shown}. Name all of them "
+                "in their own order: classes=LOWEST,...,HIGHEST."
+            )
 
     def check_no_repeats(self, who: str, unless: str = "") -> None:
         """Refuses annotations of which several may be by one annotator for one task.
@@ -721,7 +746,7 @@ class Annotations:
         return keys // max(self.num_annotators, 1), pair_of_row
 
 
-_COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp")
+_COLUMNS = ("task", "right", "annotator", "label", "position", "confidence", "timestamp", "seconds")
 _ROW_TYPES = {  # what holds each of these
     "task_ids": np.int64,
     "right_ids": np.int64,
@@ -730,6 +755,7 @@ _ROW_TYPES = {  # what holds each of these
     "positions": np.int64,
     "confidence": np.float64,
     "timestamp": np.float64,
+    "seconds": np.float64,
 }
 
 

@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from crowdzoo.errors import DataError, short_repr
 from crowdzoo.tables.numbers import parse_numbers, without_zeros
+from crowdzoo.tables.options import Rules
 from crowdzoo.tables.sources import LABEL_OF, Batch, Source
 
-__all__ = ["CellSource", "made_of_others"]
+__all__ = ["CellSource", "check_pairs", "listed", "made_of_others"]
 
 SEPARATORS = ("|", ";", ",", "\n")  # of several labels in a cell
+HEAD = 1000  # rows that show whether a cell holds several annotators
+
+
+def listed(text: str) -> list[str] | None:
+    """What a list of JSON or Python holds, as in `["cat", "dog"]`; None where the text is none, or not of labels."""
+    try:
+        found: Any = ast.literal_eval(text.strip()) if text.strip()[:1] in ("[", "(", "{") else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    of_labels = isinstance(found, (list, tuple, set)) and all(isinstance(each, (str, int, float)) for each in found)
+    return [str(each).strip() for each in found] if of_labels else None
+
+
+def check_pairs(source: Source, rules: Rules, batch: Batch) -> None:
+    """Refuses a table whose cells hold several annotators, with a label of each, unless its classes are named.
+
+    Raises:
+        DataError: so it is in all of the first rows, and an annotator has two of them.
+    """
+    if rules.names["label"] is not None or source.own or source.label_kind.has_positions:
+        return
+    pair = [batch.columns.get(name, pa.nulls(0)).slice(0, HEAD) for name in ("annotator", "label")]
+    if not all(pa.types.is_large_string(values.type) for values in pair):
+        return
+    rows = [(who or "", label or "") for who, label in zip(*(values.to_pylist() for values in pair), strict=True)]
+    for mark in SEPARATORS:
+        parts = [[_parts(text, mark) for text in row] for row in rows]
+        several = [row for row, (people, _) in zip(rows, parts, strict=True) if len(people) > 1]
+        if not several or any(len(people) != len(labels) for people, labels in parts):
+            continue
+        everybody = [who for people, _ in parts for who in {*people}]
+        if len({*everybody}) < len(everybody):
+            who, label = several[0]
+            raise DataError(
+                f"{source.name}: the annotator {short_repr(who)} looks like several, and {short_repr(label)} like a "
+                "label of each. Write a row for each annotator. If it is one, name all the classes with classes."
+            )
+
+
+def _parts(text: str, mark: str) -> list[str]:
+    return listed(text) or [part.strip() for part in text.split(mark) if part.strip()]
 
 
 def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
@@ -21,8 +66,8 @@ def made_of_others(names: Sequence[str]) -> tuple[str, str] | None:
     known = set(names)
     for name in names:
         for mark in SEPARATORS:
-            parts = {part.strip() for part in name.split(mark)} - {""}
-            if len(parts) > 1 and parts <= known:
+            parts = _parts(name, mark)
+            if len(parts) > 1 and known.issuperset(parts):
                 return name, mark
     return None
 
@@ -33,23 +78,31 @@ class CellSource(Source):
     The rows of a wide table keep its line numbers, and annotators the order of its columns within a line.
     """
 
-    def __init__(self, inner: Source):
+    def __init__(self, inner: Source, rules: Rules):
         self.__dict__.update(inner.__dict__)
         self.inner = inner
+        self.rules = rules
         self.most_batches = inner.most_batches
         self.text, self.trim, self.sparse, self.own = inner.text, inner.trim, inner.sparse, inner.own
 
     def batches(self) -> Iterator[Batch]:
         """Walks through the source from its start."""
-        for batch in self.inner.batches():
+        for number, batch in enumerate(self.inner.batches()):
             # the inner source finds its columns when it is opened
             self.found, self.guessed = self.inner.found, self.inner.guessed
+            if self.inner.by_winner:
+                self._mix_sides(batch)
             if self.layout.wide:
                 batch = self._long(batch)
             elif self.layout.missing:
                 label = batch.columns["label"]
-                batch = _taken(batch, np.flatnonzero(self._present(label)))
+                present = self._present(label)
+                if self.layout.no_label is None:
+                    present &= _filled(label)
+                batch = _taken(batch, np.flatnonzero(present))
             if self.layout.label_separator:
+                if not number:
+                    check_pairs(self, self.rules, batch)
                 batch = self._split(batch)
             if self.layout.no_label is not None:  # also of cells in which there are separators alone
                 self._fill(batch)
@@ -76,6 +129,20 @@ class CellSource(Source):
         empty = pc.equal(texts, "").fill_null(True).to_numpy(zero_copy_only=False)
         numbers, unreadable = parse_numbers("label", texts, empty, self.layout.decimal)
         return numbers, unreadable | empty
+
+    def _mix_sides(self, batch: Batch) -> None:
+        """Puts the better task on the left or the right by chance, and into the label on which.
+
+        Always on one side it would look like a preference for that side. Chance is a hash of the row's number.
+        """
+        better, worse = _one_type([batch.columns["left"], batch.columns["right"]], batch.num_rows)
+        mixed = batch.line_numbers().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+        left = pa.array((mixed >> np.uint64(40)) & np.uint64(1) == 0)
+        names = self.rules.names["label"]
+        assert names is not None
+        batch.columns["left"], batch.columns["right"] = pc.if_else(left, better, worse), pc.if_else(left, worse, better)
+        batch.columns["label"] = pc.if_else(left, *(pa.scalar(str(name), pa.large_string()) for name in names[:2]))
 
     def _long(self, batch: Batch) -> Batch:
         """One row a cell that is not empty."""
@@ -113,7 +180,12 @@ class CellSource(Source):
         label = batch.columns["label"]
         if not pa.types.is_large_string(label.type):
             return batch
-        parts = pc.split_pattern(label.fill_null(""), self.layout.label_separator)
+        label = label.fill_null("")
+        parts = pc.split_pattern(label, self.layout.label_separator)
+        if pc.any(pc.match_substring_regex(label, r"^\s*[\[({]")).as_py():
+            cells = zip(label.to_pylist(), parts.to_pylist(), strict=True)
+            found = [split if (own := listed(cell)) is None else own or [""] for cell, split in cells]
+            parts = pa.array(found, parts.type)
         row = pc.list_parent_indices(parts).to_numpy()
         texts = pc.utf8_trim_whitespace(parts.flatten())
         # nothing between two separators is no label; a cell that is empty stays one, for the reader to refuse

@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 
 from crowdzoo.errors import SHOWN, BadRow, DataError, DataWarning, did_you_mean, short_repr
 from crowdzoo.files.paths import check_output_file
-from crowdzoo.tables.cells import CellSource, made_of_others
+from crowdzoo.tables.cells import CellSource, check_pairs, listed, made_of_others
+from crowdzoo.tables.layout import OPTIONAL
 from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
 from crowdzoo.tables.options import VOCABULARIES, Rules
 from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
-from crowdzoo.tables.sources import OPTIONAL, Batch, Source
-from crowdzoo.tables.suspicious import suspicious_classes
+from crowdzoo.tables.sources import Batch, Source
+from crowdzoo.tables.suspicious import spelt_alike, suspicious_classes
 from crowdzoo.tables.vocabulary import Vocabulary, as_named, is_among, text_as_integers
 
 __all__ = ["Collector", "Late", "check_rejects", "collect", "without_cells"]
@@ -35,6 +36,7 @@ _ATTRIBUTES = {
     "position": "positions",
 }
 
+LEAST_LABELS = 5  # of a column of a wide table of which no other column has one, from which on it is no annotator
 MOST_CLASSES = 10_000  # with more, a label made of others is not looked for
 
 SEVERAL_HOLD = "where several may hold for a task, give --multi-label to crowdzoo aggregate or report."
@@ -57,7 +59,7 @@ def collect(source: Source, rules: Rules) -> dict[str, Any]:
         ConfigError: `rejects` is the file that is read, no regular file, or cannot be written.
     """
     check_rejects(source, rules)
-    rows = without_cells(source)
+    rows = without_cells(source, rules)
     with rejects_file(rules.rejects) as reject:
         result = Collector(rows, rules, reject).run()
     source.complete = rows.complete
@@ -74,11 +76,11 @@ def check_rejects(source: Source, rules: Rules) -> None:
         check_output_file(rules.rejects, "rejects", inputs=[] if source.path is None else [source.path])
 
 
-def without_cells(source: Source) -> Source:
+def without_cells(source: Source, rules: Rules) -> Source:
     """The source with one label a row, where its layout says that cells hold several, or none, or that it is wide."""
     layout = source.layout
-    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label
-    return CellSource(source) if apart else source
+    apart = layout.wide or layout.missing or layout.label_separator or layout.no_label or source.label_kind.has_pairs
+    return CellSource(source, rules) if apart else source
 
 
 @dataclass
@@ -119,6 +121,7 @@ class Collector:
         self.counts: list[int] = []
         self.shown: list[BadRow] = []  # the first bad rows, for the error
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
+        self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed, which of them stay, and what is wrong with others
@@ -163,10 +166,14 @@ class Collector:
                 values, names = self.vocabularies[column].finish(values, self.source.text, column == "label")
                 if column == "label":
                     self._check_several(names)
+                if column == "annotator":
+                    self._tell_alike(names)
                 objects = self.source.objects.get(column)
                 result[VOCABULARIES[column]] = names if objects is None else objects[names]
             result[_ATTRIBUTES.get(column, column)] = values
         if result.get("classes") is not None:
+            self._check_wide(result["annotator_ids"], result["annotators"], result["labels"])
+            result["classes_sorted"] = self.rules.names["label"] is None
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
 
@@ -176,7 +183,11 @@ class Collector:
             raise DataError(f"{self.source.name} has no rows.")
 
     def _tell_left_out(self, num_left_out: int, num_kept: int) -> None:
-        """Says how many rows were left out; refuses a source where all of them were."""
+        """Says which columns and how many rows were left out; refuses a source where all of them were."""
+        for column, why in self.unread.items():
+            option = f"{self.source.layout.option}='{column}='"
+            text = f"{self.source.name}: column '{self._column(column)}' is left out: {why} Give {option} to say so."
+            warnings.warn(text, DataWarning, stacklevel=6)
         if num_left_out and not num_kept:
             text = f"{self.source.name}: all {num_left_out:,} rows are bad. {_ALL_BAD}"
             raise DataError(text, self.shown, num_left_out)
@@ -186,11 +197,18 @@ class Collector:
             warnings.warn(text, UserWarning, stacklevel=6)
 
     def _tell_suspicious(self, classes: np.ndarray, counts: np.ndarray) -> None:
-        """Says what is odd about classes that a file holds, each so often; [K] both."""
-        # what crowdzoo wrote was looked at when it was read first
-        if self.rules.names["label"] is None and self.source.path and not self.source.own:
-            for sentence in suspicious_classes(classes.tolist(), counts):
-                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=6)
+        """Says what is odd about classes that occur, each so often; [K] both."""
+        if self.rules.names["label"] is None:
+            self._tell(suspicious_classes(classes.tolist(), counts, self.source.layout.no_label))
+
+    def _tell_alike(self, annotators: np.ndarray | pa.Array) -> None:
+        if self.rules.names["annotator"] is None:
+            self._tell(spelt_alike(annotators[: MOST_CLASSES + 1].tolist(), "annotators"))
+
+    def _tell(self, sentences: list[str]) -> None:
+        if not self.source.own:  # what crowdzoo wrote was looked at when it was read first
+            for sentence in sentences:
+                warnings.warn(f"{self.source.name}: {sentence}", DataWarning, stacklevel=7)
 
     # === Preferences: left and right share their names ===
 
@@ -227,29 +245,48 @@ class Collector:
 
     def _check_several(self, names: np.ndarray) -> None:
         """Refuses a file with a label that is made of its other labels, unless the classes are given."""
-        layout = self.source.layout
-        if self.source.path is None or self.source.names or layout.label_separator or len(names) > MOST_CLASSES:
+        source = self.source
+        arrays = source.path is None and not source.found  # which have no cells
+        if arrays or source.own or source.layout.label_separator or len(names) > MOST_CLASSES:
             return
         if self.rules.names["label"] is not None or names.dtype.kind == "i":
             return
-        if (found := made_of_others(names.tolist())) is not None:
-            name, mark = found
+        found = made_of_others(names.tolist())
+        lists = [name for name in names.tolist() if isinstance(name, str) and listed(name) is not None]
+        if found or lists:
+            name, mark = found or (lists[0], ",")
+            what = "a list" if listed(name) is not None else "made of other labels"
             shown = "\\n" if mark == "\n" else mark
             raise DataError(
-                f"{self.source.name}: the label {short_repr(name)} is made of other labels. If a cell may hold "
+                f"{self.source.name}: the label {short_repr(name)} is {what}. If a cell may hold "
                 f"several, split them with label_separator='{shown}'; on_duplicate='first' or 'last' then says which "
                 f"of them counts; {SEVERAL_HOLD} If it is one class, name all of them with classes."
             )
 
+    def _check_wide(self, who: np.ndarray, annotators: np.ndarray, labels: np.ndarray) -> None:
+        """Refuses a column that nobody named as an annotator, and whose labels are in no other column."""
+        if not self.source.layout.wide or "annotator" in self.source.layout.columns:
+            return
+        pairs = np.unique(np.stack([labels, who]), axis=1)
+        shared = np.isin(labels, np.flatnonzero(np.bincount(pairs[0]) > 1))
+        counts, common = (np.bincount(rows, minlength=len(annotators)) for rows in (who, who[shared]))
+        others = annotators[(common == 0) & (counts >= LEAST_LABELS)].tolist()
+        if others and common.any():
+            raise self.source.no_annotators(annotators.tolist(), others, ": none of its labels is in another column")
+
     # === Row by row, while reading ===
 
     def _add(self, batch: Batch) -> None:
+        if not self.counts:
+            check_pairs(self.source, self.rules, batch)
         found: list[tuple[int, str, Any, str]] = []
         num_found = 0
         good = np.ones(batch.num_rows, dtype=bool)
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():
+            if column in self.unread:
+                continue
             if (integers := self._integers(column, values)) is not None:
                 arrays[column] = integers
                 continue
@@ -257,6 +294,9 @@ class Collector:
                 dictionaries[column], arrays[column], problems = self._names(column, values)
             else:
                 arrays[column], problems = numbers_of(column, values, self.source.layout.decimal)
+                if self._is_unread(column, values, arrays[column], problems):
+                    del arrays[column]
+                    continue
                 if column == "label" and self.rules.scale != (None, None):
                     outside = np.flatnonzero(outside_scale(arrays[column], *self.rules.scale))
                     problems.append((outside, scale_reason(*self.rules.scale)))
@@ -268,7 +308,10 @@ class Collector:
                 shown = values.take(pa.array(listed, type=pa.int64())).to_pylist()
                 for row, value in zip(listed.tolist(), shown, strict=True):
                     value = self.source.display(column, value)
-                    found.append((row, column, value, reason if isinstance(reason, str) else reason(value)))
+                    why = reason if isinstance(reason, str) else reason(value)
+                    if column in OPTIONAL:
+                        why += f" Or leave the column out: {self.source.layout.option}='{column}='."
+                    found.append((row, column, value, why))
         self._note_bad(batch, found, num_found)
         self.lines.append(batch.line_numbers()[good] if num_found else batch.lines)
         self.counts.append(int(good.sum()))
@@ -281,6 +324,17 @@ class Collector:
                 self.vocabularies[column].add_integers(array, are_strings)
             else:
                 self.numbers.setdefault(column, []).append(array)
+
+    def _is_unread(self, column: str, values: pa.Array, numbers: np.ndarray, problems: list[Problem]) -> bool:
+        """Whether nothing in the beginning of a column that nobody named can be read; it is then left out."""
+        if column not in OPTIONAL or column in self.source.layout.columns or not problems or any(self.counts):
+            return False
+        if sum(len(rows) for rows, _ in problems) < np.count_nonzero(~np.isnan(numbers)):
+            return False
+        rows, reason = problems[0]
+        value = values[int(rows[0])].as_py()
+        self.unread[column] = f"{short_repr(value)} {reason if isinstance(reason, str) else reason(value)}"
+        return True
 
     @property
     def _keeps_all(self) -> bool:

@@ -13,9 +13,9 @@ import pyarrow as pa
 from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_csv
 from crowdzoo.files.text import is_utf8, readable
-from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.layout import OPTIONAL, Layout
 from crowdzoo.tables.naming import usual_columns
-from crowdzoo.tables.sources import NUL, OPTIONAL, Batch, TextSource
+from crowdzoo.tables.sources import NUL, Batch, TextSource
 
 __all__ = ["LONGEST_VALUE", "CsvSource"]
 

@@ -115,7 +115,11 @@ def frame_source(frame: Any, kind: str, given: Container[str], layout: Layout | 
     if matched.layout.wide:
         raise ConfigError("a wide frame is not read as one: make it long, in pandas with frame.melt().")
     found = matched.match(header)
-    source = array_source({ours: column(theirs) for ours, theirs in found.items()}, kind, given, "frame")
+    columns = {ours: column(theirs) for ours, theirs in found.items()}
+    if matched.by_winner:  # it is written anew when the sides are mixed
+        columns["label"] = np.zeros(len(columns["left"]), np.int64)
+    source = array_source(columns, kind, given, "frame")
+    source.by_winner = matched.by_winner
     source.layout, source.found, source.guessed = matched.layout, found, matched.guessed
     return source
 

@@ -11,7 +11,8 @@ from crowdzoo.errors import BadRow, DataError, shorten
 from crowdzoo.files.arrow import parse_json_lines
 from crowdzoo.files.json import JsonError, parse_row
 from crowdzoo.files.text import is_text, readable
-from crowdzoo.tables.sources import NUL, OPTIONAL, Batch, TextSource
+from crowdzoo.tables.layout import OPTIONAL
+from crowdzoo.tables.sources import NUL, Batch, TextSource
 
 __all__ = ["JsonlSource"]
 
@@ -36,7 +37,7 @@ class JsonlSource(TextSource):
     def _choose_columns(self) -> None:
         example = self.first
         # what is optional may be missing from the first line
-        optional = {name: self.layout.columns.get(name, name) for name in OPTIONAL}
+        optional = {name: theirs for name in OPTIONAL if (theirs := self.layout.columns.get(name, name))}
         self.found = self.match(list(dict.fromkeys([*self.header, *optional.values()]))) | optional
         self.keys = frozenset(self.found.values())
         self.types = {}

@@ -10,9 +10,10 @@ from typing import Any
 
 from crowdzoo.errors import ConfigError, did_you_mean, short_repr, unknown
 
-__all__ = ["LAYOUT_OPTIONS", "Layout"]
+__all__ = ["LAYOUT_OPTIONS", "OF_LABELS", "OPTIONAL", "Layout"]
 
-_FIRST = ("task", "left", "right", "annotator", "label", "position", "confidence", "timestamp")  # of annotations
+OPTIONAL = ("confidence", "timestamp", "seconds")  # columns that there need not be; one named "" is not read
+_FIRST = ("task", "left", "right", "winner", "loser", "annotator", "label", "position", *OPTIONAL)  # of annotations
 _SECOND = ("task", "gold", "split", "text", "image", "features")  # columns of instances and gold
 # codecs of Python that are no encodings of files
 _NO_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
@@ -98,6 +99,7 @@ class Layout:
         return replace(layout, header=not numbered)
 
 
+OF_LABELS = ("missing", "label_separator", "no_label")  # which mean the same in a platform's export
 LAYOUT_OPTIONS = tuple(each.name for each in fields(Layout) if each.name != "option")
 
 
@@ -119,10 +121,10 @@ def _columns(given: Any, known: Sequence[str], option: str) -> dict[str, str]:
     for name, theirs in ours.items():
         if name not in known:
             raise ConfigError(f"{option}: {unknown('column', name, known)}")
-        if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or theirs == "":
+        if isinstance(theirs, bool) or not isinstance(theirs, (str, int)) or (theirs == "" and name not in OPTIONAL):
             raise ConfigError(f"{option}: {name} must be the name of a column, got {short_repr(theirs)}.")
     named = {name: str(theirs) for name, theirs in ours.items()}
-    for theirs in named.values():
+    for theirs in filter(None, named.values()):
         twice = [name for name in named if named[name] == theirs]
         if len(twice) > 1:
             raise ConfigError(f"{option}: {' and '.join(twice)} cannot both be the column {short_repr(theirs)}.")

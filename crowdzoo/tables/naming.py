@@ -24,9 +24,15 @@ _ALIASES = {
     "choice annotatorlabel workerlabel workeranswer givenlabel observedlabel crowdlabel",
     "left": "left leftid lefttask leftitem leftitemid itemleft taska itema modela optiona responsea texta",
     "right": "right rightid righttask rightitem rightitemid itemright taskb itemb modelb optionb responseb textb",
+    "winner": "winner winnerid chosen chosenid better",
+    "loser": "loser loserid rejected rejectedid worse",
     "position": "position tokenposition tokenindex tokenid",
     "gold": "gold goldlabel goldstandard truth groundtruth true truelabel trueclass",
 }
+_NO_ANNOTATORS = (
+    "split text image title date time timestamp created createdat updated updatedat status url link source comment "
+    "comments note notes description confidence language lang topic author index"
+)
 ALIASES = {ours: frozenset(names.split()) for ours, names in _ALIASES.items()}
 
 
@@ -58,6 +64,8 @@ def find_columns(
     found: dict[str, str] = {}
     guessed: dict[str, str] = {}
     for ours in wanted:
+        if given.get(ours) == "":
+            continue
         if ours in given:
             if given[ours] not in header:
                 raise DataError(_not_there(source, ours, given[ours], header))
@@ -68,7 +76,7 @@ def find_columns(
             found[ours] = "worker"
     taken = {*found.values(), *given.values()}
     for ours in wanted:
-        if ours in found:
+        if ours in found or ours in given:
             continue
         names = usual_columns([name for name in header if name not in taken], [ours], more)
         if len(names) > 1:
@@ -100,7 +108,7 @@ def may_be_gold(name: str) -> bool:
 
 def is_no_annotator(name: str) -> bool:
     """Whether a column of a wide table has a usual name of something else than an annotator."""
-    return _squeezed(name) in ALIASES["gold"] | {"split", "text", "image"}
+    return _squeezed(name) in ALIASES["gold"].union(_NO_ANNOTATORS.split())
 
 
 def _squeezed(name: str) -> str:

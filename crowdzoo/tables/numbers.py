@@ -43,6 +43,7 @@ def numbers_of(column: str, values: pa.Array, decimal: str = ".") -> tuple[np.nd
         numbers, unreadable = parse_numbers(column, trimmed, missing, decimal)
     else:
         numbers = values.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False)
+        numbers = in_seconds(numbers) if column == "timestamp" else numbers
     problems: list[Problem] = []
     required = column in ("label", "position")
     if required and missing.any():
@@ -94,7 +95,8 @@ def parse_numbers(
         texts = pc.replace_substring(pc.replace_substring(texts, ".", "point"), ",", ".")
     filled = texts if not missing.any() else pc.if_else(pa.array(missing), pa.scalar("0", pa.large_string()), texts)
     try:
-        return filled.cast(pa.float64()).to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
+        numbers = filled.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return in_seconds(numbers) if column == "timestamp" else numbers, np.zeros(len(texts), dtype=bool)
     except pa.ArrowInvalid:
         encoded = filled.dictionary_encode()
         parsed = [_number(column, text) for text in encoded.dictionary.to_pylist()]
@@ -107,7 +109,8 @@ def parse_numbers(
 def _number(column: str, text: str) -> float | None:
     try:
         # Python would take 1_000, which no other reader does
-        return None if "_" in text else float(text)
+        number = None if "_" in text else float(text)
+        return float(in_seconds(number)) if number is not None and column == "timestamp" else number
     except ValueError:
         if column != "timestamp":
             return None
@@ -119,6 +122,12 @@ def _number(column: str, text: str) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def in_seconds(times: Any) -> Any:
+    """Times since 1970 in seconds; by their size they are in seconds, or in milli-, micro- or nanoseconds."""
+    size = np.abs(times)
+    return times / np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
 
 
 def without_zeros(texts: pa.Array) -> pa.Array:

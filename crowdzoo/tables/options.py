@@ -56,12 +56,14 @@ class FrameOptions(ReadingOptions, total=False):
     """Options of `Annotations.from_frame`: those of `ReadingOptions`, and names of columns.
 
     Attributes:
-        columns: our name of a column (task, annotator, label, position, confidence, timestamp) -> the table's name, or
-            text such as "task=HITId,annotator=WorkerId". A column that is not given is found by our name, else by a
+        columns: our name of a column (task, annotator, label, position, confidence, timestamp, seconds; of preferences
+            left and right, or winner and loser) -> the table's name, or text such as "task=HITId,annotator=WorkerId";
+            "" leaves an optional column out. A column that is not given is found by our name, else by a
             usual name (`worker_id`, `item`, `answer`, ...), where that is one column alone; a `DataWarning` says so.
-        missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows are left out.
+        missing: marks of a cell without a label, as "-1,NA" or a list; in a long table such rows, and those with an
+            empty label, are left out.
         label_separator: what stands between several labels in a cell; each becomes an annotation, and `on_duplicate`
-            says which of them counts.
+            says which of them counts. A list as JSON or Python write it is split into what it holds.
         no_label: the label that an empty cell of a long table stands for, such as "(none)" where a cell is a set of
             labels; None (default): an empty cell is a bad row.
         decimal: decimal mark of ratings and confidences that are text: "." (default) or ",".

@@ -44,12 +44,12 @@ class ParquetSource(Source):
     """
 
     def __init__(self, path: str | os.PathLike[str], kind: str | None = None, layout: Layout | None = None):
-        self.path = Path(path)
-        self.name = os.fspath(path)
         own_kind, names, repeats = read_metadata(path)
         if None not in (kind, own_kind) and kind != own_kind:
-            raise DataError(f"{self.name} was written with kind='{own_kind}', got kind='{kind}'")
+            raise DataError(f"{os.fspath(path)} was written with kind='{own_kind}', got kind='{kind}'")
         super().__init__(kind or own_kind or "classification", layout)
+        self.path = Path(path)
+        self.name = os.fspath(path)
         # left and right share their names, which are listed where one of the two columns does not have all of them
         sides = [names[side] for side in ("left", "right") if side in names]
         self.names = names | (dict.fromkeys(("left", "right"), sides[0]) if sides else {})
@@ -64,7 +64,7 @@ class ParquetSource(Source):
     def batches(self) -> Iterator[Batch]:
         """Walks through the file from its start."""
         with open_parquet(self.name) as file, parquet_errors(self.name):
-            found = self.match(file.schema_arrow.names)
+            self.found = found = self.match(file.schema_arrow.names)
             for column, name in found.items():  # a type that is refused is not read
                 plain_array(pa.array([], file.schema_arrow.field(name).type), column, name, self.name)
         start = 0
@@ -102,6 +102,7 @@ def write_parquet(
     kind: str,
     columns: Mapping[str, tuple[np.ndarray, np.ndarray | None]],
     repeats: bool = False,
+    classes_sorted: bool = False,
 ) -> Path:
     """Writes names as columns, and what columns cannot hold into the file's metadata.
 
@@ -112,6 +113,7 @@ def write_parquet(
         kind: of the labels.
         columns: name -> values [A] and None, or codes [A] and the names behind them; in the order of the file.
         repeats: an annotator may have several rows of one task.
+        classes_sorted: the order of the classes has no meaning, and is not kept where it is the usual one.
 
     Returns:
         The path.
@@ -122,9 +124,10 @@ def write_parquet(
     named = {
         column: _arrow_names(names, VOCABULARIES[column]) for column, (_, names) in columns.items() if names is not None
     }
-    own = LABEL_KINDS[kind].answers  # what a reader takes for the classes of a file that names none
+    # without it a reader takes the usual answers for the classes, or their order for its own
+    always = ["label"] if LABEL_KINDS[kind].answers or not classes_sorted else []
     listed = {
-        column: _listed(columns[column][0], names, always=column == "label" and bool(own))
+        column: _listed(columns[column][0], names, column in always and not pa.types.is_integer(names.type))
         for column, names in named.items()
     }
     about = {"version": VERSION, "kind": kind, "names": listed, "repeats": repeats}

@@ -26,16 +26,15 @@ from crowdzoo.files.text import LONGEST_LINE, readable
 from crowdzoo.files.utf8_blocks import utf8_blocks
 from crowdzoo.label_kinds import label_kind
 from crowdzoo.platforms import PLATFORMS
-from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.layout import OPTIONAL, Layout
 from crowdzoo.tables.naming import find_columns, is_no_annotator
 
-__all__ = ["LABEL_OF", "NUL", "OPTIONAL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
+__all__ = ["LABEL_OF", "NUL", "Batch", "Source", "TextSource", "json_originals", "plain_array"]
 
 BATCH_ROWS = 1 << 17
 CHUNK_BYTES = 8 << 20
 SLOW_ROWS = 1 << 16
 REQUIRED = ("task", "annotator", "label")
-OPTIONAL = ("confidence", "timestamp")
 PREFERRED = {"label": ("winner", "preferred", "preference")}  # usual names in tables of preferences alone
 LABEL_OF = "label of "  # with the column's name: what we call the columns of annotators in a wide table
 LIKENESS = 0.75  # of a column's name to ours, from which it may be a slip
@@ -94,6 +93,8 @@ class Source:
         layout: how the source lays out its table.
         found: our name of each column -> the source's, once it is open.
         guessed: those of them that were found by a usual name.
+        by_winner: of preferences, whether the columns found for left and right are the better task and the worse one,
+            and there is none of labels; known once it is open.
         names: column -> names in code order that the source brings itself.
         objects: column -> what its integers stand for, where names are neither strings nor integers.
     """
@@ -118,6 +119,7 @@ class Source:
         self.path: Path | None = None
         self.found: dict[str, str] = {}
         self.guessed: dict[str, str] = {}
+        self.by_winner = False
         self.names: dict[str, np.ndarray] = {}
         self.objects: dict[str, np.ndarray] = {}
 
@@ -152,6 +154,11 @@ class Source:
         found, self.guessed = find_columns(self.name, header, wanted, self.layout, more)
         if self.layout.wide and "task" in found:
             return found | self._annotators(header, found["task"])
+        if self.label_kind.has_pairs and not {"left", "right"} & found.keys():
+            both, guessed = find_columns(self.name, header, ("winner", "loser", "annotator", *OPTIONAL), self.layout)
+            if {"winner", "loser", "annotator"} <= both.keys():
+                self.by_winner, self.guessed = True, guessed
+                return {"left": both.pop("winner"), "right": both.pop("loser"), **both}
         missing = [column for column in self.required if column not in found]
         if missing:
             raise DataError(self._missing(missing, header, found))
@@ -164,11 +171,7 @@ class Source:
         if not names:
             raise DataError(f"{self.name}: no column of an annotator is named {' or '.join(map(repr, patterns))}.")
         if "annotator" not in self.layout.columns and (others := [name for name in names if is_no_annotator(name)]):
-            rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
-            raise DataError(
-                f"{self.name}: column '{others[0]}' does not look like an annotator. Name the columns that are: "
-                f"{self.layout.option}='annotator={rest}'; a * stands for any letters."
-            )
+            raise self.no_annotators(names, others)
         if "" in names:
             way_out = f"{self.layout.option}='annotator=FIRST,SECOND'"
             raise DataError(f"{self.name}: a column has no name. Give it one, or name those of annotators: {way_out}.")
@@ -176,6 +179,15 @@ class Source:
             if names.count(name) > 1:
                 raise DataError(f"{self.name}: column '{name}' is there {names.count(name)} times. Keep one.")
         return {f"{LABEL_OF}{name}": name for name in names}
+
+    def no_annotators(self, names: Sequence[str], others: Sequence[str], why: str = "") -> DataError:
+        """Says that some columns of a wide table are no annotators, and how to name those that are."""
+        rest = ",".join(name for name in names if name not in others) or "FIRST,SECOND"
+        task = f"task={self.layout.columns['task']}," if "task" in self.layout.columns else ""
+        return DataError(
+            f"{self.name}: column '{others[0]}' does not look like an annotator{why}. Name the columns that are: "
+            f"{self.layout.option}='{task}annotator={rest}'; a * stands for any letters."
+        )
 
     def _missing(self, missing: Sequence[str], header: Sequence[str], found: Mapping[str, str]) -> str:
         column, taken = missing[0], set(found.values())
@@ -187,8 +199,8 @@ class Source:
             return f"{message} It looks like preferences (left, right), which are aggregated with kind='preference'."
         if "label" in missing and {"text", "spans"} <= {*free}:
             return f"{message} It looks like sentences with marked spans, which are read with kind='sequence'."
-        sets = self.layout.no_label is not None  # of several labels: neither platforms nor wide tables have them
-        for platform in () if sets else PLATFORMS.values():
+        sets = self.layout.no_label is not None  # of several labels, which wide tables have not
+        for platform in PLATFORMS.values():
             if ".csv" in platform.suffixes and platform.is_own(dict.fromkeys(header, "")):
                 return f"{message} It looks like an export of {platform.title}: write platform={platform.name!r}."
         near = {ours: did_you_mean(ours, free, LIKENESS) for ours in missing}
@@ -371,8 +383,10 @@ def plain_array(array: pa.Array | pa.ChunkedArray, column: str, name: str, sourc
         reason = str(error).splitlines()[0]
         raise DataError(f"{source}: column '{name}' of type {kind} holds what cannot be read: {reason}") from None
     if plain is None:
+        way_out = f" Leave it out: columns='{column}='." if column in OPTIONAL else ""
         raise DataError(
             f"{source}: column '{name}' has the type {kind}. Ids are strings or integers, labels too or numbers."
+            f"{way_out}"
         )
     return plain
 

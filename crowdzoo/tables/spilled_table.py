@@ -89,7 +89,7 @@ class SpilledTable:
         """
         check_rejects(source, rules)
         with rejects_file(rules.rejects) as reject:
-            return _Spiller(without_cells(source), rules, reject, folder, part_rows).table()
+            return _Spiller(without_cells(source, rules), rules, reject, folder, part_rows).table()
 
 
 class _Column:
@@ -277,6 +277,7 @@ class _Spiller(Collector):
         self._stop_if_bad()
         self._write_late()
         self._tell_left_out(self.num_bad + self.num_late, num_kept)
+        self._tell_alike(annotators)
         label_place, names = self.vocabulary("label").settle(label_counts > 0, source.text, numbers=True)
         classes = names if isinstance(names, np.ndarray) else names.to_numpy(zero_copy_only=False)
         self._check_several(classes)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["suspicious_classes"]
+__all__ = ["spelt_alike", "suspicious_classes"]
 
 NOTHING = frozenset({"na", "n/a", "nan", "none", "null", "-", "--", "?", "nil", "missing", "unknown label"})
 MOST_CLASSES = 10_000  # with more, nothing is looked for
@@ -16,29 +16,29 @@ RARE = 1000  # annotations a class, on average, beside which a class with one lo
 SHOWN = 3
 
 
-def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]:
+def suspicious_classes(names: Sequence[object], counts: np.ndarray, no_label: str | None = None) -> list[str]:
     """What may be wrong with the names of classes, a sentence each; empty as a rule.
 
-    Looked for are names that differ in case, white space or Unicode form alone, names that usually mean that there is
+    Looked for are names that `spelt_alike` finds, names that usually mean that there is
     no label, numbers with decimals, white space at the ends of a name, and a class with one annotation among many
     large ones.
 
     Args:
         names: of the classes, [K].
         counts: annotations of each class, int [K].
+        no_label: the label that stands for none, where several may hold.
     """
     if len(names) > MOST_CLASSES:
         return []
     texts = [name for name in names if isinstance(name, str)]
-    found = []
-    alike: dict[str, list[str]] = {}
-    for text in texts:
-        alike.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
-    pairs = [" and ".join(repr(text) for text in same) for same in alike.values() if len(same) > 1]
-    if pairs:
-        found.append(f"classes differ only in case, white space or Unicode form: {_listed(pairs)}. Write them alike.")
-    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING]
-    if nothing:
+    found = spelt_alike(names, "classes")
+    nothing = [repr(text) for text in texts if text.strip().casefold() in NOTHING and text != no_label]
+    if nothing and no_label is not None:
+        found.append(
+            f"{_listed(nothing)} counts as a label. If it is the answer that none holds, say so: "
+            f"no_label={nothing[0]}. If it means that there is no answer, leave the rows out: missing={nothing[0]}."
+        )
+    elif nothing:
         found.append(
             f"{_listed(nothing)} counts as a class. If it means that there is no label, leave the rows out: "
             f"missing={nothing[0]}."
@@ -58,6 +58,24 @@ def suspicious_classes(names: Sequence[object], counts: np.ndarray) -> list[str]
         rare = [repr(names[code]) for code in single.tolist()]
         found.append(f"only one of {int(np.sum(counts)):,} annotations says {_listed(rare)}. Is it written wrongly?")
     return found
+
+
+def spelt_alike(names: Sequence[object], what: str) -> list[str]:
+    """A sentence on names that differ in case, white space, Unicode form or the form of a number alone, if there are.
+
+    Args:
+        names: of classes or annotators; with very many of them nothing is looked for.
+        what: they are.
+    """
+    alike: dict[object, list[str]] = {}
+    for name in names if len(names) <= MOST_CLASSES else ():
+        if isinstance(name, str):
+            number = _number(name)
+            key = " ".join(unicodedata.normalize("NFKC", name).casefold().split()) if number is None else number
+            alike.setdefault(key, []).append(repr(name))
+    same = [" and ".join(each) for each in alike.values() if len(each) > 1]
+    form = "case, white space, Unicode form or the form of a number"
+    return [f"{what} differ only in {form}: {_listed(same)}. Write them alike."] if same else []
 
 
 def _number(name: object) -> float | None:

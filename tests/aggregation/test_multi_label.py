@@ -1,6 +1,7 @@
 """Several labels a task: each label by itself, with empty sets as answers."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -303,3 +304,67 @@ def test_scikit_learn_clones_it():
     assert clone(one) == one
     assert clone(one).set_params(none="nothing").none == "nothing"
     assert one.none == "(none)"
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("command", ["aggregate", "report"])
+def test_the_answer_that_no_label_holds_may_have_another_name(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    rows = [(t, a, "NONE" if t != "1" or a != "e" else "sports") for t in "123456" for a in "abcdef"]
+    write(tmp_path / "a.csv", rows)
+    words = [command, "a.csv", "--multi-label", "--method", "majority-vote", "--out", "out.html"]
+    if command == "aggregate":
+        words[-1] = "out.csv"
+    assert main(words) == 0
+    advice = "If it is the answer that none holds, say so: --no-label NONE. If it means that there is no answer, leave"
+    assert advice in capsys.readouterr().err
+    assert main([*words, "--force", "--no-label", "NONE"]) == 0
+    assert "counts as" not in capsys.readouterr().err
+    if command == "aggregate":
+        with open("out.csv") as file:
+            first, *_ = csv.DictReader(file)
+        assert first["labels"] == ""
+        assert float(first["probability_sports"]) == pytest.approx(1 / 6)
+
+
+# of each: three answer a task, one with a label, two with none
+ANSWERS = (("a", ["x"]), ("b", []), ("c", []))
+EMPTY = {
+    "argilla": [{"id": "1", "fields": {"text": "x"}, "responses": {"topic": [
+        {"user_id": who, "status": "submitted", "value": said} for who, said in ANSWERS]}}],
+    "label-studio": [{"id": 1, "data": {"text": "x"}, "annotations": [
+        {"completed_by": who, "result": [
+            {"from_name": "topic", "type": "choices", "value": {"choices": said}}] * len(said)}
+        for who, said in ANSWERS]}],
+    "prodigy": [{"_input_hash": 1, "_annotator_id": who, "text": "x", "accept": said, "answer": "accept"}
+        for who, said in ANSWERS],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", EMPTY)
+def test_empty_answers_of_a_platform_count_where_several_labels_may_hold(tmp_path, monkeypatch, capsys, platform):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.json").write_text(json.dumps(EMPTY[platform]))
+    words = ["aggregate", "a.json", "--platform", platform, "--multi-label", "--method", "majority-vote"]
+    assert main([*words, "--out", "out.csv"]) == 0
+    with open("out.csv") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["annotations"], float(row["probability_x"])) == ("3", pytest.approx(1 / 3))
+    # without it they are counted
+    with pytest.warns(UserWarning, match=r"left out: .*: 2"):
+        assert len(Annotations.read("a.json", platform=platform)) == 1
+    # and convert keeps them, where it is asked to
+    words = ["convert", "a.json", "--platform", platform, "--no-label", "(none)", "--out", "data"]
+    assert main(words) == 0
+    assert (tmp_path / "data" / "annotations.csv").read_text().count("(none)") == 2
+
+
+def test_marks_of_no_label_count_in_a_platforms_export(tmp_path):
+    export = [{"id": 1, "data": {"text": "x"}, "annotations": [
+        {"completed_by": who, "result": [{"from_name": "topic", "type": "choices", "value": {"choices": [said]}}]}
+        for who, said in (("a", "x"), ("b", "NA"), ("c", "x,y"))]}]  # fmt: skip
+    (tmp_path / "a.json").write_text(json.dumps(export))
+    found = Annotations.read(
+        tmp_path / "a.json", platform="label-studio", missing="NA", label_separator=",", on_duplicate="all"
+    )
+    assert found.classes[found.labels].tolist() == ["x", "x", "y"]

@@ -1,5 +1,6 @@
 """A base of the user's own in a configuration: tried before a run, trained in it, and trained again when it changes."""
 
+import keras
 import pytest
 
 from crowdzoo.commands import main as cli
@@ -117,6 +118,12 @@ def test_the_command_line_trains_exports_and_predicts_with_it(own, capsys, monke
     base = "own/base.py:build"
     train = ["train", "answers.csv", "instances.parquet", "--out", "model.keras", "--epochs", "8"]
     assert cli.main([*train, "--base", base, "--base-set", "dropout=0.1"]) == 0
+    keras.saving.get_custom_objects().pop("mine>Doubled")  # as in a new process
+    assert cli.main(["export", "model.keras", "served"]) == 3
+    said = capsys.readouterr().err
+    assert "could not locate class 'Doubled'" in said
+    assert "--base FILE.py:FUNCTION" in said
+    assert len(said) < 400
     assert cli.main(["export", "model.keras", "served", "--base", base]) == 0
     assert cli.main(["predict", "served", "instances.parquet", "--out", "predictions.csv"]) == 0
     assert len((own / "predictions.csv").read_text().splitlines()) == 61

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from crowdzoo import Annotations, ConfigError
@@ -231,3 +232,23 @@ def test_an_export_is_read_in_the_pipeline(write, tmp_path):
     tasks = read_labelled_instances(options, str(tmp_path / "rejects.csv"), str(tmp_path))
     assert json.dumps(tasks.annotations.annotators.tolist()) == '["ann", "bob"]'
     assert tasks.labelled.tolist() == [True, True]
+
+
+MTURK = "HITId,WorkerId,WorkTimeInSeconds,Input.text,Answer.mood\nh1,w1,{0},t,glad\nh1,w2,{1},t,sad\n"
+
+
+@pytest.mark.parametrize("platform", ["mturk", "label-studio"])
+def test_the_time_that_an_answer_took_is_kept_where_the_platform_says_so(write, tmp_path, platform):
+    def export(*seconds):
+        if platform == "mturk":
+            return write("a.csv", MTURK.format(*("" if each is None else each for each in seconds)))
+        found = [{"type": "choices", "from_name": "mood", "value": {"choices": ["glad"]}}]
+        return write("a.json", [{"id": "h1", "data": {"text": "t"}, "annotations": [
+            {"completed_by": f"w{place}", "result": found, "lead_time": each} for place, each in enumerate(seconds)
+        ]}])  # fmt: skip
+
+    found = Annotations.read(export(31, None), platform=platform)
+    np.testing.assert_equal(found.seconds, [31.0, np.nan])
+    assert run("convert", export(31, None), "--platform", platform, "--out", tmp_path / "data") == 0
+    np.testing.assert_equal(Annotations.read(tmp_path / "data" / "annotations.csv").seconds, [31.0, np.nan])
+    assert Annotations.read(export(None, None), platform=platform).seconds is None

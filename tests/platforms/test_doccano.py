@@ -93,3 +93,19 @@ def test_a_broken_span_is_named_with_its_file_and_line(write):
 def test_a_broken_archive_is_refused(write, said, content, says):
     with pytest.raises(DataError, match=f"export.zip.*{says}"):
         said(write("export.zip", content), "doccano")
+
+
+@pytest.mark.parametrize("place", ["unknown", "project/unknown"])
+def test_the_file_unknown_is_no_annotator(write, said, place):
+    other = place.replace("unknown", "ann")
+    path = write("export.zip", archive(**{other: ANN[:1], place: [ANN[1] | {"label": []}]}))
+    with pytest.warns(UserWarning, match="left out: examples that nobody annotated: 1"):
+        assert said(path, "doccano", no_label="(none)") == [(1, "ann", "glad")]
+    marked = [ANN[0] | {"label": [[0, 3, "PER"]]}]
+    path = write("export.zip", archive(**{other: marked, place: [ANN[0] | {"label": []}, ANN[1] | {"label": []}]}))
+    with pytest.warns(UserWarning, match="examples that nobody annotated: 2"):
+        crowd = read_spans(path, platform="doccano")
+    assert crowd.annotations.annotators.tolist() == ["ann"]
+    assert list(crowd.answers(0)) == ["ann"]
+    # somebody may be called so
+    assert said(write("export.zip", archive(ann=ANN, unknown=ANN)), "doccano")[-1] == (2, "unknown", "sad")

@@ -2,11 +2,14 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from crowdzoo import Annotations, ConfigError, DataError
+from crowdzoo.aggregation import DependentDawidSkene
+from crowdzoo.commands import main as cli
 from crowdzoo.quality import coincidence_matrix, krippendorff_alpha
 from crowdzoo.quality.krippendorff import METRICS
 from crowdzoo.testing.strategies import annotations as tables
@@ -285,3 +288,41 @@ def test_alpha_of_the_set_that_ships():
     from crowdzoo.datasets import load_labelme
 
     assert krippendorff_alpha(load_labelme().annotations).value == pytest.approx(0.677, abs=5e-4)
+
+
+GRADES = ["low", "medium", "high"]
+
+
+def grades(seed=0):
+    """Answers one step off at times, of words whose alphabet is not their order."""
+    draw = np.random.default_rng(seed)
+    truth = draw.integers(0, 3, 60)
+    said = np.clip(truth[:, None] + draw.choice([-1, 0, 0, 1], (60, 4)), 0, 2)
+    task, annotator = np.divmod(np.arange(said.size), 4)
+    return {"task": task, "annotator": annotator, "label": np.array(GRADES, object)[said.ravel()]}
+
+
+def test_words_are_not_taken_in_the_order_of_the_alphabet(tmp_path, capsys):
+    table = grades()
+    pd.DataFrame(table).to_csv(tmp_path / "a.csv", index=False)
+    as_numbers = Annotations.from_arrays(table["task"], table["annotator"], [GRADES.index(x) for x in table["label"]])
+    expected = krippendorff_alpha(as_numbers, "ordinal").value
+    for way in (Annotations.from_frame(table), Annotations.read(tmp_path / "a.csv")):
+        with pytest.raises(
+            DataError, match=r"that of the alphabet: 'high', 'low', 'medium'. Name all of them in their"
+        ):
+            krippendorff_alpha(way, "ordinal")
+        with pytest.raises(DataError, match="classes=LOWEST"):
+            DependentDawidSkene(ordinal=True).fit(way)
+        assert krippendorff_alpha(way).value < krippendorff_alpha(way, "ordinal", values=[2, 0, 1]).value
+    named = Annotations.from_frame(table, classes=GRADES)
+    named.to_parquet(tmp_path / "named.parquet")
+    Annotations.from_frame(table, classes=sorted(GRADES)).to_parquet(tmp_path / "sorted.parquet")
+    assert krippendorff_alpha(Annotations.read(tmp_path / "named.parquet"), "ordinal").value == pytest.approx(expected)
+    # who names them in the order of the alphabet means it, also after a file of one's own
+    krippendorff_alpha(Annotations.read(tmp_path / "sorted.parquet"), "ordinal")
+    words = ["quality", str(tmp_path / "a.csv"), "--metric", "ordinal", "--method", "none", "--bootstrap", "0"]
+    assert cli.main(words) == 3
+    assert "Name all of them in their own order: --classes LOWEST,...,HIGHEST." in capsys.readouterr().err
+    assert cli.main([*words, "--classes", ",".join(GRADES)]) == 0
+    assert f"{expected:.3f}" in capsys.readouterr().out

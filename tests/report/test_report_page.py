@@ -288,6 +288,12 @@ def test_seconds_are_the_median_between_annotations():
     times = [0.0, 4, 10, 30, 5, 7, np.nan]
     annotations = Annotations.from_arrays(np.arange(7), ["a"] * 4 + ["b"] * 3, [0, 1, 0, 1, 0, 1, 0], timestamp=times)
     np.testing.assert_equal(median_seconds(annotations), [6.0, np.nan])
+    # what an answer took is known better than what lay between
+    took = Annotations.from_arrays(
+        np.arange(7), ["a"] * 4 + ["b"] * 3, [0, 1, 0, 1, 0, 1, 0], timestamp=times, seconds=[1, 2, 3, 9, np.nan, 5, 8]
+    )
+    np.testing.assert_equal(median_seconds(took), [2.5, 6.5])
+    assert median_seconds(Annotations.from_arrays([0], ["a"], ["x"])) is None
 
 
 def test_the_page_ends_in_html(tmp_path):

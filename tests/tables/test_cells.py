@@ -1,9 +1,13 @@
 """Wide tables, marks of missing labels, and several labels in a cell."""
 
+import json
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -242,3 +246,90 @@ def test_a_wide_table_is_recognised_and_its_other_columns_are_no_annotators(caps
         Annotations.read("a.csv", wide=True)
     assert len(Annotations.read("a.csv", wide=True, columns="annotator=ann,bob")) == 3
     assert len(Annotations.read("a.csv", wide=True, columns={"annotator": "*"})) == 5
+
+
+# === Lists in a cell ===
+
+
+@pytest.mark.parametrize(("cell", "mark"), [("0, 0", ","), ("cat|cat", "|"), ('["cat"]', ","), ("['cat', 'dog']", ",")])
+@pytest.mark.parametrize("way", ["csv", "jsonl", "parquet", "frame"])
+def test_a_list_in_a_cell_is_no_class(cell, mark, way):
+    table = pa.table({"task": [1, 2, 1], "worker": ["x", "x", "y"], "label": [cell, "0", "cat"]})
+    if way == "csv":
+        csv.write_csv(table, "a.csv")
+    elif way == "jsonl":
+        write("a.jsonl", "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    else:
+        pq.write_table(table, "a.parquet")
+    with pytest.raises(DataError, match=f"label_separator='{re.escape(mark)}'"):
+        Annotations.from_frame(table) if way == "frame" else Annotations.read(f"a.{way}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ('["sports", "news"]', ["news", "sports"]),
+        ("['sports','news']", ["news", "sports"]),
+        ('["yes, very", "no"]', ["no", "yes, very"]),
+        ('["sports"]', ["sports"]),
+        ("[1, 0]", ["0", "1"]),
+        ("[A], [B]", ["[A]", "[B]"]),
+    ],
+)
+def test_a_list_of_json_or_python_is_split_into_what_it_holds(cell, labels):
+    table = pa.table({"task": [1, 2], "worker": ["x", "x"], "label": [cell, "other"]})
+    csv.write_csv(table, "a.csv")
+    found = Annotations.read("a.csv", label_separator=",", on_duplicate="all")
+    assert sorted(found.classes.tolist()) == sorted([*labels, "other"])
+
+
+def test_an_empty_list_is_the_answer_that_no_label_holds():
+    write("a.csv", 'task,worker,label\n1,x,[]\n2,x,"[""cat""]"\n')
+    found = Annotations.read("a.csv", label_separator=",", on_duplicate="all", no_label="(none)")
+    assert rows_of(found) == [(1, "x", "(none)"), (2, "x", "cat")]
+
+
+@pytest.mark.parametrize("options", [{}, {"label_separator": ","}])
+@pytest.mark.parametrize("row", ['1,"Ann1,Ann2","0,1"', "1,Ann1|Ann2,0|1", "1,\"['Ann1', 'Ann2']\",\"[0, 1]\""])
+def test_several_annotators_in_a_cell_are_not_taken_as_one(row, options):
+    write("a.csv", f"task,annotator,label\n{row}\n2,Ann1,0\n")
+    with pytest.raises(DataError, match=r"looks like several, and .* like a label of each. Write a row for each"):
+        Annotations.read("a.csv", **options)
+    # who names the classes knows what they are
+    assert Annotations.read("a.csv", classes=["0", "1", "0,1", "0|1", "[0, 1]"], **options, on_duplicate="all")
+    # names with a comma, and labels without
+    write("b.csv", 'task,annotator,label\n1,"Doe, J.",0\n1,"Roe, R.","1,0"\n2,"Doe, J.",1\n')
+    assert Annotations.read("b.csv", label_separator=",", on_duplicate="all").num_annotators == 2
+
+
+def test_columns_that_are_no_annotators_are_not_taken_for_some():
+    rows = "".join(f"{n},a title of {n},2026-01-0{n},yes,no\n" for n in range(1, 8))
+    for name in ("Title", "Date", "Status", "created_at"):
+        write("a.csv", f"task,{name},Ann,Bob\n1,x,yes,no\n")
+        assert message_of("a.csv", wide=True) == (
+            f"a.csv: column '{name}' does not look like an annotator. Name the columns that are: "
+            "columns='annotator=Ann,Bob'; a * stands for any letters."
+        )
+    # by what stands in them
+    write("a.csv", f"no,Headline,Seen,Ann,Bob\n{rows}8,,,no,yes\n")
+    assert message_of("a.csv", wide=True, columns="task=no") == (
+        "a.csv: column 'Headline' does not look like an annotator: none of its labels is in another column. "
+        "Name the columns that are: columns='task=no,annotator=Ann,Bob'; a * stands for any letters."
+    )
+    assert Annotations.read("a.csv", wide=True, columns="task=no,annotator=Ann,Bob").num_annotators == 2
+    # two who agree nowhere in a few rows may be two
+    assert Annotations.read(write("b.csv", WIDE.replace("NA", "cat")), wide=True).num_annotators == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_empty_cell_means_none_where_marks_of_none_are_named(ending):
+    table = pa.table({"task": [1, 2, 3], "worker": ["x", "x", "x"], "label": ["cat", "NA", None]})
+    if ending == "csv":
+        csv.write_csv(table, "a.csv")
+    elif ending == "jsonl":
+        write("a.jsonl", "".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    else:
+        pq.write_table(table, "a.parquet")
+    assert rows_of(Annotations.read(f"a.{ending}", missing="NA")) == [(1, "x", "cat")]
+    found = Annotations.read(f"a.{ending}", missing="NA", no_label="(none)")
+    assert rows_of(found) == [(1, "x", "cat"), (3, "x", "(none)")]

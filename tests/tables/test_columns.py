@@ -223,3 +223,48 @@ def here_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("task,annotator,label\nt1,a,x\nt2,a,y\n")
     (tmp_path / "i.csv").write_text("task,f\nt1,1\nt2,2\n")
+
+
+@pytest.mark.parametrize("column", ["timestamp", "confidence"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_column_that_says_nothing_to_us_is_left_out_with_a_word(column, ending):
+    words = {"timestamp": ["Tue 3 May, noon", "", "Wed 4 May"], "confidence": ["high", "", "low"]}[column]
+    frame = pd.DataFrame({"task": [1, 2, 3], "annotator": ["a"] * 3, "label": ["x", "y", "x"], column: words})
+    if ending == "csv":
+        frame.to_csv("a.csv", index=False)
+    elif ending == "jsonl":
+        frame.to_json("a.jsonl", orient="records", lines=True)
+    else:
+        pq.write_table(pa.table(frame.to_dict("list")), "a.parquet")
+    with pytest.warns(
+        DataWarning, match=f"column '{column}' is left out: .* is not a number.* Give columns='{column}='"
+    ):
+        found = Annotations.read(f"a.{ending}")
+    assert len(found) == 3
+    assert getattr(found, column) is None
+    assert Annotations.read(f"a.{ending}", columns=f"{column}=") == found
+    assert Annotations.read(f"a.{ending}", columns={column: ""}) == found
+    # who names the column wants it
+    with pytest.raises(DataError, match=f"Or leave the column out: columns='{column}='."):
+        Annotations.read(f"a.{ending}", columns={column: column})
+
+
+def test_a_column_of_which_some_values_are_read_is_not_left_out_unless_one_says_so():
+    write("a.csv", "task,annotator,label,confidence\n1,a,x,0.5\n2,a,y,high\n")
+    with pytest.raises(DataError, match=r"row 3, column 'confidence': 'high' is not a number. Or leave the column out"):
+        Annotations.read("a.csv")
+    assert Annotations.read("a.csv", columns="confidence=").confidence is None
+
+
+def test_milliseconds_since_1970_are_not_taken_for_seconds():
+    second = 1_760_000_000
+    for factor in (1, 10**3, 10**6, 10**9):
+        times = [second * factor, (second + 30) * factor]
+        write(
+            "a.csv", "task,annotator,label,timestamp\n" + "".join(f"{t},a,x,{time}\n" for t, time in enumerate(times))
+        )
+        assert Annotations.read("a.csv").timestamp.tolist() == [second, second + 30]
+        frame = pd.DataFrame({"task": [0, 1], "annotator": ["a"] * 2, "label": ["x"] * 2, "timestamp": times})
+        assert Annotations.from_frame(frame).timestamp.tolist() == [second, second + 30]
+    write("a.csv", f"task,annotator,label,timestamp\n0,a,x,9999-12-31\n1,a,x,{second * 1000}\n")
+    assert Annotations.read("a.csv").timestamp.tolist() == [253402214400, second]

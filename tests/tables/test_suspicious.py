@@ -1,7 +1,10 @@
 """Names of classes that may be a mistake: a warning where a file is read, a note in the report on quality."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from crowdzoo import Annotations
 from crowdzoo.commands import main as cli
@@ -26,7 +29,7 @@ def file_of(*labels):
     [
         (
             ["Sehr gut", "sehr gut", "gut"],
-            "white space or Unicode form: 'Sehr gut' and 'sehr gut'",
+            "white space, Unicode form or the form of a number: 'Sehr gut' and 'sehr gut'",
         ),
         (["sehr  gut", "sehr gut"], "differ only in case"),
         (["caf\u00e9", "cafe\u0301"], "differ only in case"),
@@ -68,7 +71,8 @@ def test_usual_names_are_not_suspicious():
 
 
 def test_the_report_on_quality_lists_them(capsys):
-    found = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["Yes", "yes", "yes", "no"])
+    with pytest.warns(DataWarning, match="classes differ only in case"):
+        found = Annotations.from_arrays([0, 0, 1, 1], [0, 1, 0, 1], ["Yes", "yes", "yes", "no"])
     report = quality_report(found, bootstrap=0)
     (note,) = report.notes
     assert note.startswith("classes differ only in case")
@@ -84,3 +88,62 @@ def test_the_command_line_says_them_with_its_option(capsys):
         printed.err
     )
     assert "note: 'NA' counts as a class." in printed.out
+
+
+@pytest.mark.parametrize("way", ["csv", "parquet", "categories", "frame", "arrays"])
+def test_a_misspelt_class_is_said_wherever_the_table_stands(way):
+    labels = np.array(["low", "mid", "high"], object)[np.arange(6000) % 3]
+    labels[77] = "hihg"
+    columns = {"task": np.arange(6000) // 5, "annotator": np.arange(6000) % 5, "label": labels}
+    table = pa.table(columns)
+    if way == "csv":
+        csv.write_csv(table, "a.csv")
+    else:
+        encoded = table.set_column(2, "label", table["label"].dictionary_encode())
+        pq.write_table(encoded if way == "categories" else table, "a.parquet")
+    read = {
+        "csv": lambda: Annotations.read("a.csv"),
+        "frame": lambda: Annotations.from_frame(table),
+        "arrays": lambda: Annotations.from_arrays(*columns.values()),
+    }.get(way, lambda: Annotations.read("a.parquet"))
+    with pytest.warns(DataWarning, match=r"only one of 6,000 annotations says 'hihg'\. Is it written wrongly\?"):
+        found = read()
+    # it was said; a file of one's own says nothing more
+    found.to_parquet("own.parquet")
+    assert Annotations.read("own.parquet") == found
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_check_of_a_pipeline_says_a_misspelt_class_of_parquet(capsys):
+    labels = np.array(["low", "mid", "high"], object)[np.arange(6000) % 3]
+    labels[77] = "hihg"
+    pq.write_table(
+        pa.table({"task": np.arange(6000) // 5, "annotator": np.arange(6000) % 5, "label": labels}), "a.parquet"
+    )
+    pq.write_table(pa.table({"task": np.arange(1200), "x": np.random.default_rng(0).normal(size=1200)}), "x.parquet")
+    with open("run.yaml", "w") as file:
+        file.write("{name: n, data: {annotations: a.parquet, instances: x.parquet}, output: {root: out}}\n")
+    assert cli.main(["run", "run.yaml", "--check=all"]) == 0
+    assert "a.parquet: only one of 6,000 annotations says 'hihg'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [["Ann", "ann"], ["Ann Lee", "Ann  Lee"], ["Zo\u00eb", "Zoe\u0308"], ["7", "07"]])
+def test_two_spellings_of_an_annotator_are_said(names):
+    rows = [(task, who, "x") for task, who in enumerate([*names, "bob"])]
+    with open("a.csv", "w", encoding="utf-8") as file:
+        file.writelines(f"{','.join(map(str, row))}\n" for row in [("task", "annotator", "label"), *rows])
+    with pytest.warns(DataWarning) as said:
+        found = Annotations.read("a.csv")
+    with pytest.warns(DataWarning):
+        Annotations.from_arrays(*zip(*rows, strict=True))
+    assert [str(one.message) for one in said] == [
+        "a.csv: annotators differ only in case, white space, Unicode form or the form of a number: "
+        f"{' and '.join(map(repr, sorted(names)))}. Write them alike."
+    ]
+    Annotations.read("a.csv", annotators=found.annotators)
+
+
+def test_a_number_that_is_written_in_several_ways_is_said():
+    with pytest.warns(DataWarning, match="classes differ only in .* the form of a number: '01' and '1' and '1.0'"):
+        Annotations.read(file_of("1", "1.0", "01", "x"))
+    assert Annotations.read(file_of("1", "1.0", "2")).num_classes == 2

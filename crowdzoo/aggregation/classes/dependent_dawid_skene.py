@@ -215,6 +215,8 @@ class DependentDawidSkene(Iterative):
             VotesWarning: the confusion matrices were left out, or the labels are far from the votes.
         """
         check_classification(annotations, self.title)
+        if self.ordinal:
+            annotations.check_order(f"{self.title} with ordinal")
         block = whole_block(annotations, gold)
         num_annotators, num_classes = annotations.num_annotators, annotations.num_classes
         shared = SharedTasks.of(block, num_annotators, self.seed)

@@ -1,0 +1,291 @@
+"""Advice that a message gives: it is taken, word for word, and works, on the command line and in Python."""
+
+import ast
+import json
+import re
+import shlex
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import crowdzoo
+from crowdzoo import Annotations
+from crowdzoo.aggregation import MultiLabel
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import CrowdzooError
+from crowdzoo.quality import krippendorff_alpha
+from crowdzoo.tables.layout import LAYOUT_OPTIONS
+
+OPTIONS = (*LAYOUT_OPTIONS, "platform", "field", "image", "classes", "on_duplicate", "on_bad_rows", "rejects", "kind")
+FLAGS = {"header": "--no-header", "kind": "--task"}
+HEAD = "task,annotator,label\n"
+GRADES = HEAD + "".join(
+    f"{n},{who},{('low', 'medium', 'high')[(n + (who == 'b')) % 3]}\n" for n in range(6) for who in "ab"
+)
+
+
+@dataclass
+class Advice:
+    """A file that a message is about, and the options that it names, which are taken one after the other.
+
+    The last one has to end the trouble: `said` is then gone, and the command ends with 0.
+    """
+
+    content: object
+    follow: list[str]
+    said: str
+    words: str = "aggregate --method majority-vote"
+    name: str = "a.csv"
+    python: dict | None = field(default_factory=dict)
+    use: object = None  # what is done with the annotations in Python
+    fill: dict = field(default_factory=dict)  # words that stand for a name -> the name
+    failing: tuple = (3, 4)  # exit codes before
+
+
+def studio(*answers, data=None, names=("mood",)):
+    """An export of Label Studio in which annotators 1, 2, ... answer."""
+    results = [
+        [{"type": "choices", "from_name": name, "value": {"choices": [said]}} for name in names] for said in answers
+    ]
+    return [{"id": 1, "data": data or {"text": "t"}, "annotations": [
+        {"completed_by": who, "result": result} for who, result in enumerate(results, start=1)]}]  # fmt: skip
+
+
+NONE = HEAD + "".join(
+    f"{task},{who},{'sports' if (task, who) == (0, 'a') else 'NONE'}\n" for task in range(3) for who in "ab"
+)
+STUDIO = {"name": "a.json", "words": "aggregate --method majority-vote --platform label-studio",
+          "python": {"platform": "label-studio"}}  # fmt: skip
+CASES = {
+    "a usual name": Advice("item,worker,label\n1,a,x\n", ["columns"], "found by usual names", failing=(0,)),
+    "two usual names": Advice("item,image,worker,label\n1,2,a,x\n", ["columns"], "it may be"),
+    "no usual name": Advice(
+        "p,q,r\n1,a,x\n",
+        ["columns"],
+        "are missing",
+        fill={"task=NAME": "task=p", "annotator=NAME": "annotator=q", "label=NAME": "label=r"},
+    ),
+    "one column without a usual name": Advice(
+        "photo,annotator,label,timestamp\n1,a,x,soon\n2,a,y,0\n",
+        ["columns", "on_bad_rows"],
+        "is missing",
+        fill={"task=NAME": "task=photo"},
+    ),
+    "a time that is none": Advice("task,annotator,label,timestamp\n1,a,x,soon\n2,a,y,0\n", ["columns"], "soon"),
+    "a separator": Advice("task^annotator^label\n1^a^x\n", ["separator"], "the whole header"),
+    "no header": Advice("1,a,x\n2,a,y\n", ["header", "columns"], "header"),
+    "a wide table": Advice("task,ann,bob\n1,x,y\n", ["wide"], "each other column an annotator"),
+    "a wide table with other columns": Advice(
+        "no,Title,ann,bob\n1,t,x,y\n",
+        ["columns"],
+        "does not look like",
+        words="aggregate --method majority-vote --wide --columns task=no",
+        python={"wide": True, "columns": "task=no"},
+    ),
+    "an encoding": Advice((HEAD + "1,a,\u00e4\n").encode("latin-1"), ["encoding"], "not UTF-8"),
+    "a decimal comma": Advice(
+        HEAD.replace(",", ";") + "1;a;3,5\n2;a;4\n",
+        ["decimal"],
+        "decimal comma",
+        words="aggregate --task regression --method mean",
+        python={"kind": "regression"},
+    ),
+    "times and confidences in words": Advice(
+        "task,annotator,label,confidence\n1,a,x,high\n", ["columns"], "left out", failing=(0,)
+    ),
+    "a mark of nothing": Advice(HEAD + "1,a,x\n2,a,NA\n", ["missing"], "counts as a class", failing=(0,)),
+    "a mark of nothing in an export": Advice(
+        studio("x", "NA"), ["missing"], "counts as a class", failing=(0,), **STUDIO
+    ),
+    "several labels in a cell": Advice(
+        HEAD + "1,a,x|y\n1,b,x\n2,a,y\n", ["label_separator", "on_duplicate"], "made of other"
+    ),
+    "a list in a cell": Advice(HEAD + "1,a,\"['x', 'y']\"\n", ["label_separator", "on_duplicate"], "is a list"),
+    "a list in an export": Advice(
+        studio("x,y", "x", "y"), ["label_separator", "on_duplicate"], "made of other", **STUDIO
+    ),
+    "a second answer": Advice(HEAD + "1,a,x\n1,a,y\n", ["on_duplicate"], "before, in row"),
+    "a bad row": Advice(HEAD + "1,a,x\n1,b,\n", ["on_bad_rows"], "1 bad row."),
+    "a bad row that is kept": Advice(
+        HEAD + "1,a,x\n1,b,\n", ["rejects", "on_bad_rows"], "1 bad row.", fill={"FILE": "r.csv"}
+    ),
+    "classes by the alphabet": Advice(
+        GRADES,
+        ["classes"],
+        "the alphabet",
+        words="quality --method none --bootstrap 0 --metric ordinal",
+        use=lambda found: krippendorff_alpha(found, "ordinal"),
+        fill={"LOWEST,...,HIGHEST": "low,medium,high"},
+    ),
+    "an answer that none holds": Advice(
+        NONE,
+        ["no_label"],
+        "counts as a label",
+        words="aggregate --method majority-vote --multi-label",
+        python={"on_duplicate": "all", "no_label": "(none)"},
+        failing=(0,),
+    ),
+    "marks in an answer that none holds": Advice(
+        NONE,
+        ["missing"],
+        "counts as a label",
+        words="aggregate --method majority-vote --multi-label",
+        python={"on_duplicate": "all", "no_label": "(none)"},
+        failing=(0,),
+    ),
+    "preferences": Advice(
+        "left,right,annotator,label\np,q,a,left\nq,p,b,left\n", ["kind"], "looks like preferences", words="aggregate"
+    ),
+    "names of answers": Advice(
+        "left,right,annotator,label\np,q,a,A\nq,p,b,B\np,q,b,same\n",
+        ["classes"],
+        "not one of the classes",
+        words="aggregate --task preference",
+        python=None,
+        fill={"LEFT,RIGHT,EQUAL": "A,B,same"},
+    ),
+    "ratings": Advice(
+        HEAD + "1,a,1.5\n2,a,2.5\n3,a,3.5\n1,b,2\n",
+        ["kind"],
+        "some with decimals",
+        words="aggregate",
+        python=None,
+        failing=(0,),
+    ),
+    "a platform": Advice(
+        studio("x"),
+        ["platform"],
+        "looks like an export",
+        name="a.json",
+        words="aggregate --method majority-vote --platform argilla",
+        python={"platform": "argilla"},
+    ),
+    "a table of a platform": Advice("HITId,WorkerId,Answer.mood\n1,a,x\n", ["platform"], "looks like an export"),
+    "no platform": Advice(studio("x"), ["platform"], "An export of a labelling platform", name="a.json"),
+    "several questions": Advice(studio("x", names=("mood", "topic")), ["field"], "several questions", **STUDIO),
+    "several images": Advice(
+        studio("x", data={"one": "1.png", "two": "2.png"}),
+        ["image"],
+        "names the image",
+        name="a.json",
+        words="",
+        python={"platform": "label-studio", "image": True},
+    ),
+}
+
+
+def write(case, folder):
+    content = case.content if isinstance(case.content, (str, bytes)) else json.dumps(case.content)
+    (folder / case.name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def filled(text, fill):
+    for word, name in fill.items():
+        text = text.replace(word, name)
+    return text
+
+
+def option_in(message, name):
+    """The words of an option as a message has them, to be typed."""
+    flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+    found = re.search(rf"(?<!\S)\(?({flag}(?:[ =](?:'[^']*'|[^\s']+?))?)(?=[.,;:)]*(?:\s|$))", message)
+    return shlex.split(found[1]) if found else []
+
+
+def argument_in(message, name):
+    found = re.search(rf"\b{name}=('(?:[^'\\]|\\.)*'|[\w,]+)", message)
+    return found and (found[1].strip("'") if found[1] not in ("True", "False") else ast.literal_eval(found[1]))
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.words])
+def test_the_command_that_a_message_advises_works(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    case = CASES[name]
+    write(case, tmp_path)
+    command, *words = case.words.split()
+    out = [] if command == "quality" else ["--out", "out.csv", "--force"]
+    code = cli.main([command, case.name, *words, *out])
+    assert code in case.failing
+    message = said = "".join(capsys.readouterr())
+    assert case.said.casefold() in said.casefold()
+    for option in case.follow:
+        advised = option_in(filled(said, case.fill), option) or option_in(filled(message, case.fill), option)
+        assert advised, (option, message)
+        if advised[0] in words:  # in the place of what was given
+            place = words.index(advised[0])
+            words[place : place + 2] = []
+        words += advised
+        code = cli.main([command, case.name, *words, *out])
+        said = "".join(capsys.readouterr())
+        message += said
+    assert code == 0, said
+    assert case.said.casefold() not in said.casefold()
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.python is not None])
+def test_the_arguments_that_a_message_advises_work(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    case = CASES[name]
+    write(case, tmp_path)
+
+    def read(options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                found = Annotations.read(case.name, **options)
+                if case.use is not None:
+                    case.use(found)
+                ended = 0
+            except CrowdzooError as error:
+                warnings.warn(str(error), stacklevel=1)
+                ended = error.exit_code
+        return ended, "\n".join(str(each.message) for each in caught)
+
+    options = dict(case.python)
+    code, said = read(options)
+    assert code in case.failing
+    message = said
+    for option in case.follow:
+        value = argument_in(filled(said, case.fill), option)
+        value = argument_in(filled(message, case.fill), option) if value is None else value
+        assert value is not None, (option, message)
+        options[option] = value.split(",") if option == "classes" else value
+        code, said = read(options)
+        message += said
+    assert code == 0, said
+    assert case.said.casefold() not in said.casefold()
+
+
+def test_every_option_that_a_message_advises_is_in_the_table():
+    advised = set()
+    for place in ("tables", "platforms"):
+        for path in (Path(crowdzoo.__file__).parent / place).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+                text = "".join(
+                    each.value if isinstance(each, ast.Constant) and isinstance(each.value, str) else "{}"
+                    for each in parts
+                )
+                advised |= {name for name in OPTIONS if re.search(rf"\b{name}=['{{A-Z]|\b{name}=(True|False)", text)}
+    followed = {name for case in CASES.values() for name in case.follow}
+    assert advised <= followed | {"columns"}
+    assert followed <= {*OPTIONS}
+
+
+def test_the_advice_for_several_labels_works(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(HEAD + "1,a,x|y\n1,b,x\n2,a,y\n")
+    assert cli.main(["aggregate", "a.csv", "--out", "out.csv"]) == 3
+    said = capsys.readouterr().err
+    words = [*option_in(said, "label_separator"), *option_in(said, "multi_label")]
+    assert (
+        cli.main(["aggregate", "a.csv", "--out", "out.csv", "--method", "majority-vote", words[0], words[1], words[2]])
+        == 0
+    )
+    assert pd.read_csv("out.csv")["labels"].tolist() == ["x", "y"]
+    with pytest.raises(CrowdzooError, match="split them with label_separator"):
+        MultiLabel().fit(Annotations.read("a.csv", on_duplicate="all", classes=["x|y", "x", "y"]))
