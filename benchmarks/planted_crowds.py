@@ -5,12 +5,14 @@
     python benchmarks/planted_crowds.py --each           # a line a crowd as well
     python benchmarks/planted_crowds.py --print          # the table of the saved results
 
-A planted annotator is named *rightly* where the page has a note for what was planted, and advises to leave out whoever
-knows nothing, and to keep whoever does; *for another reason* where it has another note, or the wrong advice; else
-*missed*. An honest annotator with a serious note is named *wrongly*. Definitions are warnings that a pair of classes
-(types) is unclear: rightly where the whole crowd confuses the pair, else wrongly. Of classes the table also counts those
-whom `quality` lists and the page does not name, or the other way round; and the questions of `next` to annotators whom
-the page advises to leave out.
+A planted annotator is named *rightly* where the page has a note for what was planted, and does not advise to leave out
+whoever exchanges classes, has a bias or sloppy edges; *for another reason* where it has another note, or advises that;
+else *missed*. An honest annotator with a serious note is named *wrongly*. Definitions are warnings that a pair of
+classes (types) is unclear: rightly where the whole crowd confuses the pair, else wrongly.
+
+Of classes the table also has in how many crowds somebody is to be left out, where that harms accuracy, and what it adds
+to it in all, in points; whom `quality` lists and the page does not name, or the other way round; and the questions of
+`next` to annotators whom the page advises to leave out.
 """
 
 from __future__ import annotations
@@ -43,13 +45,14 @@ from crowdzoo.tables.annotation_files import write_annotations
 RESULTS = Path(__file__).parent / "results" / "planted_crowds.json"
 SEEDS = range(3)
 NONE = "(none)"
+HARM = 0.2  # points of accuracy
 HONEST = (0.92, 0.87, 0.82, 0.78, 0.74, 0.7, 0.85, 0.8)
 # What is planted -> notes that name it, and whether leaving out is right; None: either may be
 RIGHT: dict[str, tuple[tuple[str, ...], bool | None]] = {
-    "random": (("random", "vague", "apart"), True),
-    "constant": (("same", "constant", "silent", "random", "left", "right"), True),
+    "random": (("random", "vague", "apart"), None),
+    "constant": (("same", "constant", "silent", "random", "left", "right"), None),
     "swaps": (("exchange",), False),
-    "opposite": (("exchange", "against", "label"), False),
+    "opposite": (("exchange", "against", "label"), None),
     "biased": (("bias",), False),
     "edges": (("edges",), False),
     "copy": (("copy",), None),
@@ -148,14 +151,18 @@ def classes(seed: int) -> Iterator[Crowd]:
     constants = {"c0": ("constant", always(0)), "c1": ("constant", mostly(2))}
     yield crowd("clean", {})
     yield crowd("clean, two classes", {}, size=2)
-    yield crowd("clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=tuple(0.5 + s / 2 for s in HONEST))
+    yield crowd(
+        "clean, one class of nine in ten", {}, size=2, prior=(0.9, 0.1), honest=tuple(0.5 + s / 2 for s in HONEST)
+    )
     yield crowd("clean, three a task", {}, each=3)
     yield crowd("clean, shared confusion", {}, confused=(1, 2))
     yield crowd("random spammers", spammers)
     yield crowd("random spammers, two classes", spammers, size=2)
     yield crowd("random spammers, three a task", spammers, each=3, tasks=400)
     yield crowd("constant spammers", constants)
-    yield crowd("constant spammers, two classes", {"c0": ("constant", always(0)), "c1": ("constant", mostly(1))}, size=2)
+    yield crowd(
+        "constant spammers, two classes", {"c0": ("constant", always(0)), "c1": ("constant", mostly(1))}, size=2
+    )
     yield crowd("constant spammers, three a task", constants, each=3, tasks=400)
     yield crowd("constant spammers, a frequent class", {"c0": ("constant", always(0))}, size=3, prior=(0.7, 0.2, 0.1))
     yield crowd("a swapper", {"s0": ("swaps", swaps(0, 1))})
@@ -165,7 +172,9 @@ def classes(seed: int) -> Iterator[Crowd]:
     yield crowd("a swapper who errs", {"s0": ("swaps", swaps(2, 3, 0.75))})
     yield crowd("the opposite, two classes", {"o0": ("opposite", swaps(0, 1))}, size=2)
     yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
-    yield crowd("bots of one source", {"b0": ("bot", at_random), "b1": ("bot", copies("b0")), "b2": ("bot", copies("b0"))})
+    yield crowd(
+        "bots of one source", {"b0": ("bot", at_random), "b1": ("bot", copies("b0")), "b2": ("bot", copies("b0"))}
+    )
     yield crowd("a flagger", {"f0": ("honest", flags(0))})
     yield crowd("a flagger and a constant spammer", {"f0": ("honest", flags(0)), "c0": ("constant", always(0))})
 
@@ -205,7 +214,9 @@ def ratings(seed: int) -> Iterator[Crowd]:
     yield crowd("constant spammers", {"c0": ("constant", lambda truth, said, rng: np.full(len(truth), 5.0))})
     yield crowd("biased", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))})
     yield crowd("biased, half of the tasks each", {"d0": ("biased", biased(-0.8)), "d1": ("biased", biased(0.8))}, 0.5)
-    yield crowd("the scale upside down", {"o0": ("opposite", lambda truth, said, rng: 10 - biased(0)(truth, said, rng))})
+    yield crowd(
+        "the scale upside down", {"o0": ("opposite", lambda truth, said, rng: 10 - biased(0)(truth, said, rng))}
+    )
     yield crowd("copies", {"k0": ("copy", copies("h3")), "k1": ("copy", copies("h3"))})
 
 
@@ -363,8 +374,9 @@ def labels(seed: int) -> Iterator[Crowd]:
     yield crowd("copies", {"k0": ("copy", lambda truth, said, rng: said["h3"].copy())})
 
 
-KINDS: dict[str, tuple[Callable[[int], Iterator[Crowd]], str]] = {
+KINDS: dict[str, tuple[Any, ...]] = {
     "classes": (classes, "classification"),
+    "classes, by vote": (classes, "classification", "majority-vote"),
     "ratings": (ratings, "regression"),
     "sentences": (sentences, "sequence"),
     "preferences": (preferences, "preference"),
@@ -375,14 +387,14 @@ KINDS: dict[str, tuple[Callable[[int], Iterator[Crowd]], str]] = {
 # === What is said of them ===
 
 
-def page_of(crowd: Crowd, kind: str) -> Any:
+def page_of(crowd: Crowd, kind: str, method: str | None = None) -> Any:
     """The page on a crowd as the command makes it."""
     if kind == "multi-label":
         from crowdzoo.aggregation import MultiLabel
 
         aggregator: Any = MultiLabel(kind_of("classification").aggregation, none=NONE)
     else:
-        aggregator = kind_of(kind).create_aggregator(seed=0)
+        aggregator = kind_of(kind).create_aggregator(method, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return report_page(crowd.annotations, aggregator.fit(crowd.annotations), bootstrap=0, curve=0)
@@ -391,20 +403,22 @@ def page_of(crowd: Crowd, kind: str) -> Any:
 def said_of(page: Any) -> dict[str, tuple[set[str], bool]]:
     """Annotators with a serious note: the notes, and whether the page advises to leave them out."""
     table = page.numbers.tables["annotators"].values
-    advised = set(getattr(page, "leave_out", ()) or ())
-    known = "leave_out" in table
+    advice = getattr(page.numbers, "leave_out", None)  # the page had none before it computed what is gained
     found = {}
-    for place, (name, notes) in enumerate(zip(table["annotator"], table["notes"], strict=True)):
+    for name, notes in zip(table["annotator"], table["notes"], strict=True):
         serious = {note for note in notes if FLAGS[note].serious}
         if serious:
-            leave = table["leave_out"][place] if known else any("leave" in FLAGS[note].fix for note in serious)
-            found[str(name)] = serious, bool(leave) or str(name) in advised
+            if hasattr(page.numbers, "leave_out"):
+                leave = advice is not None and str(name) in advice["annotators"] and advice["advised"] is not False
+            else:
+                leave = any("leave" in FLAGS[note].fix for note in serious)
+            found[str(name)] = serious, leave
     return found
 
 
-def counted(crowd: Crowd, kind: str) -> dict[str, int]:
+def counted(crowd: Crowd, kind: str, method: str | None = None) -> dict[str, float]:
     """Who is named, rightly and wrongly."""
-    page = page_of(crowd, kind)
+    page = page_of(crowd, kind, method)
     named = said_of(page)
     counts = {"planted": len(crowd.planted), "rightly": 0, "another reason": 0, "missed": 0}
     for who, planted in crowd.planted.items():
@@ -425,8 +439,23 @@ def counted(crowd: Crowd, kind: str) -> dict[str, int]:
         "definitions, wrongly": len(pairs - crowd.unclear),
     }  # fmt: skip
     if kind == "classification":
-        counts |= commands_of(crowd, named)
+        counts |= gained(crowd, method, {who for who, (_, leave) in named.items() if leave})
+        counts |= {} if method else commands_of(crowd, named)
     return counts
+
+
+def gained(crowd: Crowd, method: str | None, gone: set[str]) -> dict[str, float]:
+    """What following the advice does to the accuracy."""
+    stays = np.array([str(name) not in gone for name in crowd.annotations.annotators])
+    accuracy = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for rows in (slice(None), stays[crowd.annotations.annotator_ids]):
+            part = crowd.annotations.select_rows(np.arange(len(crowd.annotations))[rows])
+            result = kind_of("classification").create_aggregator(method, seed=0).fit(part)
+            accuracy.append(result.expected_accuracy(crowd.gold))
+    gain = 100 * (accuracy[1] - accuracy[0])
+    return {"advised": int(bool(gone)), "harmed": int(gain < -HARM), "points gained": round(gain, 2)}
 
 
 def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[str, int]:
@@ -438,7 +467,9 @@ def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[s
         with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
             assert cli.main(["quality", str(place), "--bootstrap", "0"]) == 0
             cli.main(["next", str(place), "--budget", "60", "--per-annotator", "60", "--out", str(batch)])
-        lists = re.findall(r"^annotators [^\n]*\n(.*?)(?:\n\n|\Z)", out.getvalue().split("\nnext,")[0], re.S | re.M)
+        lists = re.findall(
+            r"^annotators (?:of|who|to)[^\n]*\n(.*?)(?:\n\n|\Z)", out.getvalue().split("\nnext,")[0], re.S | re.M
+        )
         listed = {line.split()[0] for part in lists for line in part.splitlines()[2:]}
         rows = list(csv.DictReader(batch.read_text().splitlines())) if batch.exists() else []
     return {
@@ -448,25 +479,28 @@ def commands_of(crowd: Crowd, named: dict[str, tuple[set[str], bool]]) -> dict[s
     }
 
 
-def measure(kinds: list[str], each: bool) -> dict[str, dict[str, int]]:
+def measure(kinds: list[str], each: bool) -> dict[str, dict[str, float]]:
     """Counts of each kind of labels, over all crowds and seeds."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[str, float]] = {}
     for name in kinds:
-        crowds, kind = KINDS[name]
-        total: dict[str, int] = {"crowds": 0}
+        crowds, *kind = KINDS[name]
+        total: dict[str, float] = {"crowds": 0}
         for seed in SEEDS:
             for crowd in crowds(seed):
-                counts = {"crowds": 1, **counted(crowd, kind)}
+                counts = {"crowds": 1, **counted(crowd, *kind)}
                 if each:
-                    print(name, seed, crowd.name, counts, {who: sorted(notes) + ["leave"] * leave for who, (notes, leave)
-                          in said_of(page_of(crowd, kind)).items()}, flush=True)  # fmt: skip
+                    said = {
+                        who: [*notes, *["leave"] * leave]
+                        for who, (notes, leave) in said_of(page_of(crowd, *kind)).items()
+                    }
+                    print(name, seed, crowd.name, counts, said, flush=True)
                 for key, number in counts.items():
-                    total[key] = total.get(key, 0) + number
+                    total[key] = round(total.get(key, 0) + number, 2)
         found[name] = total
     return found
 
 
-def show(found: dict[str, dict[str, int]], title: str) -> None:
+def show(found: dict[str, dict[str, float]], title: str) -> None:
     """Prints a row a kind of labels."""
     keys = list(dict.fromkeys(key for counts in found.values() for key in counts))
     rows = [[name, *(str(counts.get(key, "-")) for key in keys)] for name, counts in found.items()]
