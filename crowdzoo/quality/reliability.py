@@ -74,8 +74,8 @@ def judged_answers(
     """How often each annotator says what where the others think what: `[annotator, true, said]`, [R, K, K].
 
     Sums of the probabilities of the classes as in `judged_by_others`; where there are no confusion matrices, of the
-    shares of the others' votes. Zero for annotators who are not `wanted`, bool [R]. None where the matrices would be too
-    large.
+    shares of the others' votes. Zero for annotators who are not `wanted`, bool [R]. None where the matrices would be
+    too large.
     """
     number, size = annotations.num_annotators, annotations.num_classes
     if number * size * size > MOST_CELLS:

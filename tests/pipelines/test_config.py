@@ -247,8 +247,8 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, exclude, platform, field, image, columns, separator, encoding, header, decimal, wide, "
-        "missing, label_separator, instance_columns, eval_fraction.",
+        "on_bad_rows, on_duplicate, exclude, platform, field, image, columns, separator, encoding, header, decimal, "
+        "wide, missing, label_separator, instance_columns, eval_fraction.",
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
