@@ -20,12 +20,13 @@ from crowdzoo.instances import (
 )
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.options import ROW_OPTIONS
 from crowdzoo.tables.vocabulary import is_among, name_texts
 
 __all__ = ["read_annotations", "read_instances_of", "read_labelled_instances", "split_of"]
 
 # Options of the reader, those that a kind has
-_READING = ("classes", "low", "high", "on_duplicate", "on_bad_rows", "platform", "field", "image", *LAYOUT_OPTIONS)
+_READING = ("classes", "low", "high", *ROW_OPTIONS, "platform", "field", "image", *LAYOUT_OPTIONS)
 
 
 def read_labelled_instances(options: dict[str, Any], rejects: str, folder: str) -> LabelledTasks:

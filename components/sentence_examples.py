@@ -40,7 +40,7 @@ def read_crowd_sequences(options: dict[str, Any]) -> CrowdSequences:
         DataError: as the readers; or there is nothing to learn from.
     """
     path = options["annotations"]
-    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field")
+    names = ("gold", "scheme", "classes", "on_bad_tags", "platform", "field", "exclude")
     sequences = read_sentences(path, **{name: options[name] for name in names if name in options})
     if len(sequences.annotations) == 0:
         raise DataError(f"{path}: holds no annotations.")

@@ -41,7 +41,7 @@ RUNS = 10
 def replay(name: str) -> Iterator[dict[str, Any]]:
     """One dictionary a run: annotations until the target, both ways, and where the choice stopped."""
     [(_, annotations, gold)] = real_sets((name,))
-    found = simulate_next(annotations, gold, create(METHOD), runs=RUNS)
+    found = simulate_next(annotations, gold, create(METHOD), runs=RUNS, sure=0.99)
     for seed in range(RUNS):
         yield {
             "seed": str(seed),

@@ -47,8 +47,7 @@ from crowdzoo.datasets.circles import ask_annotators, make_circles, neighbour_an
 from crowdzoo.layers import WAUM
 from crowdzoo.metrics import accuracy, expected_calibration_error
 from crowdzoo.models import CrowdModel, FeatureClassifier
-from crowdzoo.quality import task_table, waum
-from crowdzoo.quality.spam_free import spam_free_dawid_skene
+from crowdzoo.quality import spammer_scores, task_table, waum
 from crowdzoo.report.tables import print_table
 from crowdzoo.training.recipes.waum import TrainingStart
 
@@ -163,11 +162,21 @@ CROWDS: tuple[tuple[int, Callable[[np.ndarray, np.ndarray, int], Annotations]], 
     (3, small_classifiers),
     (3, three_classifiers),
 )
+
+
+def without_spammers(annotations: Annotations, drop: float = 0.1) -> np.ndarray:
+    """Posteriors of Dawid-Skene without the share of the annotators with the lowest spammer scores."""
+    first = DawidSkene().fit(annotations)
+    here = np.flatnonzero(first.annotations_per_annotator > 0)
+    gone = here[np.argsort(spammer_scores(first)[here], kind="stable")[: int(drop * len(here))]]
+    return DawidSkene().fit(annotations.select_rows(~np.isin(annotations.annotator_ids, gone))).posteriors
+
+
 AGGREGATED: dict[str, Callable[[Annotations], np.ndarray]] = {
     "majority vote": lambda annotations: MajorityVote(voting="hard").fit(annotations).posteriors,
     "naive soft": lambda annotations: MajorityVote().fit(annotations).posteriors,
     "Dawid-Skene": lambda annotations: DawidSkene().fit(annotations).posteriors,
-    "Dawid-Skene, spammers left out": lambda annotations: spam_free_dawid_skene(annotations, 0.1).posteriors,
+    "Dawid-Skene, spammers left out": without_spammers,
     "GLAD": lambda annotations: GLAD().fit(annotations).posteriors,
 }
 

@@ -19,6 +19,7 @@ from crowdzoo.option_types import integer, num_bytes, number, path
 from crowdzoo.process import say
 from crowdzoo.report.tables import print_table
 from crowdzoo.tables.layout import Layout
+from crowdzoo.tables.options import ROW_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,8 +183,7 @@ def _run_people_and_models(arguments: argparse.Namespace, kind: Kind, settings: 
 
 
 # Options that lists in order do not go with
-NOT_RANKINGS = ("multi_label", "classes", "on_bad_rows", "on_duplicate", "rejects", "missing", "label_separator",
-                "no_label")  # fmt: skip
+NOT_RANKINGS = ("multi_label", "classes", *ROW_OPTIONS, "missing", "label_separator", "no_label")
 
 
 def _run_rankings(arguments: argparse.Namespace, kind: Kind, settings: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from crowdzoo.errors import ConfigError, DataError, shorten, unknown
 from crowdzoo.files.writing import atomic_file
 from crowdzoo.kinds import kind_of
 from crowdzoo.option_types import integer, number, path
+from crowdzoo.quality.next_annotation import SURE
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "run"]
 
-METHOD = "hierarchical-dawid-skene"
+MATRICES = "hierarchical-dawid-skene"  # of a simulation; and where the default method has no confusion matrices
 ENDINGS = (".csv", ".json")
 
 
@@ -58,12 +59,13 @@ def describe(command: argparse.ArgumentParser) -> None:
     command.add_argument("--per-annotator", type=integer(1, options.MOST), metavar="N",
         help="at most so many questions for an annotator (default: twice an even share)",
     )  # fmt: skip
-    command.add_argument("--sure", type=number(0, 1), default=0.99, metavar="P",
-        help="do not ask about tasks with two answers or more whose class has this probability (default .99)",
+    command.add_argument("--sure", type=number(0, 1), default=SURE, metavar="P",
+        help="do not ask about tasks with two answers or more whose class has this probability (default "
+        f"{SURE:g}: those that report calls sure)",
     )  # fmt: skip
     command.add_argument("--method", metavar="NAME",
-        help=f"aggregation method with confusion matrices (default {METHOD}; where --annotator-table says who is a "
-        "model, people's answers decide what a model's is worth)",
+        help=f"aggregation method with confusion matrices (default {kind_of('classification').aggregation}; where "
+        "--annotator-table says who is a model, people's answers decide what a model's is worth)",
     )  # fmt: skip
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="settings",
         help="setting of the method, such as prior=0.1; may be given several times",
@@ -92,8 +94,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Chooses the questions and writes them, or replays what was asked."""
     kind = kind_of("classification")
     _check(arguments)
-    method = METHOD if arguments.method is None else arguments.method
-    aggregator = kind.create_aggregator(method, seed=arguments.seed, **options.settings_of(arguments.settings))
+    settings = options.settings_of(arguments.settings)
+    method = arguments.method or (MATRICES if arguments.simulate else None)
+    aggregator = kind.create_aggregator(method, seed=arguments.seed, **settings)
     instances = _instances(arguments.instances)
     reading = options.reading_options(arguments, kind)
     if instances is not None:
@@ -112,10 +115,13 @@ def run(arguments: argparse.Namespace) -> None:
     who = _asked(arguments.annotators, crowd)
     mixed = _mixed(arguments, crowd, known)
     result = fitted(aggregator, crowd) if mixed is None else mixed.aggregation
-    if result.confusions is None:
+    confusions = result.confusions if mixed is None else mixed.next_confusions
+    if confusions is None and arguments.method is None:
+        confusions = fitted(kind.create_aggregator(MATRICES, seed=arguments.seed), crowd).confusions
+    if confusions is None:
         raise ConfigError(
-            f"--method {method}: has no confusion matrices, so it does not say which annotator to ask; "
-            f"take {METHOD}, dawid-skene, one-coin or ibcc."
+            f"--method {arguments.method}: has no confusion matrices, so it does not say which annotator to ask; "
+            f"take {MATRICES}, dawid-skene, one-coin or ibcc."
         )
     from crowdzoo.quality import next_annotations, sure_tasks
 
@@ -123,22 +129,23 @@ def run(arguments: argparse.Namespace) -> None:
     if most < 1:
         raise ConfigError(f"--budget {arguments.budget:g}: is less than one answer costs, {costs[who].min():g}.")
     share = arguments.per_annotator or 2 * math.ceil(most / len(who))
+    done = sure_tasks(result, arguments.sure)
     found = next_annotations(
-        result.posteriors, result.confusions if mixed is None else mixed.next_confusions, most, annotators=who,
+        result.posteriors, confusions, most, annotators=who,
         asked=crowd, per_task=arguments.per_task, per_annotator=share, costs=costs, budget=arguments.budget,
-        sure=sure_tasks(result, arguments.sure),
+        sure=done,
     )  # fmt: skip
-    sure = int(sure_tasks(result, arguments.sure).sum())
+    labelled = int((result.annotations_per_task > 0).sum())
     rows = [
         *kind.size_rows(crowd),
         *([] if mixed is None else [("correlation of models' errors", str(mixed.correlation))]),
-        ("sure tasks", f"{sure:,} of {crowd.num_tasks:,}"),
+        (f"sure tasks ({arguments.sure:g} or more)", f"{done.sum():,} of {labelled:,}"),
         ("questions", f"{len(found.tasks):,}"),
         ("cost", f"{found.costs.sum():g} of {arguments.budget:g}"),
         ("annotators asked", f"{len(np.unique(found.annotators)):,}"),
         *_asked_by_source(found, known),
         ("expected gain", f"{found.gains.sum():.4g} nats"),
-        *_why_stopped(found, costs[who], crowd.num_tasks - sure, share, arguments),
+        *_why_stopped(found, costs[who], crowd.num_tasks - int(done.sum()), share, arguments),
     ]
     if arguments.out is not None:
         _write(arguments.out, found, crowd, instances)
@@ -203,7 +210,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.out is not None and arguments.out.suffix not in ENDINGS:
         raise ConfigError(f"--out {arguments.out}: ends in .csv, or in .json for Label Studio.")
     if arguments.sure == 0:
-        raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .99.")
+        raise ConfigError("--sure 0: every task would be sure; write a probability above 0, such as .95.")
 
 
 def _why_stopped(
@@ -315,4 +322,4 @@ def _simulate(arguments: argparse.Namespace, aggregator: Any, crowd: Annotations
         ("all tasks sure after", f"{found.stopped.mean():,.0f} annotations on average"),
         ("accuracy there", f"{found.stopped_accuracy.mean():.4f} (at random {found.random_accuracy.mean():.4f})"),
     ]
-    print_table(f"simulation, by {arguments.method or METHOD}", ("", ""), rows)
+    print_table(f"simulation, by {arguments.method or MATRICES}", ("", ""), rows)

@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crowdzoo.commands.outputs import Output, is_rejects
 from crowdzoo.errors import ConfigError, shorten
+from crowdzoo.files.regular import open_regular
+from crowdzoo.files.text import readable
 from crowdzoo.kinds import KINDS, Kind
 from crowdzoo.option_types import integer, path
 from crowdzoo.tables.layout import Layout
@@ -96,6 +99,9 @@ def add_reading(command: argparse.ArgumentParser, second: str | None = None) -> 
         "--on-bad-rows", choices=("error", "reject"), default="error", help="invalid rows: stop (default), or skip them"
     )
     command.add_argument("--rejects", type=path, metavar="FILE", help="file for skipped rows, with the reasons")
+    command.add_argument("--exclude", metavar="NAME,…|FILE",
+        help="annotators whose annotations are left out: names with commas between, or a text file with a name a line",
+    )  # fmt: skip
     command.add_argument(
         "--on-duplicate", choices=("error", "first", "last", "all"), default="error",
         help="a second label by one annotator for one task: stop (default), keep the first, the last, or all of them "
@@ -193,6 +199,14 @@ def reading_options(arguments: argparse.Namespace, kind: Kind) -> dict[str, Any]
             raise ConfigError(f"--classes {arguments.classes!r}: has an empty name; write names with commas between.")
         if len(set(found["classes"])) < len(found["classes"]):
             raise ConfigError(f"--classes {arguments.classes}: names a class twice.")
+    if arguments.exclude is not None:
+        lines = arguments.exclude.split(",")
+        if os.path.isfile(arguments.exclude):
+            with open_regular(arguments.exclude) as file:
+                lines = readable(file.read()).removeprefix("\ufeff").splitlines()
+        found["exclude"] = [name for line in lines if (name := line.strip())]
+        if not found["exclude"]:
+            raise ConfigError(f"--exclude {arguments.exclude!r}: has no name; write names with commas between.")
     return found
 
 

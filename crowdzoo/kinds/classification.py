@@ -16,6 +16,7 @@ from crowdzoo.metrics import expected_calibration_error
 from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.options import ROW_OPTIONS
 
 __all__ = ["Classification"]
 
@@ -29,7 +30,7 @@ class Classification(Kind):
     name = "classification"
     title = "classes"
     counted = "annotations"
-    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
+    reading = ("classes", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "robust"
     streams = True
     metric = "accuracy"

@@ -16,6 +16,7 @@ from crowdzoo.metrics import pair_accuracy, spearman
 from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.options import ROW_OPTIONS
 
 __all__ = ["Preferences"]
 
@@ -37,7 +38,7 @@ class Preferences(Kind):
 
     name = "preference"
     title = counted = "preferences"
-    reading = ("classes", "on_bad_rows", "on_duplicate", "rejects", *LAYOUT_OPTIONS)
+    reading = ("classes", *ROW_OPTIONS, *LAYOUT_OPTIONS)
     inputs = ("annotations", "instances", "gold")
     training_reading = ("gold",)
     aggregation = "annotator-bradley-terry"

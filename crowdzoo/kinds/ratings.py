@@ -17,6 +17,7 @@ from crowdzoo.models.instance_encoder import encoded
 from crowdzoo.option_types import number
 from crowdzoo.tables.annotations import Annotations
 from crowdzoo.tables.layout import LAYOUT_OPTIONS, Layout
+from crowdzoo.tables.options import ROW_OPTIONS
 
 __all__ = ["Ratings"]
 
@@ -26,7 +27,7 @@ class Ratings(Kind):
 
     name = "regression"
     title = counted = "ratings"
-    reading = ("low", "high", "on_bad_rows", "on_duplicate", "rejects", *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
+    reading = ("low", "high", *ROW_OPTIONS, *EXPORT_OPTIONS, "image", *LAYOUT_OPTIONS)
     aggregation = "rating-em"
     metric = "r2"
     metric_title = "R²"

@@ -33,7 +33,7 @@ class Sentences(Kind):
     title = counted = "sentences"
     inputs = ("annotations", "gold")
     needed = ("annotations",)
-    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text")
+    reading = ("gold", "scheme", "classes", "on_bad_tags", *EXPORT_OPTIONS, "text", "exclude")
     aggregation = "bsc-seq"
     metric = "f1"
     metric_title = "F1"

@@ -27,7 +27,6 @@ __all__, __getattr__, __dir__ = lazy_names(  # pyright: ignore
         "crowdzoo.quality.reliability": "judged_by_others",
         "crowdzoo.quality.report": "QualityReport quality_report",
         "crowdzoo.quality.simulation": "SimulatedNext simulate_next",
-        "crowdzoo.quality.spam_free": "spam_free_dawid_skene",
         "crowdzoo.quality.spammers": "spammer_scores",
         "crowdzoo.quality.span_differences": "MarkedSpans marked_spans",
         "crowdzoo.quality.spread": "Redundancy Spread gini redundancy",

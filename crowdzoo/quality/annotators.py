@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.quality.columns import defined, name_column
+from crowdzoo.quality.exchanges import exchanged_classes
 from crowdzoo.quality.ratings import Ratings, ratings_of
+from crowdzoo.quality.reliability import judged_answers, judged_by_others
 from crowdzoo.quality.spammers import spammer_scores
 from crowdzoo.quality.tasks import check_same, entropies
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["annotator_table"]
+__all__ = ["FEW", "annotator_table", "notes_of"]
+
+FEW = 10  # annotators with fewer annotations are not judged: their figures are noise
+ONE_ANSWER = 0.9  # share of one answer from which it is noted
+VAGUE = 0.1  # spammer score below which labels say little about the class
+LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
 
 
-def annotator_table(annotations: Annotations, aggregation: Aggregation | None = None) -> pa.Table:
+def annotator_table(
+    annotations: Annotations, aggregation: Aggregation | None = None, people: NDArray[np.bool_] | None = None
+) -> pa.Table:
     """One row an annotator, in the order of the codes.
 
     Columns, null where not defined (no annotations; for `agreement` none that someone else answered too):
@@ -25,19 +37,28 @@ def annotator_table(annotations: Annotations, aggregation: Aggregation | None = 
     - `annotator`: name; `annotations`: how many; `shared`: how many of them on tasks that others labelled too;
     - `agreement`: mean over the shared ones of the share of the task's other annotations that say the same. It needs no
       aggregate and counts no vote for itself;
+    - `notes`: what is odd about the annotator, words with commas between; empty as a rule. Of those with ten shared
+      annotations or more: `exchange` (takes classes for each other, see `exchanged_classes`), `against` (agrees with
+      others less often than labels drawn by the annotator's own shares would), `same` (one answer nearly always, not
+      where others give it), `random` (agrees as by chance, and clearly less than the crowd), `vague` (a spammer score
+      below .1); `alone` (shares no task), `few` (fewer than ten shared);
+    - `exchanges`: which class is given for which, in words; null without that note;
     - `labels`: how many different classes; `top_label` (name) and `top_share`: the most frequent and its share. Near 1
       it is someone who repeats one answer, unless the tasks really are of one class;
     - `label_entropy`: of the annotator's label shares, nats (at most ln K).
 
-    With an aggregation also `aggregate_agreement`: share of labels equal to the aggregate's, `aggregate_probability`:
-    mean probability that the aggregate gives to what was said (both include the annotator's own say in the aggregate:
-    who labels alone agrees always); and, as far as the method knows them, `accuracy`, `reliability`, and
-    `spammer_score` (see `spammer_scores`; null without annotations, where the matrix is the prior's, and for one
-    class).
+    With an aggregation also `reliability`, `reliability_low` and `reliability_high`: the accuracy that
+    `judged_by_others` finds, and its interval of 95 % (where the method learns no confusion matrices: `agreement`);
+    `aggregate_agreement`: share of labels equal to the aggregate's, `aggregate_probability`: mean probability that the
+    aggregate gives to what was said (both include the annotator's own say in the aggregate: who labels alone agrees
+    always); and, where the method has confusion matrices, `spammer_score` (see `spammer_scores`; null without
+    annotations, where the matrix is the prior's, and for one class).
 
     Args:
         annotations: kind classification; R annotators.
         aggregation: a result for the same annotations.
+        people: who judges the others, for `reliability` and `notes`, bool [R]: models who err together say nothing
+            against people. None: all.
 
     Raises:
         DataError: another kind, or an aggregation of other tasks, annotators or classes.
@@ -46,6 +67,7 @@ def annotator_table(annotations: Annotations, aggregation: Aggregation | None = 
     if aggregation is not None:
         check_same(annotations, aggregation)
     number, who = annotations.num_annotators, ratings.annotator_ids
+    judges = np.ones(number, bool) if people is None else people
     shared, agreement = ratings.others_agree(who, number)
     order = np.argsort(who, kind="stable")
     counts = np.bincount(who, minlength=number)
@@ -67,16 +89,97 @@ def annotator_table(annotations: Annotations, aggregation: Aggregation | None = 
         "top_share": defined(top_count / np.maximum(counts, 1), some),
         "label_entropy": defined(entropies(of_annotator), some),
     }
+    worth: NDArray[Any] = shared
+    reliability = np.where(shared > 0, agreement, np.nan)
+    if aggregation is not None and aggregation.confusions is not None and aggregation.class_prior is not None:
+        reliability, worth = judged_by_others(annotations, aggregation, judges)
+    low, high = wilson(reliability, worth)
+    own, top = of_annotator.same[np.argsort(order)], top_count / np.maximum(counts, 1)
+    notes, words = _notes(annotations, aggregation, judges, ratings, own, top, reliability)
+    columns |= {"notes": pa.array(notes, pa.string()), "exchanges": pa.array(words, pa.string())}
     if aggregation is not None:
+        for name, values in (("", reliability), ("_low", low), ("_high", high)):
+            columns[f"reliability{name}"] = defined(values, np.isfinite(reliability))
         equal = np.bincount(who, ratings.codes == aggregation.labels[ratings.tasks], minlength=number)
         believed = np.bincount(who, aggregation.posteriors[ratings.tasks, ratings.codes], minlength=number)
         columns["aggregate_agreement"] = defined(equal / np.maximum(counts, 1), some)
         columns["aggregate_probability"] = defined(believed / np.maximum(counts, 1), some)
-        accuracy = aggregation.annotator_accuracy()
-        if accuracy is not None:
-            columns["accuracy"] = defined(accuracy, some)
-        if aggregation.reliability is not None:
-            columns["reliability"] = defined(aggregation.reliability, some)
         if aggregation.confusions is not None and annotations.num_classes > 1:
             columns["spammer_score"] = defined(spammer_scores(aggregation), some)
     return pa.table(columns)
+
+
+def _notes(
+    annotations: Annotations,
+    aggregation: Aggregation | None,
+    judges: NDArray[np.bool_],
+    ratings: Ratings,
+    own: NDArray[np.int32],
+    top: NDArray[np.float64],
+    reliability: NDArray[np.float64],
+) -> tuple[list[str], list[str | None]]:
+    """The columns `notes` and `exchanges`.
+
+    `own`: annotations of the same annotator with the label of each row, [A]; `top` (share of the most frequent
+    one) and `reliability` are those of the table, [R].
+    """
+    number, size, who, codes = annotations.num_annotators, annotations.num_classes, ratings.annotator_ids, ratings.codes
+    counts, judging = np.bincount(who, minlength=number), judges[who]
+    others = np.bincount(ratings.tasks[judging], minlength=annotations.num_tasks)[ratings.tasks] - judging
+    same = ratings.same
+    if not judging.all():
+        cells = ratings.tasks * size + codes
+        same = np.bincount(cells[judging], minlength=annotations.num_tasks * size)[cells]
+    # how much more often than by chance: the share of the others' labels elsewhere that are this one
+    usual = np.bincount(codes[judging], minlength=size)[codes] - own * judging
+    usual = usual / np.maximum(judging.sum() - (counts * judges)[who], 1)
+    beyond = ((same - judging) / np.maximum(others, 1) - usual)[others > 0]
+    placed = who[others > 0]
+    shared = np.bincount(placed, minlength=number)
+    mean = np.bincount(placed, beyond, number) / np.maximum(shared, 1)
+    spread = np.bincount(placed, (beyond - mean[placed]) ** 2, number) / np.maximum(shared - 1, 1)
+    half = NORMAL_975 * np.sqrt(spread / np.maximum(shared, 1))
+    crowd = judges[placed]
+    overall = beyond[crowd].mean() if crowd.any() else 0.0
+    enough = shared >= FEW
+    below = enough & (mean < overall)
+    answers = judged_answers(annotations, aggregation, judges, below) if size > 1 else None
+    pairs = {} if answers is None else exchanged_classes(answers)
+    exchange = np.isin(np.arange(number), [*pairs])
+    against = enough & (mean + half < 0) & ~exchange
+    often = np.zeros(number)
+    np.maximum.at(often, who, np.where(own == np.rint(top * counts)[who], usual, 0.0))
+    by_chance = (mean - half <= 0) & ~exchange
+    # who says the class of nine in ten annotations nine times in ten repeats nothing
+    constant = (counts >= FEW) & (top >= ONE_ANSWER) & (wilson(top, counts)[0] > often)
+    same_answer = constant & enough & by_chance
+    random = enough & by_chance & ~against & ~same_answer & (mean + half < overall)
+    vague = np.zeros(number, bool)
+    if aggregation is not None and aggregation.confusions is not None and size > 1:
+        vague = (counts >= LEAST_PER_CLASS * size) & (spammer_scores(aggregation) < VAGUE)
+        guessed = np.bincount(placed, usual[others > 0], number) / np.maximum(shared, 1)  # right so often by chance
+        tells = reliability - guessed >= np.sqrt(VAGUE) * (1 - guessed)  # of two classes the score again, by the others
+        vague &= ~(exchange | against | same_answer | random | (constant & ~by_chance) | tells)
+    alone = (shared == 0) & (counts > 0)
+    marks = {
+        "exchange": exchange, "against": against & ~same_answer, "random": random, "same": same_answer, "vague": vague,
+        "alone": alone, "few": ~enough & ~alone,
+    }  # fmt: skip
+    classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
+    words = {place: " and ".join(f"{classes[said]} for {classes[true]}" for true, said in found)
+             for place, found in pairs.items()}  # fmt: skip
+    return [",".join(each) for each in notes_of(marks, number)], [words.get(place) for place in range(number)]
+
+
+def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:
+    """The notes of each annotator, as keys of the page's `FLAGS`.
+
+    Args:
+        marks: of each note whom it is on, bool [R].
+        number: of annotators, R.
+    """
+    notes: list[list[str]] = [[] for _ in range(number)]
+    for name, marked in marks.items():
+        for place in np.flatnonzero(marked).tolist():
+            notes[place].append(name)
+    return notes

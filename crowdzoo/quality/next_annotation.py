@@ -13,8 +13,9 @@ from crowdzoo.constraints import Number, checked
 from crowdzoo.errors import DataError
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["NextAnnotations", "information_gain", "next_annotations", "sure_tasks"]
+__all__ = ["SURE", "NextAnnotations", "information_gain", "next_annotations", "sure_tasks"]
 
+SURE = 0.95  # probability from which a label is called sure
 CELLS_AT_ONCE = 2**21  # numbers of confusion matrices: 16 MiB in float64
 FEWEST = 2  # annotations of a task that can be sure
 ALTERNATIVES = 64  # annotators of a task that are considered where each may only be asked so often
@@ -71,8 +72,8 @@ def _entropy(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return -(probabilities * logs).sum(axis=-1)
 
 
-def sure_tasks(result: Any, sure: float = 0.99) -> NDArray[np.bool_]:
-    """Tasks that need no further annotation.
+def sure_tasks(result: Any, sure: float = SURE) -> NDArray[np.bool_]:
+    """Tasks whose label is sure: pages, commands and simulations count them with this function.
 
     A task with one annotation is never sure. Nobody has contradicted its annotator, and where most tasks have one
     annotation, a method finds no errors at all and its posteriors are near 1.

@@ -1,6 +1,8 @@
-"""judged_by_others: how often an annotator is right, as the others who labelled the same tasks see it."""
+"""judged_by_others, judged_answers: what an annotator says, as the others who labelled the same tasks see it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,10 @@ from crowdzoo.label_kinds import CLASSIFICATION, require_kind
 from crowdzoo.quality.tasks import check_same
 from crowdzoo.tables.annotations import Annotations
 
-__all__ = ["judged_by_others"]
+__all__ = ["judged_answers", "judged_by_others"]
 
 NUMBERS_AT_ONCE = 1 << 22  # of annotations by classes
+MOST_CELLS = 1 << 25  # of the matrices of all annotators
 LEAST = 1e-12  # of a probability, so that its logarithm is finite
 EDGE = 1e-4  # nearest to 0 and 1 that an accuracy is looked for
 EM_STEPS, NEWTON_STEPS = 8, 12
@@ -58,19 +61,58 @@ def judged_by_others(
     judging = np.ones(number, bool) if judges is None else np.asarray(judges)
     if judging.shape != (number,) or judging.dtype != bool:
         raise DataError(f"judges: give a boolean for each of the {number:,} annotators, got shape {judging.shape}.")
-    log_prior = np.log(np.maximum(aggregation.class_prior, LEAST))
     people, chances = [np.zeros(0, np.int64)], [np.zeros(0)]
+    for who, said, others in _others_view(annotations, aggregation, judging):
+        people.append(who)
+        chances.append(others[np.arange(len(said)), said])
+    return _accuracies(np.concatenate(people), np.concatenate(chances), number, size)
+
+
+def judged_answers(
+    annotations: Annotations, aggregation: Aggregation | None, judges: NDArray[np.bool_], wanted: NDArray[np.bool_]
+) -> NDArray[np.float64] | None:
+    """How often each annotator says what where the others think what: `[annotator, true, said]`, [R, K, K].
+
+    Sums of the probabilities of the classes as in `judged_by_others`; where there are no confusion matrices, of the
+    shares of the others' votes. Zero for annotators who are not `wanted`, bool [R]. None where the matrices would be
+    too large.
+    """
+    number, size = annotations.num_annotators, annotations.num_classes
+    if number * size * size > MOST_CELLS:
+        return None
+    found = np.zeros((number, size, size))
+    for who, said, others in _others_view(annotations, aggregation, judges, wanted):
+        cells = who * size + said
+        for true in range(size):
+            found[:, true] += np.bincount(cells, others[:, true], number * size).reshape(number, size)
+    return found
+
+
+def _others_view(
+    annotations: Annotations,
+    aggregation: Aggregation | None,
+    judging: NDArray[np.bool_],
+    wanted: NDArray[np.bool_] | None = None,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    """Annotators and labels of the tasks that others labelled, and probabilities [n, K] by these others alone."""
+    size = annotations.num_classes
+    confusions, prior = (None, None) if aggregation is None else (aggregation.confusions, aggregation.class_prior)
     for tasks, who, said in annotations.blocks(max(1, NUMBERS_AT_ONCE // max(size, 1))):
         starts = np.flatnonzero(np.diff(tasks, prepend=-1))
         sizes = np.diff(np.append(starts, len(tasks)))
         counts = judging[who]
-        evidence = np.where(counts[:, None], np.log(np.maximum(aggregation.confusions[who, :, said], LEAST)), 0.0)
-        others = np.repeat(np.add.reduceat(evidence, starts) + log_prior, sizes, axis=0) - evidence
-        others = np.exp(others - others.max(axis=1, keepdims=True))
+        if confusions is None or prior is None:
+            own, start = np.eye(size)[said], np.zeros(size)
+        else:
+            own = np.log(np.maximum(confusions[who, :, said], LEAST))
+            start = np.log(np.maximum(prior, LEAST))
+        own = np.where(counts[:, None], own, 0.0)
         several = np.repeat(np.add.reduceat(counts.astype(np.int64), starts), sizes) > counts
-        people.append(who[several])
-        chances.append((others[np.arange(len(said)), said] / others.sum(axis=1))[several])
-    return _accuracies(np.concatenate(people), np.concatenate(chances), number, size)
+        several &= True if wanted is None else wanted[who]
+        others = (np.repeat(np.add.reduceat(own, starts) + start, sizes, axis=0) - own)[several]
+        if confusions is not None and prior is not None:
+            others = np.exp(others - others.max(axis=1, keepdims=True))
+        yield who[several], said[several], others / others.sum(axis=1, keepdims=True)
 
 
 def _accuracies(

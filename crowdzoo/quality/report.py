@@ -230,7 +230,7 @@ def quality_report(
         alpha=alpha,
         redundancy=redundancy(annotations),
         tasks=tasks,
-        annotators=annotator_table(annotations, aggregation),
+        annotators=annotator_table(annotations, aggregation, _people(annotations, models)),
         classes=_class_table(annotations, ratings),
         coincidences=coincidence_matrix(annotations) if annotations.num_classes <= MAX_CLASSES else None,
         notes=(
@@ -244,6 +244,12 @@ def quality_report(
         replacements=tuple(tests),
         agreements=class_agreement(annotations, models) if models else None,
     )
+
+
+def _people(annotations: Annotations, models: Sequence[Any] | None) -> NDArray[np.bool_]:
+    """Who is no model, bool [R]."""
+    named = {str(name) for name in models or ()}
+    return np.array([str(name) not in named for name in annotations.annotators.tolist()], bool)
 
 
 def _models(tests: Sequence[AlternativeAnnotator]) -> pa.Table:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdzoo.constraints import COUNT, SEED, Number, checked
 from crowdzoo.errors import DataError
-from crowdzoo.quality.next_annotation import information_gain, sure_tasks
+from crowdzoo.quality.next_annotation import SURE, information_gain, sure_tasks
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["SimulatedNext", "simulate_next"]
@@ -70,7 +70,7 @@ def simulate_next(
     runs: int = 20,
     share: float = 0.1,
     margin: float = 0.01,
-    sure: float = 0.99,
+    sure: float = SURE,
     seed: int = 0,
 ) -> SimulatedNext:
     """Replays a table of annotations twice: in random order, and by `information_gain`.

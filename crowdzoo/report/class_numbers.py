@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crowdzoo.aggregation.result import Aggregation
 from crowdzoo.instances import Predictions
-from crowdzoo.quality import cohen_kappas, judged_by_others
+from crowdzoo.quality import cohen_kappas, coincidence_matrix, sure_tasks
+from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.report import QualityReport
 from crowdzoo.report.model_numbers import model_numbers
 from crowdzoo.report.page_parts import (
@@ -32,11 +32,11 @@ from crowdzoo.report.page_parts import (
     percent,
     plain,
     plain_columns,
+    serious_notes,
     shares_of_flags,
     warned_of_flags,
-    wilson,
 )
-from crowdzoo.report.quality_tables import FEW, below_chance, replaces, tasks_a_person
+from crowdzoo.report.quality_tables import replaces, tasks_a_person
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["class_numbers"]
@@ -49,8 +49,7 @@ MOST_WARNED = 5  # pairs of classes
 MOST_PAIRS = 5_000_000  # of annotations by two annotators, to say who agrees with whom
 UNCLEAR = 0.75  # agreement of a pair of classes below which their definition is called unclear
 MUCH = 0.1  # share of all disagreement from which a pair of classes is warned of
-VAGUE = 0.1  # spammer score below which labels say little about the class
-LEAST_PER_CLASS = 10  # annotations of an annotator from which the score counts
+STANDS_OUT = 1.5  # and how often the share that it would have if all were confused alike
 UNEVEN = 0.8  # Gini coefficient of annotations an annotator
 
 
@@ -74,14 +73,13 @@ def class_numbers(
     """
     classes = [str(name) for name in np.asarray(annotations.classes).tolist()]
     beside_people, models = _beside_people(report), {test.model for test in report.replacements}
-    people = np.array([str(name) not in models for name in annotations.annotators.tolist()], bool)
-    annotators, columns = _annotators(report, annotations, aggregation, people), _ANNOTATOR_COLUMNS
+    annotators, columns = _annotators(report, annotations), _ANNOTATOR_COLUMNS
     if beside_people:
-        annotators["source"] = np.where(people, "person", "model").tolist()
+        annotators["source"] = ["model" if str(name) in models else "person" for name in annotators["annotator"]]
         columns = tuple(replace(each, help=_BY_PEOPLE) if each.key == "reliability" else each for each in columns)
     tasks = plain_columns(report.tasks)
     against = model_numbers(annotations, aggregation, predictions, gold)
-    pairs, values = _class_pairs(report, classes), {**_values(report, annotators, tasks), **against.values}
+    pairs, values = _class_pairs(report, classes), {**_values(report, aggregation, annotators), **against.values}
     first = annotators_first(annotators, most)
     tasks_first = _tasks_first(tasks, most, against.listed)
     few_classes = report.coincidences is not None and len(classes) <= MOST_CLASSES
@@ -218,81 +216,13 @@ def _beside_people(report: QualityReport) -> dict[str, PageTable]:
     }
 
 
-def _annotators(
-    report: QualityReport, annotations: Annotations, aggregation: Aggregation, people: NDArray[np.bool_]
-) -> dict[str, Any]:
-    """Values of the table; annotators are judged by `people`, bool [R], who are all where no models are named."""
+def _annotators(report: QualityReport, annotations: Annotations) -> dict[str, Any]:
+    """Values of the table."""
     found = plain_columns(report.annotators)
-    shared = report.annotators["shared"].to_numpy()
-    agreement = report.annotators["agreement"].to_numpy()
-    reliability, worth = agreement, shared
-    if aggregation.confusions is not None and aggregation.class_prior is not None:
-        reliability, worth = judged_by_others(annotations, aggregation, people)
-    low, high = wilson(reliability, worth)
-    found |= {"reliability": plain(reliability), "reliability_low": plain(low), "reliability_high": plain(high)}
     if (seconds := median_seconds(annotations)) is not None:
         found["seconds"] = plain(seconds)
-    overall = report.overall["agreement"] or 0.0
-    if not people.all():  # models who err together say nothing against people
-        shared, agreement = _agreement_with(people, annotations)
-        overall = float(np.average(agreement[people], weights=shared[people])) if shared[people].any() else 0.0
-    found["notes"] = _flags(report, shared, agreement, overall)
+    found["notes"] = [notes.split(",") if notes else [] for notes in found["notes"]]
     return found
-
-
-def _agreement_with(
-    people: NDArray[np.bool_], annotations: Annotations
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Of each annotator, labels of tasks that other people labelled, and the share of these people's labels that agree.
-
-    Both [R]; the share is the mean over the labels, and 0 where there are none.
-    """
-    tasks, who, size = annotations.task_ids, annotations.annotator_ids, annotations.num_classes
-    own = people[who]
-    cells = tasks * size + annotations.labels
-    same = np.bincount(cells[own], minlength=annotations.num_tasks * size)[cells] - own
-    others = np.bincount(tasks[own], minlength=annotations.num_tasks)[tasks] - own
-    shares = np.where(others > 0, same / np.maximum(others, 1), 0.0)
-    shared = np.bincount(who[others > 0], minlength=annotations.num_annotators)
-    return shared, np.bincount(who, shares, annotations.num_annotators) / np.maximum(shared, 1)
-
-
-def _flags(report: QualityReport, shared: NDArray[Any], agreement: NDArray[Any], overall: float) -> list[list[str]]:
-    """Notes of each annotator, as keys of `FLAGS`; `overall` is the agreement of the crowd."""
-    table = report.annotators
-    shares = dict(zip(report.classes["class"].to_pylist(), report.classes["share"].to_pylist(), strict=True))
-    chance = sum(share**2 for share in shares.values() if share)
-    low, high = wilson(agreement, shared)
-    enough = shared >= FEW
-    against = below_chance(report, shared, agreement)
-    random = enough & ~against & (low <= chance) & (high < overall)
-    number, top = table["annotations"].to_numpy(), table["top_share"].to_numpy()
-    usual = _shares_of(table["top_label"], report.classes)
-    # who says the class of nine in ten annotations nine times in ten repeats nothing
-    same = (number >= FEW) & (top >= 0.9) & (wilson(top, number)[0] > usual)
-    vague = np.zeros(len(number), bool)
-    if "spammer_score" in table.column_names:
-        score = table["spammer_score"].to_numpy()
-        vague = (number >= LEAST_PER_CLASS * len(shares)) & (score < VAGUE) & ~against & ~random & ~same
-    marks = {
-        "against": against,
-        "random": random,
-        "same": same,
-        "vague": vague,
-        "alone": (shared == 0) & (number > 0),
-        "few": ~enough,
-    }
-    marks["few"] &= ~marks["alone"]
-    together = sum(marked << place for place, marked in enumerate(marks.values()))  # a bit a note
-    names = {code: [name for place, name in enumerate(marks) if code >> place & 1] for code in set(together.tolist())}
-    return [names[code] for code in together.tolist()]
-
-
-def _shares_of(labels: pa.ChunkedArray, classes: pa.Table) -> NDArray[np.float64]:
-    """Share of all annotations that the class of each label has; 0 where there is no label."""
-    shares = np.nan_to_num(np.append(classes["share"].to_numpy(), 0.0))  # the last one is of no class
-    places = pc.fill_null(pc.index_in(labels, value_set=classes["class"].combine_chunks()), len(classes))
-    return shares[places.to_numpy()]
 
 
 def _tasks_first(tasks: dict[str, Any], most: int, also: list[int]) -> list[int]:
@@ -389,9 +319,9 @@ def _task_details(annotations: Annotations, aggregation: Aggregation, shown: lis
 # === Words ===
 
 
-def _values(report: QualityReport, annotators: dict[str, Any], tasks: dict[str, Any]) -> dict[str, float | None]:
+def _values(report: QualityReport, aggregation: Aggregation, annotators: dict[str, Any]) -> dict[str, float | None]:
     overall = report.overall
-    labelled = max(overall["tasks"] - overall["tasks_without_annotations"], 1)
+    labelled = overall["tasks"] - overall["tasks_without_annotations"]
     return {
         **alpha_values(report.alpha),
         "agreement": overall["agreement"],
@@ -401,18 +331,12 @@ def _values(report: QualityReport, annotators: dict[str, Any], tasks: dict[str, 
         "annotators": overall["annotators"],
         "annotations_per_task": report.redundancy.tasks.mean,
         "effective_votes": overall["effective_votes"],
-        "tasks_with_one_share": overall["tasks_with_one"] / labelled,
-        "tasks_tied_share": overall["tasks_tied"] / labelled,
-        "sure_share": _sure(tasks),
+        "tasks_with_one_share": overall["tasks_with_one"] / max(labelled, 1),
+        "tasks_tied_share": overall["tasks_tied"] / max(labelled, 1),
+        "sure_share": float(sure_tasks(aggregation).sum()) / labelled if labelled else None,
         "rows_left_out": overall["rows_left_out"],
         **shares_of_flags(annotators),
     }
-
-
-def _sure(tasks: dict[str, Any]) -> float | None:
-    """Share of the labelled tasks whose label has a probability of 95 % or more."""
-    known = np.array(tasks["probability"], np.float64)[np.array(tasks["annotations"], np.int64) > 0]
-    return float((known >= SURE).mean()) if len(known) else None
 
 
 def _facts(report: QualityReport) -> list[list[Any]]:
@@ -458,15 +382,17 @@ def _verdict(
     if worth is not None and mean is not None and worth < mean:
         second += f", which are worth {worth:.3g} independent ones"
     if sure is not None:
-        limit = percent(SURE)
-        second += f"; {overall['aggregation']} is sure ({limit} or more) of the label of {percent(sure)} of the tasks"
+        known = overall["tasks"] - overall["tasks_without_annotations"]
+        of_tasks = f"{percent(sure)} of the tasks ({round(sure * known):,} of {known:,})"
+        second += f"; {overall['aggregation']} is sure ({percent(SURE)} or more) of the label of {of_tasks}"
     if (right := values.get("aggregate_accuracy")) is not None:
         second += f"; {percent(right)} of the labels with gold are right"
     parts = []
-    if pairs["first"] and pairs["disagreement"][0] >= MUCH:
-        pair = f"the classes {pairs['first'][0]} and {pairs['second'][0]}"
-        share = percent(pairs["disagreement"][0])
-        parts.append(f"{pair}, with {share} of all disagreement" if len(report.classes) > 2 else pair)
+    about = [f"{first} / {second}" for first, second in zip(pairs["first"], pairs["second"], strict=True)]
+    if unclear := [each.about for each in warned if each.key == "definition"]:
+        place = about.index(unclear[0])
+        pair = f"the classes {pairs['first'][place]} and {pairs['second'][place]}"
+        parts.append(f"{pair}, with {percent(pairs['disagreement'][place])} of all disagreement")
     none = "No annotator has to be checked, and no pair of classes stands out."
     third = look_first(warned, int(values["noted_annotators"] or 0), parts, none)
     return [alpha_sentence(report.alpha, start), f"{second}.", third]
@@ -482,7 +408,7 @@ def _warnings(
     overall, alpha, found = report.overall, report.alpha, []
     found += basic_warnings(alpha, overall, aggregation.method, aggregation.converged)
     found += [noted(note) for note in dict.fromkeys((*aggregation.notes, *report.notes))]
-    found += _unclear(report, pairs)
+    found += _unclear(report, annotations, annotators, pairs)
     found += warned_of_flags(annotators, len(annotations))
     gini = report.redundancy.annotators.gini
     if gini is not None and gini > UNEVEN:
@@ -491,17 +417,47 @@ def _warnings(
     return sorted(found, key=lambda warned: not warned.serious)
 
 
-def _unclear(report: QualityReport, pairs: dict[str, Any]) -> list[Warned]:
-    """Warnings of pairs of classes that are confused."""
+def _unclear(
+    report: QualityReport, annotations: Annotations, annotators: dict[str, Any], pairs: dict[str, Any]
+) -> list[Warned]:
+    """Warnings of pairs of classes that the crowd confuses: not one annotator alone, nor those who are named."""
     names = [str(name) for name in report.classes["class"].to_pylist()]
     shares = dict(zip(names, report.classes["agreement"].to_pylist(), strict=True))
     found: list[Warned] = []
-    for first, second, agreement, part in zip(
-        pairs["first"], pairs["second"], pairs["agreement"], pairs["disagreement"], strict=True
-    ):
-        if agreement < UNCLEAR and part >= MUCH and len(found) < MOST_WARNED:
+    if len(names) < 3:  # two classes are confused or not: that is what agreement says
+        return found
+    keys = ("first", "second", "agreement", "disagreement")
+    rows = [row for row in zip(*(pairs[key] for key in keys), strict=True) if row[2] < UNCLEAR and row[3] >= MUCH]
+    if not rows:
+        return found
+    named = np.array(serious_notes(annotators), bool)
+    others = annotations.select_rows(~named[annotations.annotator_ids])
+    for first, second, agreement, _ in rows:
+        one, other = names.index(first), names.index(second)
+        if len(found) < MOST_WARNED and _shared(others, one, other):
             least = min((first, second), key=lambda name: shares[name])
             between = f"{percent(agreement)} agreement between the two, {percent(shares[least])} on {least}"
             fix = "say in the instructions what tells them apart, with examples; or merge them"
-            found.append(Warned(False, f"{first} / {second}", f"the definition is unclear; {between}", fix, "pairs"))
+            about, finding = f"{first} / {second}", f"the definition is unclear; {between}"
+            found.append(Warned(False, about, finding, fix, "pairs", "definition"))
     return found
+
+
+def _shared(annotations: Annotations, one: int, other: int) -> bool:
+    """Whether a pair of classes is confused more than others are, also without the annotator who confuses it most."""
+    tasks, who, labels = annotations.task_ids, annotations.annotator_ids, annotations.labels
+    votes = [np.bincount(tasks, labels == code, annotations.num_tasks)[tasks] for code in (one, other)]
+    confused = np.bincount(who, np.select([labels == one, labels == other], votes[::-1], 0.0))
+    without = annotations.select_rows(who != confused.argmax()) if len(confused) else annotations
+    for part in (annotations, without):
+        if not (part.redundancy > 1).any():
+            return False
+        matrix = coincidence_matrix(part)
+        margins = matrix.sum(axis=1)
+        same, apart = matrix[one, one] + matrix[other, other], 2 * matrix[one, other]
+        # of all disagreement, the pair's part if disagreements were drawn by the classes' shares
+        part_of_pair = 2 * margins[one] * margins[other] / max(margins.sum() ** 2 - (margins**2).sum(), 1e-12)
+        usual = part_of_pair * (matrix.sum() - np.trace(matrix))
+        if apart <= 0 or same / (same + apart) >= UNCLEAR or apart < STANDS_OUT * usual:
+            return False
+    return True

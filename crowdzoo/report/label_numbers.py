@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from crowdzoo.aggregation.multi_label_aggregation import SEPARATOR, MultiLabelAggregation
 from crowdzoo.errors import ConfigError, DataError
+from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.label_answers import LabelAnswers
 from crowdzoo.report.page_parts import (
@@ -36,7 +37,6 @@ from crowdzoo.report.page_parts import (
     warned_of_flags,
     wilson,
 )
-from crowdzoo.report.quality_tables import FEW
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["label_numbers"]

@@ -23,9 +23,9 @@ def learning_curve(
 ) -> dict[str, Any] | None:
     """Labels from some of the annotations of each task, against those from all of them and against gold.
 
-    At each step every task keeps at most so many annotations, drawn at random, and one-coin is fitted to what is left:
-    of the methods that weigh annotators it is the quickest, and it needs few annotations of each. The last step has
-    all annotations.
+    At each step every task keeps the same share of its annotations, one at least, drawn at random, so that a task has
+    1, 2, … on average. One-coin is fitted to what is left: of the methods that weigh annotators it is the quickest, and
+    it needs few annotations of each. The last step has all annotations.
 
     Args:
         annotations: kind classification.
@@ -51,16 +51,17 @@ def learning_curve(
     known = labelled[:0] if gold is None else labelled[gold[labelled] >= 0]
     full = _labels(annotations)
     truth = full if gold is None else gold
-    points, seeds = [], np.random.SeedSequence(seed).generate_state(draws).tolist()
+    points: list[list[Any]] = []
+    mean = len(annotations) / len(labelled)
     same, right = np.ones(len(labelled)), (full[known] == truth[known]).astype(float)
     means, parts = [same, right], [annotations]  # of the step before the last: means over draws, of each task
-    for kept in _steps(most):
-        parts = [annotations.restrict(redundancy=kept, seed=each) for each in seeds]
+    for kept in _steps(mean):
+        parts = [_part(annotations, kept / mean, np.random.default_rng([seed, draw])) for draw in range(draws)]
         labels = np.stack([_labels(part) for part in parts])
         means = [(labels[:, labelled] == full[labelled]).mean(axis=0), (labels[:, known] == truth[known]).mean(axis=0)]
-        points.append([len(parts[0]) / len(labelled), *_share(means[0]), *_share(means[1])])
-    added = (len(annotations) - len(parts[0])) / len(labelled)
-    points.append([len(annotations) / len(labelled), *_share(same), *_share(right)])
+        points.append([np.mean([*map(len, parts)]) / len(labelled), *_share(means[0]), *_share(means[1])])
+    added = mean - (points[-1][0] if points else mean)
+    points.append([mean, *_share(same), *_share(right)])
     return {
         **found,
         "tasks": len(labelled),
@@ -76,9 +77,19 @@ def _labels(annotations: Annotations) -> NDArray[np.int64]:
         return OneCoinDawidSkene().fit(annotations).labels
 
 
-def _steps(most: int) -> list[int]:
-    """Numbers of annotations a task, below the most that one has."""
-    return np.unique(np.rint(np.geomspace(1, most - 1, STEPS)).astype(int)).tolist()
+def _steps(mean: float) -> list[int]:
+    """Numbers of annotations a task, below their mean."""
+    return np.unique(np.rint(np.geomspace(1, max(mean - 1, 1), STEPS)).astype(int)).tolist()
+
+
+def _part(annotations: Annotations, share: float, rng: np.random.Generator) -> Annotations:
+    """A share of the annotations of each task, rounded at random; one at least."""
+    sizes = annotations.redundancy
+    kept = np.maximum(np.floor(sizes * share + 1e-9 + rng.random(len(sizes))), 1)
+    order = np.lexsort((rng.random(len(annotations)), annotations.task_ids))
+    rank = np.empty(len(annotations), np.int64)
+    rank[order] = np.arange(len(annotations)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return annotations.select_rows(rank < kept[annotations.task_ids])
 
 
 def _share(values: NDArray[np.float64]) -> list[float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
         if hashed or before.get("hashed"):
             reason += ": their names are hashes; make both with the same --hash-ids KEY"
         raise DataError(f"Nothing can be compared: {reason}.")
-    old, new = ({f"{each['about']}: {each['finding']}" for each in warnings} for warnings in (
+    keyed = all("key" in each for each in before["warnings"])  # not so before there were keys
+    old, new = ({_identity(each, keyed): f"{each['about']}: {each['finding']}" for each in warnings} for warnings in (
         before["warnings"], [vars(warned) for warned in numbers.warnings],
     ))  # fmt: skip
     moved = _moved(JUDGED[numbers.kind], then["annotators"]["values"], now["annotators"].values, *annotators)
@@ -119,11 +121,17 @@ def _changes(before: Mapping[str, Any], numbers: Numbers, values: Mapping[str, A
             [name, before["values"].get(name), value]
             for name, value in values.items() if before["values"].get(name) != value
         ],
-        "new": sorted(new - old),
-        "gone": sorted(old - new),
+        "new": sorted(new[each] for each in new.keys() - old.keys()),
+        "gone": sorted(old[each] for each in old.keys() - new.keys()),
         "annotators": {**_counts(*annotators), "moved": len(moved), "listed": moved[:MOST_LISTED]},
         "tasks": {**_counts(*tasks), **of_tasks},
     }  # fmt: skip
+
+
+def _identity(warned: Mapping[str, Any], keyed: bool) -> tuple[str, str]:
+    """What a warning is about, and its kind: the numbers of its finding may change."""
+    about = ", ".join(sorted(warned["about"].split(", ")))
+    return about, (keyed and warned["key"]) or re.sub(r"\d[\d.,]*", "#", warned["finding"])
 
 
 def _places(names: Sequence[Any]) -> dict[str, int]:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from crowdzoo.quality.annotators import notes_of
 from crowdzoo.quality.krippendorff import Alpha
+from crowdzoo.quality.next_annotation import SURE
+from crowdzoo.quality.wilson import NORMAL_975, wilson
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "plain",
     "plain_columns",
     "reading_warnings",
+    "serious_notes",
     "shares_of_flags",
     "warned_of_flags",
     "wilson",
@@ -43,8 +47,6 @@ __all__ = [
 DIGITS = 4  # decimals of what is written
 MOST_NAMED = 5  # annotators in a warning
 MANY = 0.1  # share of all annotations from which a note on those who made them is serious
-SURE = 0.95  # probability from which a label is called sure
-NORMAL_975 = 1.959964  # quantile of the normal distribution, for intervals of 95 %
 # From where data are reliable, and conclusions tentative: Krippendorff, Content Analysis, 2004
 RELIABLE, TENTATIVE = 0.8, 2 / 3
 
@@ -58,12 +60,14 @@ class Flag:
         text: what was found, after a name and a colon.
         fix: what to do.
         serious: whether the annotator is one to look at.
+        out: whether the annotations may tell nothing, so that leaving them out may pay.
     """
 
     title: str
     text: str
     fix: str = ""
     serious: bool = True
+    out: bool = False
 
     def said_of(self, number: int) -> tuple[str, str]:
         """What was found of so many annotators, and what to do."""
@@ -74,47 +78,51 @@ class Flag:
         return f"{'has' if verb == 'have' else verb + 's'} {rest}", fix
 
 
+NO_MORE = "give these annotators no more tasks"
 # By name, as report.json has them
 FLAGS = {
+    "exchange": Flag(
+        "exchanges", "give one answer for another, consistently", "ask whether names were exchanged, and keep the "
+        "labels: a method with confusion matrices reads them rightly, a majority vote does not",
+    ),
     "against": Flag(
-        "below chance", "agree with others less often than by chance", "ask whether they took one answer "
-        "for another, and leave out these annotators where they did not",
+        "below chance", "agree with others less often than by chance", "ask whether they took one answer for another, "
+        "or a scale for its opposite", out=True,
     ),
-    "random": Flag(
-        "as by chance", "agree with others as often as by chance", "leave these annotators out, or give them tasks "
-        "whose label you know",
-    ),
+    "random": Flag("as by chance", "agree with others as often as by chance", NO_MORE, out=True),
     "label": Flag(
         "a label below chance", "agree with others less often than by chance on one of the labels", "ask whether they "
-        "took the label for its opposite, and leave out these annotators where they did not",
+        "took the label for its opposite",
     ),
-    "same": Flag(
-        "one answer", "give the same answer nearly always, more often than others", "look at some of their tasks",
-    ),
+    "same": Flag("one answer", "give the same answer nearly always, whatever others say", NO_MORE, out=True),
     "left": Flag(
-        "prefers left", "prefer the left far more often than the right, whichever is better", "ask what they go by, "
-        "and leave out those who answer by the side",
+        "prefers left", "prefer the left far more often than the right, whichever is better", "ask what they go by",
+        out=True,
     ),
     "right": Flag(
-        "prefers right", "prefer the right far more often than the left, whichever is better", "ask what they go by, "
-        "and leave out those who answer by the side",
+        "prefers right", "prefer the right far more often than the left, whichever is better", "ask what they go by",
+        out=True,
     ),
     "silent": Flag(
-        "no spans", "mark nothing in sentences in which others mark spans", "ask whether they understood the task, and "
-        "leave these annotators out where they did not",
+        "no spans", "mark nothing in sentences in which others mark spans", "ask whether they understood the task",
+        out=True,
     ),
     "apart": Flag(
         "far from others", "agree on spans with others less than half as much as two annotators do on average", "look "
-        "at some of their sentences, and leave these annotators out where they mark at random",
+        "at some of their sentences", out=True,
     ),
-    "exchange": Flag(
-        "other type", "give most spans of a type another type", "ask whether types were exchanged, or explain what "
-        "tells them apart",
+    "edges": Flag(
+        "other edges", "mark spans with other edges, far more often than others", "say to these annotators what "
+        "belongs to a span, and keep what they marked",
     ),
-    "constant": Flag("one rating", "give the same rating to every task", "leave these annotators out"),
+    "bias": Flag(
+        "biased", "rate clearly higher or lower than others", "say to these annotators what the scale means, and keep "
+        "the ratings: a method with biases, such as rating-em, takes them off",
+    ),
+    "constant": Flag("one rating", "give the same rating to every task", NO_MORE, out=True),
     "vague": Flag(
         "little about the class", "give labels that say little about the class (spammer score below 0.1)", "look at "
-        "some of their tasks, and leave these annotators out where they guess",
+        "some of their tasks", out=True,
     ),
     "alone": Flag("alone", "share no task with anybody", serious=False),
     "few": Flag("few shared", "have fewer than ten annotations on tasks that others labelled", serious=False),
@@ -170,6 +178,8 @@ class Warned:
         finding: what was found.
         fix: what to do.
         link: part of the page that shows more.
+        key: what kind of warning it is, where the words of the finding depend on the data; of a note on annotators its
+            name in `FLAGS`.
     """
 
     serious: bool
@@ -177,6 +187,7 @@ class Warned:
     finding: str
     fix: str
     link: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -196,6 +207,8 @@ class Numbers:
         model: aggregated labels against a model's predictions; None without predictions.
         calibration: probabilities against gold; None without gold.
         curve: labels by number of annotations a task, see `learning_curve`; None where there is none.
+        leave_out: `annotators` whose annotations may tell nothing, whether to leave them out is `advised`, and what is
+            gained (see `left_out`): `value`, `low`, `high`; None where there are none.
     """
 
     kind: str
@@ -210,6 +223,7 @@ class Numbers:
     model: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
     curve: dict[str, Any] | None = None
+    leave_out: dict[str, Any] | None = None
 
 
 def alpha_sentence(alpha: Alpha | None, start: str = "") -> str:
@@ -295,7 +309,7 @@ def reading_warnings(overall: Mapping[str, Any], method: str, converged: bool) -
         share = left_out / (left_out + overall["annotations"])
         verb = "row of the file was" if left_out == 1 else "rows of the file were"
         finding = f"{left_out:,} {verb} left out ({percent(share)})"
-        found.append(Warned(share >= MANY, "rows", finding, "read why with --rejects FILE"))
+        found.append(Warned(share >= MANY, "rows", finding, "read why with --rejects FILE", key="rows"))
     if not converged:
         found.append(Warned(True, method, "did not converge", "take another --method"))
     return found
@@ -314,7 +328,7 @@ def _no_agreement(overall: Mapping[str, Any]) -> Warned:
 def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int]:
     """Those whom the page shows: a third by the number of annotations, then those with a serious note."""
     counts = np.array(annotators["annotations"], np.int64)
-    serious = np.array(_serious(annotators), bool)
+    serious = np.array(serious_notes(annotators), bool)
     by_number = np.argsort(-counts, kind="stable")
     kept = by_number[: most // 3]
     noted = by_number[serious[by_number]]
@@ -325,12 +339,12 @@ def annotators_first(annotators: Mapping[str, list[Any]], most: int) -> list[int
 
 def shares_of_flags(annotators: Mapping[str, list[Any]]) -> dict[str, float | None]:
     """How many annotators have a serious note, and the share of all annotations that is theirs."""
-    serious, counts = np.array(_serious(annotators), bool), np.array(annotators["annotations"], np.int64)
+    serious, counts = np.array(serious_notes(annotators), bool), np.array(annotators["annotations"], np.int64)
     theirs, total = int(counts[serious].sum()), int(counts.sum())
     return {"noted_annotators": float(serious.sum()), "noted_share": theirs / total if total else None}
 
 
-def _serious(annotators: Mapping[str, list[Any]]) -> list[bool]:
+def serious_notes(annotators: Mapping[str, list[Any]]) -> list[bool]:
     """Whether each annotator has a serious note."""
     names = {name for name, flag in FLAGS.items() if flag.serious}
     return [not names.isdisjoint(notes) for notes in annotators["notes"]]
@@ -344,20 +358,6 @@ def noted(note: str) -> Warned:
     finding, _, fix = note.partition(". " if ". " in note else ": ")
     fix = fix or "compare with another --method, or with tasks whose label is known"
     return Warned(True, "data", finding.rstrip("."), fix.rstrip("."))
-
-
-def notes_of(marks: Mapping[str, NDArray[np.bool_]], number: int) -> list[list[str]]:
-    """The notes of each annotator, as keys of `FLAGS`.
-
-    Args:
-        marks: of each note whom it is on, bool [R].
-        number: of annotators, R.
-    """
-    notes: list[list[str]] = [[] for _ in range(number)]
-    for name, marked in marks.items():
-        for place in np.flatnonzero(marked).tolist():
-            notes[place].append(name)
-    return notes
 
 
 def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[Warned]:
@@ -377,32 +377,15 @@ def warned_of_flags(annotators: Mapping[str, list[Any]], total: int) -> list[War
         named = [str(annotators["annotator"][place]) for place in who[:MOST_NAMED]]
         more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
         text, fix = flag.said_of(len(who))
-        finding = f"{text}; {percent(share)} of all annotations"
-        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}"))
+        words = (
+            [annotators["exchanges"][place] for place in who]
+            if name == "exchange" and "exchanges" in annotators
+            else []
+        )
+        what = "; ".join(words if len(words) == 1 else map(": ".join, zip(named, words, strict=False)))
+        finding = f"{text}{what and f' ({what})'}; {percent(share)} of all annotations"
+        found.append(Warned(share >= MANY, ", ".join(named) + more, finding, fix, f"annotator-{named[0]}", name))
     return found
-
-
-def wilson(
-    shares: ArrayLike, numbers: ArrayLike, deviations: float = NORMAL_975
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson's interval of shares, lower and upper ends.
-
-    Args:
-        shares: [n], 0 to 1; NaN where there is none.
-        numbers: of how many, [n].
-        deviations: half width in standard errors; that of 95 % where it is not given.
-
-    Returns:
-        Two arrays [n]; NaN where the share is.
-
-    Source:
-        E. B. Wilson: Probable Inference, the Law of Succession, and Statistical Inference. JASA 22, 1927.
-    """
-    share, number = np.asarray(shares, np.float64), np.maximum(np.asarray(numbers, np.float64), 1)
-    square = deviations**2
-    centre = (share + square / (2 * number)) / (1 + square / number)
-    width = deviations / (1 + square / number) * np.sqrt(share * (1 - share) / number + square / (4 * number**2))
-    return np.maximum(centre - width, 0.0), np.minimum(centre + width, 1.0)
 
 
 def percent(share: float) -> str:

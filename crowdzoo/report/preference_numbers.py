@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.preferences.preference_aggregation import PreferenceAggregation
 from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.quality import CircularTriads, circular_triads, order_of_others, redundancy
+from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
 from crowdzoo.report.judged_pairs import JudgedPairs
@@ -35,7 +36,6 @@ from crowdzoo.report.page_parts import (
     wilson,
 )
 from crowdzoo.report.preference_warnings import LEAST_COMPARED, ONE_SIDE, preference_warnings
-from crowdzoo.report.quality_tables import FEW
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["one_sided", "preference_numbers"]

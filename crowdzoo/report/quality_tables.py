@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from crowdzoo.report.page_parts import FLAGS
 from crowdzoo.report.tables import print_table
 
 if TYPE_CHECKING:
     from crowdzoo.quality import AlternativeAnnotator, QualityReport
 
 __all__ = [
-    "FEW",
-    "below_chance",
     "print_class_agreement",
     "print_quality",
     "print_replacements",
@@ -25,7 +23,6 @@ __all__ = [
     "tasks_a_person",
 ]
 
-FEW = 10  # annotators with fewer annotations are not listed: their figures are noise
 MOST_CLASSES = 20
 MOST_NEEDED = 10_000  # tasks of a person
 FEW_TASKS, FEW_PEOPLE = "too few tasks", "too few people"  # for a verdict
@@ -35,10 +32,8 @@ MOST_AGREEMENTS = 60  # rows, one a model and class
 def print_quality(report: QualityReport, top: int = 5) -> None:
     """Prints the overall figures, the classes, and the annotators and tasks to look at first.
 
-    Annotators are listed by the lowest spammer score (without one: by the lowest agreement with others) among those of
-    ten annotations or more. Those who agree with others clearly less often than by chance have a list of their own,
-    where there are any: their spammer score may be high, because wrong answers can depend on the task as well as right
-    ones. Tasks are listed by the most divided votes, least certain answer first.
+    Annotators are those whom the page of `crowdzoo report` names, with the same notes, the most active first. Tasks are
+    listed by the most divided votes, least certain answer first.
 
     Args:
         report: result of `crowdzoo.quality.quality_report`.
@@ -53,15 +48,13 @@ def print_quality(report: QualityReport, top: int = 5) -> None:
     if not top:
         return
     table = report.annotators
-    names = ("annotator", "annotations", "agreement", "aggregate_agreement", "spammer_score", "top_share")
-    rank = "spammer_score" if "spammer_score" in table.column_names else "agreement"
-    table = table.filter(pc.and_(pc.greater_equal(table["annotations"], FEW), pc.is_valid(table[rank])))
-    table = _ordered(table.select([name for name in names if name in table.column_names]), [(rank, "ascending")], top)
-    _print_list(f"annotators of {FEW} annotations or more to look at: lowest {rank.replace('_', ' ')}", table)
-    columns = ["annotator", "annotations", "agreement", "top_label", "top_share"]
-    against = report.annotators.filter(pa.array(below_chance(report))).select(columns)
-    against = _ordered(against, [("agreement", "ascending")], top)
-    _print_list("annotators who agree with others less often than by chance: classes exchanged, or on purpose", against)
+    serious = [note for note, flag in FLAGS.items() if flag.serious]
+    notes = [[FLAGS[note].title for note in text.split(",") if note in serious] for text in table["notes"].to_pylist()]
+    names = ("annotator", "annotations", "agreement", "reliability", "spammer_score", "top_share")
+    table = table.select([name for name in names if name in table.column_names])
+    table = table.append_column("notes", pa.array([", ".join(titles) for titles in notes], pa.string()))
+    table = _ordered(table.filter(pc.not_equal(table["notes"], "")), [("annotations", "descending")], top)
+    _print_list("annotators to check", table)
 
     table = report.tasks
     names = ("task", "annotations", "labels", "entropy", "label", "probability")
@@ -149,23 +142,6 @@ def print_class_agreement(table: pa.Table) -> None:
     more = "" if table.num_rows <= MOST_AGREEMENTS else f", the first {MOST_AGREEMENTS} of {table.num_rows:,} rows"
     header = ("model", "class", "said by people", "said by model", "found", "confirmed", "people among themselves")
     print_table(f"agreement of models with people{more}", header, rows)
-
-
-def below_chance(
-    report: QualityReport, shared: NDArray[np.int64] | None = None, agreement: NDArray[np.float64] | None = None
-) -> NDArray[np.bool_]:
-    """Annotators whose agreement is two standard errors below that of labels drawn by the classes' shares, bool [R].
-
-    Args:
-        report: result of `crowdzoo.quality.quality_report`.
-        shared: annotations that are judged, [R]; None: those on tasks that anybody else labelled.
-        agreement: share of the other labels that are the same, [R]; None: of anybody else.
-    """
-    chance = float(np.nansum(report.classes["share"].to_numpy() ** 2))
-    if shared is None or agreement is None:
-        shared, agreement = report.annotators["shared"].to_numpy(), report.annotators["agreement"].to_numpy()
-    error = np.sqrt(chance * (1 - chance) / np.maximum(shared, 1))
-    return (shared >= FEW) & (agreement < chance - 2 * error)  # agreement is NaN where nobody else answered
 
 
 def _overall(report: QualityReport) -> list[tuple[str, str]]:

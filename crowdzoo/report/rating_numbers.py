@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdzoo.aggregation.ratings.rating_aggregation import RatingAggregation
 from crowdzoo.errors import DataError
 from crowdzoo.quality import krippendorff_alpha, redundancy
+from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.quality.spread import Redundancy
 from crowdzoo.report.page_parts import (
@@ -33,13 +34,14 @@ from crowdzoo.report.page_parts import (
     shares_of_flags,
     warned_of_flags,
 )
-from crowdzoo.report.quality_tables import FEW
 from crowdzoo.tables.annotations import Annotations
 
 __all__ = ["rating_numbers"]
 
 MOST_VOTES = 20  # of a task
 MOST_FAR = 10  # of an annotator
+LARGE_BIAS = 0.75  # of the median error without bias, from which a bias is noted
+SURELY = 3.3  # and how many of its own standard errors: one of a thousand has it by chance
 
 
 def rating_numbers(
@@ -185,6 +187,7 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
     measured = correlation[enough & np.isfinite(correlation)]
     usual = np.median(measured) if measured.size else 0.0
     marks = {
+        "bias": _biased(aggregation, counts) & ~constant,
         "against": enough & (high < 0),
         "random": enough & (low <= 0) & (high >= 0) & (high < usual) & ~constant,
         "constant": constant,
@@ -193,6 +196,16 @@ def _annotators(annotations: Annotations, aggregation: RatingAggregation) -> dic
     }
     found["notes"] = notes_of(marks, number)
     return found
+
+
+def _biased(aggregation: RatingAggregation, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whose bias is far from zero by its error, and large beside the errors of the crowd, bool [R]."""
+    if aggregation.biases is None or aggregation.precisions is None or not (counts >= FEW).any():
+        return np.zeros(len(counts), bool)
+    error = 1 / np.sqrt(aggregation.precisions)
+    large = LARGE_BIAS * np.median(error[counts >= FEW])
+    size = np.abs(aggregation.biases)
+    return (counts >= FEW) & (size >= large) & (size > SURELY * error / np.sqrt(np.maximum(counts, 1)))
 
 
 def _correlations(annotations: Annotations) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -9,6 +9,7 @@ import json
 import operator
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -33,9 +34,10 @@ from crowdzoo.quality import quality_report
 from crowdzoo.report.class_numbers import class_numbers
 from crowdzoo.report.label_numbers import label_numbers
 from crowdzoo.report.learning_curve import learning_curve
+from crowdzoo.report.left_out import left_out
 from crowdzoo.report.page_changes import FORMAT, FORMAT_VERSION, changes_since
 from crowdzoo.report.page_instances import instance_views
-from crowdzoo.report.page_parts import DIGITS, FLAGS, Numbers, PageTable
+from crowdzoo.report.page_parts import DIGITS, FLAGS, MOST_NAMED, Numbers, PageTable
 from crowdzoo.report.preference_numbers import preference_numbers
 from crowdzoo.report.rating_numbers import rating_numbers
 from crowdzoo.report.span_numbers import span_numbers
@@ -237,6 +239,7 @@ class ReportPage:
             "coincidences": numbers.coincidences,
             "flags": {name: {"title": flag.title, "text": flag.text} for name, flag in FLAGS.items()},
             "tables": {name: self._table(name, table, most) for name, table in numbers.tables.items()},
+            "leave_out": _rounded(numbers.leave_out),
             "summary": _rounded(numbers.summary),
         }
 
@@ -368,9 +371,37 @@ def report_page(
         numbers = class_numbers(report, table, aggregation, MOST_SHOWN, predictions, gold)
         numbers = replace(numbers, curve=learning_curve(table, gold, draws=curve, seed=seed))
     hashed = hash_ids is not False
+    crowd = table if sentences is None else replace(sentences, annotations=table)
+    numbers = _advised(numbers, crowd, aggregation.method, seed, hashed)
     changes = None if before is None else changes_since(before, numbers, _rounded(numbers.values), hashed)
     trained = None if history is None else shown_history({name: [*values] for name, values in history.items()})
     return ReportPage(title, aggregation.method, numbers, instances, rows, hashed, changes, trained)
+
+
+def _advised(numbers: Numbers, crowd: Annotations | CrowdSequences, method: str, seed: int, hashed: bool) -> Numbers:
+    """The numbers with what is gained by leaving out the annotators whose annotations may tell nothing."""
+    annotators = numbers.tables["annotators"].values
+    gone = np.array([any(FLAGS[note].out for note in notes) for notes in annotators["notes"]], bool)
+    if not gone.any():
+        return numbers
+    several = numbers.kind == "multi-label"
+    gain = None if several else left_out(crowd, method, gone, seed)
+    names = [str(annotators["annotator"][place]) for place in np.flatnonzero(gone)]
+    few = not hashed and len(names) <= MOST_NAMED and not any("," in name for name in names)
+    option = f"--exclude {shlex.quote(','.join(names))}" if few else "--exclude FILE, a name a line"
+    value, low, high = gain or (None, None, None)
+    points = "" if gain is None else "{:+.1f} points ({:+.1f} to {:+.1f})".format(*(100 * each for each in gain))
+    if low is None:
+        advice = f"see in a report without them ({option}) what they change"
+    elif low > 0:
+        advice = f"leave them out ({option}): labels made without them agree better with what others say, by {points}"
+    else:
+        advice = f"nothing is gained by leaving out what they said ({points} of agreement with others)"
+    warned = [replace(each, fix=f"{each.fix}; {advice}") if each.key in FLAGS and FLAGS[each.key].out else each
+              for each in numbers.warnings]  # fmt: skip
+    advised = None if low is None else low > 0
+    found = {"annotators": names, "advised": advised, "value": value, "low": low, "high": high}
+    return replace(numbers, warnings=warned, leave_out=found)
 
 
 def _check_given(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from crowdzoo.aggregation.sentences.sequence_aggregation import SequenceAggregat
 from crowdzoo.aggregation.sentences.sequence_table import SequenceTable
 from crowdzoo.errors import ConfigError
 from crowdzoo.quality import MarkedSpans, krippendorff_alpha, marked_spans
+from crowdzoo.quality.annotators import FEW
 from crowdzoo.quality.krippendorff import Alpha
 from crowdzoo.report.page_parts import (
     DIGITS,
+    SURE,
     Column,
     Numbers,
     PageTable,
@@ -29,11 +31,11 @@ from crowdzoo.report.page_parts import (
     notes_of,
     percent,
     plain,
+    serious_notes,
     shares_of_flags,
     warned_of_flags,
     wilson,
 )
-from crowdzoo.report.quality_tables import FEW
 from crowdzoo.sequences import CrowdSequences
 
 __all__ = ["NO_SPAN", "span_numbers"]
@@ -50,7 +52,6 @@ MOST_WARNED = 5
 UNCLEAR = 0.75  # as of classes
 MUCH = 0.1
 EDGES = 0.2  # share of a type's spans that another annotator marked with other edges, from which it is warned of
-SURE = 0.95
 
 
 def span_numbers(
@@ -84,15 +85,16 @@ def span_numbers(
     alpha = _alpha(sequences, bootstrap, seed, on_sample)
     annotators, tasks = _annotators(sequences, marked), _tasks(sequences, aggregation, marked)
     pairs, classes = _pairs(marked), _classes(marked)
+    shared = _of_others(sequences, aggregation, marked, np.array(serious_notes(annotators), bool))
     first = annotators_first(annotators, most)
     shown = np.lexsort((tasks["probability"], -np.nan_to_num(marked.differing_of_tasks)))[:most].tolist()
     overall = _overall(sequences, aggregation, marked)
     values = _values(alpha, annotators, tasks, overall)
     few_types = len(marked.types) <= MOST_TYPES
-    warned = _warnings(alpha, aggregation, annotators, overall, pairs, classes)
+    warned = _warnings(alpha, aggregation, annotators, overall, _pairs(shared), _classes(shared))
     return Numbers(
         kind="sequence",
-        verdict=_verdict(alpha, aggregation, overall, values, pairs, warned),
+        verdict=_verdict(alpha, aggregation, overall, values, _pairs(shared), warned),
         warnings=warned,
         values=values,
         facts=_facts(alpha, overall),
@@ -215,7 +217,11 @@ def _flags(marked: MarkedSpans, agreement: NDArray[np.float64]) -> list[list[str
     taken = marked.right + marked.wrong_edges + marked.wrong_type
     exchanged = (marked.wrong_type >= FEW) & (wilson(_share(marked.wrong_type, taken), taken)[0] > 0.5)
     apart = (shared >= FEW) & ~silent & (high < (marked.overall or 0.0) / 2) & (agreement >= 0)
+    wrong, touched = marked.wrong_edges.sum(axis=1), (marked.right + marked.wrong_edges).sum(axis=1)
+    often = _share(wrong, touched, 0.0)
+    usual = np.median(often[touched >= FEW]) if (touched >= FEW).any() else 0.0
     marks = {
+        "edges": (touched >= FEW) & ~apart & (wilson(often, touched)[0] > np.maximum(EDGES, 2 * usual)),
         "silent": silent,
         "apart": apart,
         "exchange": (exchanged & (marked.wrong_type > marked.missed)).any(axis=1),  # not at random
@@ -285,6 +291,17 @@ def _classes(marked: MarkedSpans) -> dict[str, Any]:
         found[name] = plain(_share(getattr(marked, name).sum(axis=0), expected))
     found["invented"] = plain(_share(marked.invented.sum(axis=0), said))
     return found
+
+
+def _of_others(
+    sequences: CrowdSequences, aggregation: SequenceAggregation, marked: MarkedSpans, named: NDArray[np.bool_]
+) -> MarkedSpans:
+    """The spans of those who have no note: what they confuse is unclear to the crowd."""
+    crowd = sequences.annotations
+    if not named.any() or named[crowd.annotator_ids].all():
+        return marked
+    others = crowd.select_rows(~named[crowd.annotator_ids])
+    return marked_spans(replace(sequences, annotations=others), aggregation)
 
 
 def _pairs(marked: MarkedSpans) -> dict[str, Any]:

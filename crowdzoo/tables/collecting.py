@@ -18,7 +18,7 @@ from crowdzoo.tables.cells import CellSource, check_pairs, listed, made_of_other
 from crowdzoo.tables.layout import OPTIONAL
 from crowdzoo.tables.naming import warn_of_guess
 from crowdzoo.tables.numbers import Problem, numbers_of
-from crowdzoo.tables.options import VOCABULARIES, Rules
+from crowdzoo.tables.options import VOCABULARIES, Rules, not_excluded
 from crowdzoo.tables.rejects import rejects_file
 from crowdzoo.tables.scale import outside_scale, scale_reason
 from crowdzoo.tables.sources import Batch, Source
@@ -123,6 +123,7 @@ class Collector:
         self.repeat: BadRow | None = None  # a repeated row that a policy dropped, for the warning
         self.unread: dict[str, str] = {}  # optional columns that are left out, and why
         self.num_bad = 0  # rows found bad while reading
+        self.excluded: set[str] = set()  # annotators of `rules.exclude` who were met
         self.repeats = False  # rows with an annotator and task of another row were kept
         # once all is read: codes and numbers of the rows that passed, which of them stay, and what is wrong with others
         self.rows: dict[str, np.ndarray] = {}
@@ -177,7 +178,19 @@ class Collector:
             self._tell_suspicious(result["classes"], np.bincount(result["labels"], minlength=len(result["classes"])))
         return result
 
+    def _excluded(self, values: pa.Array) -> np.ndarray:
+        """Which rows are of annotators who are left out, bool [n]."""
+        objects = self.source.objects.get("annotator")
+        names = values.cast(pa.large_string()) if objects is None else pa.array(map(str, objects), pa.large_string())
+        names = pc.utf8_trim_whitespace(names)
+        gone = is_among(names, list(self.rules.exclude))
+        self.excluded |= set(names.filter(pa.array(gone)).unique().to_pylist())
+        return gone if objects is None else gone[values.to_numpy()]
+
     def _refuse_nothing(self) -> None:
+        unmet = [name for name in self.rules.exclude if name not in self.excluded]
+        if unmet and self.source.complete:
+            raise not_excluded(unmet[0], self.source.name)
         given = all(self.rules.names[column] is not None for column in (*self.sides, "annotator"))
         if not (sum(self.counts) or self.num_bad or given):
             raise DataError(f"{self.source.name} has no rows.")
@@ -281,7 +294,9 @@ class Collector:
             check_pairs(self.source, self.rules, batch)
         found: list[tuple[int, str, Any, str]] = []
         num_found = 0
-        good = np.ones(batch.num_rows, dtype=bool)
+        good = (
+            ~self._excluded(batch.columns["annotator"]) if self.rules.exclude else np.ones(batch.num_rows, dtype=bool)
+        )
         arrays: dict[str, np.ndarray] = {}  # integers, codes or numbers
         dictionaries: dict[str, pa.Array] = {}
         for column, values in batch.columns.items():
@@ -313,10 +328,11 @@ class Collector:
                         why += f" Or leave the column out: {self.source.layout.option}='{column}='."
                     found.append((row, column, value, why))
         self._note_bad(batch, found, num_found)
-        self.lines.append(batch.line_numbers()[good] if num_found else batch.lines)
+        all_good = bool(good.all())
+        self.lines.append(batch.lines if all_good else batch.line_numbers()[good])
         self.counts.append(int(good.sum()))
         for column, array in arrays.items():
-            array = array[good] if num_found else array
+            array = array if all_good else array[good]
             if column in dictionaries:
                 self.vocabularies[column].add(dictionaries[column], array)
             elif column in self.vocabularies:

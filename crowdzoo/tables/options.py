@@ -14,10 +14,11 @@ from crowdzoo.constraints import Choice
 from crowdzoo.errors import ConfigError, short_repr
 from crowdzoo.label_kinds import LabelKind
 from crowdzoo.tables.scale import check_ends
-from crowdzoo.tables.vocabulary import names_array
+from crowdzoo.tables.vocabulary import is_among, names_array
 
-__all__ = ["VOCABULARIES", "FileOptions", "FrameOptions", "ReadingOptions", "Rules"]
+__all__ = ["ROW_OPTIONS", "VOCABULARIES", "FileOptions", "FrameOptions", "ReadingOptions", "Rules", "not_excluded"]
 
+ROW_OPTIONS = ("on_bad_rows", "on_duplicate", "exclude", "rejects")  # which rows count
 # column -> where its names are kept; preferences have left and right instead of task
 VOCABULARIES = {"task": "tasks", "left": "tasks", "right": "tasks", "annotator": "annotators", "label": "classes"}
 
@@ -38,6 +39,7 @@ class ReadingOptions(TypedDict, total=False):
             of its own, for majority vote and Dawid-Skene, which count labels; all else refuses them. Not for sequences.
         on_bad_rows: "error" (default) stops, "reject" skips bad rows. Skipped rows, for this or for `on_duplicate`, are
             counted in `num_rejected` and, unless they go to `rejects`, in a warning.
+        exclude: names of annotators whose rows are left out, as if they were not there. None (default): nobody.
         rejects: CSV file for skipped rows, with the columns file, row, column, value, reason, original; only the
             header where none was skipped.
     """
@@ -49,6 +51,7 @@ class ReadingOptions(TypedDict, total=False):
     high: float | None
     on_duplicate: str
     on_bad_rows: str
+    exclude: Sequence[Any] | None
     rejects: str | os.PathLike[str] | None
 
 
@@ -104,6 +107,7 @@ class Rules:
         on_bad_rows: "error" or "reject".
         rejects: where skipped rows go, or None.
         scale: lowest and highest rating, each or None.
+        exclude: annotators whose rows are left out.
     """
 
     names: Mapping[str, np.ndarray | None]
@@ -111,6 +115,7 @@ class Rules:
     on_bad_rows: str
     rejects: Path | None
     scale: tuple[float | None, float | None]
+    exclude: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -125,6 +130,7 @@ class Rules:
         high: float | None = None,
         on_duplicate: str = "error",
         on_bad_rows: str = "error",
+        exclude: Sequence[Any] | None = None,
         rejects: str | os.PathLike[str] | None = None,
     ) -> Rules:
         """The rules that options make.
@@ -139,6 +145,7 @@ class Rules:
             high: see there.
             on_duplicate: see there.
             on_bad_rows: see there.
+            exclude: see there.
             rejects: see there.
 
         Raises:
@@ -166,7 +173,16 @@ class Rules:
             column: own_names.get(column) if values is None else names_array(values, VOCABULARIES[column])
             for column, values in given.items()
         }
-        return cls(names, on_duplicate, on_bad_rows, None if rejects is None else Path(rejects), (low, high))
+        gone = tuple(dict.fromkeys(map(str, names_array(exclude or (), "exclude").tolist())))
+        if (given_names := names["annotator"]) is not None and gone:
+            names["annotator"] = given_names[~is_among(given_names, list(gone))]
+        file = None if rejects is None else Path(rejects)
+        return cls(names, on_duplicate, on_bad_rows, file, (low, high), gone)
+
+
+def not_excluded(name: str, where: str) -> ConfigError:
+    """That nobody of this name can be left out."""
+    return ConfigError(f"exclude: no annotation of {where} is by {short_repr(name)}. Write names as they stand there.")
 
 
 def _check_answers(classes: Any, label_kind: LabelKind) -> None:

@@ -76,6 +76,7 @@ class DataConfig(Section):
         image: column of that export that names the image of a task, where several may and the instances are a folder.
         on_bad_rows: `error` stops at bad annotations, `reject` keeps them in a file and goes on.
         on_duplicate: what to do with a second label by one annotator for one task.
+        exclude: annotators whose annotations are left out.
         columns: our names of the columns of annotations -> the file's, such as `{task: HITId, annotator: WorkerId}`;
             those that are not given are found by our name, or by a usual one.
         separator: one character between the values of CSV; None takes what the header shows.
@@ -103,6 +104,7 @@ class DataConfig(Section):
     image: str | None = None
     on_bad_rows: Literal["error", "reject"] = "error"
     on_duplicate: Literal["error", "first", "last"] = "error"
+    exclude: tuple[str, ...] | None = None
     columns: dict[str, str | int] | None = None
     separator: str | None = None
     encoding: str | None = None

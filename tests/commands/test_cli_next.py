@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from crowdzoo.commands import main as cli
+from crowdzoo.kinds.classification import Classification
 
 
 @pytest.fixture
@@ -87,6 +88,13 @@ def test_it_stops_where_all_tasks_are_sure(folder, capsys):
     printed = capsys.readouterr().out
     assert "30 of 30" in printed
     assert "all tasks are sure: stop here" in printed
+
+
+def test_where_the_default_method_has_no_confusion_matrices_those_of_another_one_are_taken(folder, monkeypatch):
+    monkeypatch.setattr(Classification, "aggregation", "glad")
+    assert run("a.csv", "--budget", 5, "--out", "b.csv") == 0
+    assert len(batch("b.csv")) == 5
+    assert run("a.csv", "--method", "glad") == 4
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,14 @@ def test_csv_instances_have_one_column_a_feature(folder):
     assert by_task(folder.records(examples, "train"))["q"]["instances"] == [2.0, 0.5]
 
 
+def test_annotators_who_are_excluded_are_in_no_example(folder):
+    folder.write(ROWS, COLUMNS)
+    examples, annotations = folder.generate(exclude=["bob"])
+    info = json.loads(pathlib.Path(examples.uri, "dataset.json").read_text())
+    assert info["annotators"] == sorted({who for _, who, _ in ROWS} - {"bob"})
+    assert "bob" not in Annotations.read(pathlib.Path(annotations.uri, "annotations.parquet")).annotators.tolist()
+
+
 def test_rejected_rows_are_kept_beside_the_annotations(folder):
     folder.write([*ROWS, ("q", "bob", "cow"), ("", "bob", "cat")], COLUMNS)
     _, annotations = folder.generate(classes=["cat", "dog"], on_bad_rows="reject")

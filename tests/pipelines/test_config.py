@@ -247,8 +247,8 @@ BROKEN = {
     "key of sentences in the data": (
         "name: x\n" + DATA.replace("}", ", scheme: BIO}"),
         ", data.scheme is not for task classification, where data has dataset, annotations, instances, classes, "
-        "on_bad_rows, on_duplicate, platform, field, image, columns, separator, encoding, header, decimal, wide, "
-        "missing, label_separator, instance_columns, eval_fraction.",
+        "on_bad_rows, on_duplicate, exclude, platform, field, image, columns, separator, encoding, header, decimal, "
+        "wide, missing, label_separator, instance_columns, eval_fraction.",
     ),
     "key of the tagger": (
         "name: x\n" + DATA + "model: {crf: true}\n",
@@ -293,12 +293,12 @@ BROKEN_SENTENCES = {
     "key of classes in the data": (
         SPANS.replace("}", ", on_bad_rows: reject}"),
         ", data.on_bad_rows is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
-        "on_bad_tags, platform, field, eval_fraction.",
+        "on_bad_tags, platform, field, exclude, eval_fraction.",
     ),
     "instances": (
         SPANS.replace("}", ", instances: instances.parquet}"),
         ", data.instances is not for task sequence, where data has dataset, annotations, gold, scheme, classes, "
-        "on_bad_tags, platform, field, eval_fraction.",
+        "on_bad_tags, platform, field, exclude, eval_fraction.",
     ),
     "key of the classifier": (
         SPANS + "model: {hidden: [8]}\n",

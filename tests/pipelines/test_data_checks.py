@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crowdzoo.commands import main as cli
-from crowdzoo.errors import DataError
+from crowdzoo.errors import ConfigError, DataError
 from crowdzoo.pipelines.config import load_config
 from crowdzoo.pipelines.config.data_checks import check_data
 from crowdzoo.tables import sources
@@ -20,6 +20,15 @@ def test_sound_files_are_counted(inputs, capsys):
     assert cli.main(["run", str(inputs / "tiny.yaml"), "--check"]) == 0
     assert capsys.readouterr().out.endswith(f"tiny.yaml: fine, read {rows} annotations, {tasks} instances\n")
     assert not (inputs / "out").exists()
+
+
+def test_annotators_whom_the_configuration_excludes_are_not_counted(inputs):
+    lines = (inputs / "answers.csv").read_text().splitlines()[1:]
+    kept = sum(line.split(",")[1] != "a0" for line in lines)
+    config = load_config(inputs / "tiny.yaml", {"data.exclude": ["a0"]})
+    assert check_data(config).startswith(f"{kept} annotations")
+    with pytest.raises(ConfigError, match=r"no annotation of .*answers\.csv is by 'nobody'"):
+        check_data(load_config(inputs / "tiny.yaml", {"data.exclude": ["nobody"]}))
 
 
 def test_the_file_may_stand_after_the_option(inputs):

@@ -211,7 +211,7 @@ def test_other_tasks_keep_an_aggregation_of_their_own(tmp_path, task, method):
         ("data.low", 12, "data: 'low' must be below 'high', got 12 and 10"),
         ("data.high", "ten", "data.high: must be a number from -1e30 to 1e30, got 'ten'"),
         ("data.classes", ["a", "b"], "data.classes is not for task regression, where data has dataset, annotations, "
-         "instances, low, high, on_bad_rows, on_duplicate, platform, field, image, columns, "),
+         "instances, low, high, on_bad_rows, on_duplicate, exclude, platform, field, image, columns, "),
         ("data.dataset", "labelme", "'dataset' takes the place of 'annotations' and 'instances'"),
         ("model.base", "feature-classifier", "model.base 'feature-classifier' is not for task regression; it is "
          "feature-regressor or text-regressor"),

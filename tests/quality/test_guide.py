@@ -22,7 +22,7 @@ def test_the_example_is_as_shown(tmp_path, monkeypatch, capsys):
     example = GUIDE.split("--top 3\n\n")[1].split("\n\nThis crowd")[0]
     lines = [line[4:] for line in example.splitlines()]
     assert len(shown) == len(lines)
-    aggregate = lines.index("annotators of 10 annotations or more to look at: lowest spammer score")
+    aggregate = lines.index("tasks to look at: most divided votes")
     assert shown[: aggregate + 3] == lines[: aggregate + 3]
     for ours, theirs in zip(shown[aggregate + 3 :], lines[aggregate + 3 :], strict=True):
         assert ours.split()[:1] == theirs.split()[:1]  # who and which task; an aggregate's last digits may move

@@ -35,6 +35,20 @@ def test_accuracy_goes_from_that_of_one_annotation_to_that_of_a_vote_of_nine():
     assert (found["tasks"], found["gold"], found["draws"], found["method"]) == (2000, 2000, 3, "one-coin")
 
 
+def test_the_last_step_is_of_all_tasks_where_a_few_have_many_annotations():
+    annotations, truth = crowd(600, 9, 0.75)
+    sizes = np.where(np.arange(600) < 10, 9, 5)
+    rank = annotations.annotator_ids
+    found = learning_curve(annotations.select_rows(rank < sizes[annotations.task_ids]), truth, draws=3, seed=0)
+    added, changed, *_, gain, least, _ = found["last"]
+    assert 0.9 < added < 1.2
+    assert changed > 0.05
+    assert gain > least > 0, "a fifth annotation: .896 of the majorities of five are right, .844 of four"
+    means = [point[0] for point in found["points"]]
+    assert means == sorted(means)
+    assert means[-1] == pytest.approx(sizes.mean())
+
+
 def test_annotators_who_are_always_right_leave_nothing_to_gain():
     annotations, truth = crowd(40, 3, 1.0)
     gold = np.where(np.arange(40) < 10, 1 - truth, truth)

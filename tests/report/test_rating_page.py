@@ -33,7 +33,7 @@ def test_biases_and_notes_are_those_of_the_annotators(page):
     assert values["bias"][1] - values["bias"][0] == pytest.approx(4, abs=0.4)
     assert all(low < bias < high for low, bias, high in zip(
         values["bias_low"], values["bias"], values["bias_high"], strict=True))  # fmt: skip
-    assert values["notes"] == [[], [], [], ["against"], ["random"], ["constant"]]
+    assert values["notes"] == [["bias"], ["bias"], [], ["against"], ["random"], ["constant"]]
     assert values["error"] == pytest.approx(1 / np.sqrt(RatingEM().fit(crowd()).precisions), abs=1e-4)
 
 

@@ -105,21 +105,25 @@ def test_the_verdict_ends_with_what_to_look_at_first_and_serious_warnings_come_b
 def test_annotators_who_answer_without_looking_are_noted():
     page = page_of(crowd())
     notes = dict(zip(*(page.numbers.tables["annotators"].values[name] for name in ("annotator", "notes")), strict=True))
-    assert {name: found for name, found in notes.items() if found} == {"a4": ["random"], "a5": ["random", "same"]}
+    assert {name: found for name, found in notes.items() if found} == {"a4": ["random"], "a5": ["same"]}
     warned = {each.about: each for each in page.numbers.warnings}
-    assert warned["a4, a5"].serious  # a third of all annotations
-    assert warned["a4, a5"].link == "annotator-a4"
+    assert warned["a4"].serious  # a sixth of all annotations
+    assert warned["a4"].link == "annotator-a4"
     assert page.values["noted_share"] == pytest.approx(1 / 3)
     good = page_of(crowd(spam=False))
     assert good.values["noted_annotators"] == 0
 
 
-def test_who_exchanges_classes_is_noted_as_below_chance():
+def test_who_exchanges_classes_is_noted_for_that_with_the_classes():
     annotations = crowd(classes=("no", "yes"), spam=False)
     labels = annotations.labels.copy()
     labels[annotations.annotator_ids == 3] = 1 - labels[annotations.annotator_ids == 3]
     page = page_of(replace(annotations, labels=labels))
-    assert page.numbers.tables["annotators"].values["notes"][3] == ["against"]
+    assert page.numbers.tables["annotators"].values["notes"][3] == ["exchange"]
+    (warned,) = [each for each in page.numbers.warnings if each.about == "a3"]
+    assert "(yes for no and no for yes)" in warned.finding
+    assert "keep" in warned.fix
+    assert "leave" not in warned.fix
 
 
 def test_reliability_has_wilsons_interval():
@@ -384,6 +388,6 @@ def test_a_note_on_one_annotator_is_in_the_singular():
     assert FLAGS["random"].said_of(2)[0] == "agree with others as often as by chance"
     assert FLAGS["random"].said_of(1) == (
         "agrees with others as often as by chance",
-        "leave this annotator out, or give them tasks whose label you know",
+        "give this annotator no more tasks",
     )
     assert FLAGS["few"].said_of(1)[0].startswith("has fewer than ten annotations")

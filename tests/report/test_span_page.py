@@ -77,12 +77,12 @@ def test_silence_and_exchanged_types_are_noted():
     assert page.numbers.tables["annotators"].values["notes"] == [[], [], ["exchange"], ["silent"]]
     assert page.values["noted_share"] == 0.5
     warned = {each.about: each.finding for each in page.numbers.warnings}
-    assert warned["LOC / PER"].startswith("the definition is unclear")
+    assert "LOC / PER" not in warned, "one annotator makes all of the confusion"
 
 
 def test_unclear_edges_are_warned_of_by_type():
     long, short = [("LOC", 0, 3), ("PER", 4, 5)], [("LOC", 1, 3), ("PER", 4, 5)]
-    crowd = small([[long, long, short]] * 12)
+    crowd = small([[long, long, short], [long, short, long], [short, long, long]] * 4)
     warned = {each.about: each.finding for each in report_page(crowd, SpanMajorityVote().fit(crowd)).numbers.warnings}
     assert warned == {"LOC": "its edges are unclear; 67 % of its spans have other edges where another annotator marks "
                              "them"}  # fmt: skip

@@ -1,0 +1,83 @@
+"""left_out: what is gained by leaving annotators out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdzoo.aggregation.create import METHODS_OF, create
+from crowdzoo.report.page_parts import NORMAL_975
+from crowdzoo.sequences import CrowdSequences
+from crowdzoo.tables.annotations import Annotations
+
+__all__ = ["left_out"]
+
+MOST_TRIED = 200_000  # annotations; the method is fitted ten times to four fifths of them
+FOLDS = 5
+LEAST_KEPT = 3  # annotators
+
+
+def left_out(
+    crowd: Annotations | CrowdSequences, method: str, gone: NDArray[np.bool_], seed: int = 0
+) -> tuple[float, float, float] | None:
+    """Compares labels with and without some annotators, by the answers of the others.
+
+    A fifth of the annotators who stay is held back in turn, labels are made from the rest with and without those who
+    may go, and both are compared with what those held back said.
+
+    Args:
+        crowd: the annotations, or sentences.
+        method: name of the method of aggregation, whose settings are its defaults.
+        gone: annotators who may go, bool [R].
+        seed: of the folds.
+
+    Returns:
+        How much better labels made without them agree with answers of the other annotators, which took no part in
+        either: share of equal answers; of ratings share of their variance; and the ends of its interval of 95 %, for
+        the number of tasks. None where fewer than three annotators would be left, there are more than `MOST_TRIED`
+        annotations, or the method is not one that is made by its name.
+    """
+    table = crowd.annotations if isinstance(crowd, CrowdSequences) else crowd
+    who = table.annotator_ids
+    kept = np.flatnonzero(~gone & (np.bincount(who, minlength=len(gone)) > 0))
+    if len(kept) < LEAST_KEPT or len(table) > MOST_TRIED or method not in METHODS_OF[table.kind] or table.repeats:
+        return None
+    folds = np.full(len(gone), -1)
+    folds[kept] = np.random.default_rng(seed).permutation(len(kept)) % FOLDS
+    aggregator = create(method, kind=table.kind)
+    gains, tasks = [], []
+    for fold in range(min(FOLDS, len(kept))):
+        held, rest = folds[who] == fold, folds[who] != fold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what may be wrong with a part of the annotations is no news
+            results = [aggregator.fit(_of(crowd, rows)) for rows in (rest, rest & ~gone[who])]
+        with_them, without = (_fits(result, table, held, crowd) for result in results)
+        gains.append(without - with_them)
+        tasks.append(table.task_ids[held])
+    found, clusters = np.concatenate(gains), np.concatenate(tasks)
+    sums = np.bincount(clusters, found - found.mean(), table.num_tasks)
+    mean, half = float(found.mean()), NORMAL_975 * float(np.sqrt((sums**2).sum())) / len(found)
+    return mean, mean - half, mean + half
+
+
+def _of(crowd: Annotations | CrowdSequences, rows: NDArray[np.bool_]) -> Any:
+    if isinstance(crowd, CrowdSequences):
+        return replace(crowd, annotations=crowd.annotations.select_rows(rows))
+    return crowd.select_rows(rows)
+
+
+def _fits(result: Any, table: Annotations, rows: NDArray[np.bool_], crowd: Any) -> NDArray[np.float64]:
+    """How well a result fits each of the annotations, [n]: 1 where it says the same, 0 elsewhere."""
+    tasks, said = table.task_ids[rows], table.labels[rows]
+    if table.right_ids is not None:
+        ahead = result.scores[tasks] - result.scores[table.right_ids[rows]]
+        return np.where(said == 2, 0.5, np.where(said == 1, ahead < 0, ahead > 0).astype(float))
+    if table.positions is not None:
+        return (result.labels[crowd.starts[tasks] + table.positions[rows]] == said).astype(float)
+    if table.classes is None:
+        return -((said - result.estimates[tasks]) ** 2) / max(float(table.labels.var()), 1e-12)
+    return (result.labels[tasks] == said).astype(float)

@@ -1,0 +1,258 @@
+"""Whom the page, `quality` and `next` name in crowds of which is known who answers how."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crowdzoo import Annotations
+from crowdzoo.aggregation import DawidSkene, MajorityVote
+from crowdzoo.commands import main as cli
+from crowdzoo.errors import ConfigError
+from crowdzoo.quality import quality_report
+from crowdzoo.report.left_out import left_out
+from crowdzoo.report.report_page import report_page
+from crowdzoo.sequences import CrowdSequences, read_spans, write_spans
+from crowdzoo.tables.annotation_files import write_annotations
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import planted_crowds as planted  # noqa: E402  a script beside the package
+
+sys.path.pop(0)
+
+
+def crowd(kind: str, name: str) -> planted.Crowd:
+    return next(each for each in planted.KINDS[kind][0](0) if each.name == name)
+
+
+def named(found: planted.Crowd, kind: str, method: str | None = None) -> dict[str, set[str]]:
+    return {who: notes for who, (notes, _) in planted.said_of(planted.page_of(found, kind, method)).items()}
+
+
+@pytest.mark.parametrize("method", [None, "majority-vote", "dawid-skene"])
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [
+        ("a swapper, three a task", {"s0": {"exchange"}}),
+        ("a swapper who errs", {"s0": {"exchange"}}),
+        ("the opposite, two classes", {"o0": {"exchange"}}),
+        ("constant spammers, a frequent class", {"c0": {"same"}}),
+        ("a flagger and a constant spammer", {"c0": {"same"}}),
+        ("clean, one class of nine in ten", {}),
+    ],
+)
+def test_of_classes_those_are_named_who_are_planted_and_nobody_else(name, notes, method):
+    assert named(crowd("classes", name), "classification", method) == notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "name", "notes"),
+    [
+        ("ratings", "regression", "biased, half of the tasks each", {"d0": {"bias"}, "d1": {"bias"}}),
+        ("ratings", "regression", "clean, half of the tasks each", {}),
+        ("sentences", "sequence", "sloppy edges", {"e0": {"edges"}}),
+        ("sentences", "sequence", "swapped types and random spammers", {"s0": {"exchange"}, "r0": {"apart"}}),
+    ],
+)
+def test_of_other_labels_too(kind, of, name, notes):
+    assert named(crowd(kind, name), of) == notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "name", "unclear"),
+    [
+        ("classes", "classification", "clean, shared confusion", ["bat / cat"]),
+        ("classes", "classification", "a swapper", []),
+        ("classes", "classification", "random spammers, three a task", []),
+        ("sentences", "sequence", "clean, shared confusion", ["LOC / ORG"]),
+        ("sentences", "sequence", "swapped types", []),
+    ],
+)
+def test_a_definition_is_unclear_where_the_crowd_confuses_two_classes_and_not_where_one_annotator_does(
+    kind, of, name, unclear
+):
+    page = planted.page_of(crowd(kind, name), of)
+    assert [each.about for each in page.numbers.warnings if "definition" in each.finding] == unclear
+    if not unclear:
+        assert "the classes" not in page.numbers.verdict[2]
+
+
+# === Leaving out ===
+
+
+def test_the_page_advises_to_leave_out_where_that_pays_and_names_the_option_and_the_gain():
+    found = crowd("classes", "bots of one source")
+    page = planted.page_of(found, "classification", "majority-vote")
+    (warned,) = [each for each in page.numbers.warnings if each.about == "b0, b1, b2"]
+    advice = page.numbers.leave_out
+    assert advice["annotators"] == ["b0", "b1", "b2"]
+    assert advice["advised"] is True
+    assert 0 < advice["low"] < advice["value"] < advice["high"]
+    assert f"leave them out (--exclude b0,b1,b2): labels made without them agree better with what others say, by " \
+           f"+{100 * advice['value']:.1f} points" in warned.fix  # fmt: skip
+    kept = found.annotations.select_rows(~np.isin(found.annotations.annotators, ["b0", "b1", "b2"])[
+        found.annotations.annotator_ids])  # fmt: skip
+    before, after = (MajorityVote().fit(each).expected_accuracy(found.gold) for each in (found.annotations, kept))
+    assert after > before + 0.02, "the advice is right"
+
+
+def test_where_nothing_is_gained_the_page_does_not_advise_it():
+    page = planted.page_of(crowd("classes", "random spammers"), "classification", "dawid-skene")
+    (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
+    assert page.numbers.leave_out["advised"] is False
+    assert "nothing is gained by leaving out what they said" in warned.fix
+    assert "--exclude" not in warned.fix
+
+
+def test_the_gain_of_leaving_out_is_that_of_the_answers_of_others():
+    """By hand: two annotators are always right, three copy each other's wrong class on every second task."""
+    tasks, size = np.arange(40), 40
+    wrong = np.where(tasks % 2, 1, 0)
+    said = np.stack([np.zeros(size, int)] * 4 + [wrong] * 5, axis=1)
+    annotations = Annotations.from_dense(said)
+    gone = np.arange(9) >= 4
+    found = left_out(annotations, "majority-vote", gone)
+    half = 1.96 * 0.5 / np.sqrt(40)  # half of the tasks gain all
+    assert found == pytest.approx((0.5, 0.5 - half, 0.5 + half), abs=1e-4)
+    assert left_out(annotations, "majority-vote", np.arange(9) >= 2) is None, "two annotators are left"
+    assert left_out(annotations, "people-and-models", gone) is None, "not made by its name"
+
+
+def test_several_labels_and_hashed_names_have_their_own_words():
+    page = planted.page_of(crowd("labels", "random spammers"), "multi-label")
+    (warned,) = [each for each in page.numbers.warnings if each.about == "r0, r1"]
+    assert warned.fix.endswith("see in a report without them (--exclude r0,r1) what they change")
+    annotations = crowd("classes", "bots of one source").annotations
+    page = report_page(annotations, MajorityVote().fit(annotations), bootstrap=0, hash_ids="key")
+    (warned,) = [each for each in page.numbers.warnings if each.key == "vague"]
+    assert "leave them out (--exclude FILE, a name a line)" in warned.fix
+
+
+# === One number, one name ===
+
+
+def test_report_quality_and_next_say_the_same_of_annotators_and_of_sure_tasks(tmp_path, capsys):
+    found = crowd("classes", "a swapper and random spammers")
+    write_annotations(found.annotations, tmp_path / "a.csv")
+    place = str(tmp_path / "a.csv")
+    assert cli.main(["report", place, "--out", str(tmp_path / "r.html"), "--bootstrap", "0"]) == 0
+    numbers = json.loads((tmp_path / "r.json").read_text())
+    sure = round(numbers["values"]["sure_share"] * 200)
+    assert f"({sure:,} of 200)" in capsys.readouterr().out
+    assert cli.main(["next", place]) == 0
+    printed = capsys.readouterr().out
+    (row,) = [line for line in printed.splitlines() if line.startswith("sure tasks")]
+    assert row.split("  ")[-1].strip() == f"{sure:,} of 200"
+    assert cli.main(["quality", place, "--bootstrap", "0", "--out", str(tmp_path / "q"), "--format", "csv"]) == 0
+    listed = capsys.readouterr().out.split("annotators to check")[1].split("\n\n")[0]
+    for name, note in (("r0", "as by chance"), ("r1", "as by chance"), ("s0", "exchanges")):
+        assert any(line.startswith(name) and line.endswith(note) for line in listed.splitlines())
+    table = numbers["tables"]["annotators"]["values"]
+    header, *rows = [
+        line.replace('"', "").split(",") for line in (tmp_path / "q" / "annotators.csv").read_text().splitlines()
+    ]
+    for key in ("reliability", "reliability_low", "reliability_high"):
+        assert [float(row[header.index(key)]) for row in rows] == pytest.approx(table[key], abs=1e-4)
+
+
+def test_people_judge_in_quality_as_on_the_page():
+    annotations = crowd("classes", "random spammers").annotations
+    models = ["h0", "h1", "h2", "h3"]
+    result = DawidSkene().fit(annotations)
+    report = quality_report(annotations, result, bootstrap=0, models=models)
+    page = report_page(annotations, result, bootstrap=0, models=models)
+    own = report.annotators["reliability"].to_pylist()
+    assert page.numbers.tables["annotators"].values["reliability"] == pytest.approx(own, abs=1e-4)
+    assert own != quality_report(annotations, result, bootstrap=0).annotators["reliability"].to_pylist()
+
+
+# === --exclude ===
+
+
+@pytest.fixture
+def answers():
+    return crowd("classes", "bots of one source").annotations
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_annotators_who_are_excluded_leave_no_trace(answers, ending, tmp_path):
+    place = tmp_path / f"a.{ending}"
+    rows = list(zip(answers.tasks[answers.task_ids].tolist(), answers.annotators[answers.annotator_ids].tolist(),
+                    answers.classes[answers.labels].tolist(), strict=True))  # fmt: skip
+    if ending == "csv":
+        lines = ["task,annotator,label", *(f"{task}, {who} ,{label}" for task, who, label in rows), "7,b1,"]
+    else:
+        lines = [json.dumps(dict(zip(("task", "annotator", "label"), row, strict=True))) for row in rows]
+    if ending == "parquet":
+        answers.to_parquet(place)
+    else:
+        place.write_text("\n".join(lines) + "\n")
+    found = Annotations.read(place, exclude=["b0", "b1", "b2"])
+    assert found.annotators.tolist() == [f"h{number}" for number in range(8)]
+    assert len(found) == 1600
+    assert found.num_rejected == 0
+    with pytest.raises(
+        ConfigError, match=r"^exclude: no annotation of .* is by 'b9'\. Write names as they stand there"
+    ):
+        Annotations.read(place, exclude=["b0", "b9"])
+
+
+def test_annotators_with_integers_and_other_names_are_excluded():
+    rows = [0, 1, 2, 0, 1, 2], [7, 7, 7, 8, 8, 8], [0, 1, 0, 1, 1, 0]
+    assert Annotations.from_arrays(*rows, exclude=[7]).annotators.tolist() == [8]
+    assert Annotations.from_arrays(*rows, annotators=[7, 8, 9], exclude=["7"]).annotators.tolist() == [8, 9]
+    pairs = rows[0], [(1, 2)] * 3 + [(1, 3)] * 3, rows[2]
+    assert Annotations.from_arrays(*pairs, exclude=["(1, 2)"]).annotators.tolist() == [(1, 3)]
+
+
+def test_every_command_that_reads_annotations_excludes_by_names_or_by_a_file(answers, tmp_path, capsys):
+    write_annotations(answers, tmp_path / "a.csv")
+    (tmp_path / "gone.txt").write_text("b0\nb1\n\n b2 \n")
+    place, out = str(tmp_path / "a.csv"), str(tmp_path / "out")
+    for given in ("b0,b1,b2", str(tmp_path / "gone.txt")):
+        for words in (
+            ["aggregate", place, "--out", out, "--method", "one-coin"],
+            ["aggregate", place, "--out", out, "--method", "one-coin", "--out-of-core"],
+            ["quality", place, "--bootstrap", "0", "--method", "none"],
+            ["next", place, "--method", "one-coin"],
+        ):
+            assert cli.main([*words, "--exclude", given, *(["--force"] if "--out" in words else [])]) == 0
+            assert "1,600" in capsys.readouterr().out
+    assert cli.main(["quality", place, "--exclude", "b0,bx"]) == 4
+    assert "--exclude: no annotation of" in capsys.readouterr().err
+    assert cli.main(["quality", place, "--exclude", ","]) == 4
+
+
+def test_sentences_are_read_without_annotators(tmp_path):
+    found = crowd("sentences", "sloppy edges").annotations
+    write_spans(found, tmp_path / "s.jsonl")
+    from crowdzoo.sequences.sentence_files import read_sentences
+
+    whole, part = read_spans(tmp_path / "s.jsonl"), read_sentences(tmp_path / "s.jsonl", exclude=["e0", "h2"])
+    assert isinstance(part, CrowdSequences)
+    assert part.annotations.annotators.tolist() == ["h0", "h1", "h3", "h4", "h5"]
+    for task in (0, 100):
+        expected = {who: tags for who, tags in whole.answers(task).items() if who not in ("e0", "h2")}
+        assert part.answers(task) == expected
+    with pytest.raises(ConfigError, match="is by 'zoe'"):
+        read_sentences(tmp_path / "s.jsonl", exclude=["zoe"])
+
+
+# === What changed ===
+
+
+def test_a_warning_whose_percentage_changed_is_neither_new_nor_gone():
+    annotations = crowd("classes", "random spammers, three a task").annotations
+    less = annotations.select_rows((annotations.annotator_ids > 2) | (np.arange(len(annotations)) % 4 == 0))
+    pages = [report_page(each, DawidSkene().fit(each), bootstrap=0, curve=0) for each in (annotations, less)]
+    words = [[f"{each.about}: {each.finding}" for each in page.numbers.warnings] for page in pages]
+    assert words[0] != words[1]
+    before = json.loads(pages[0].to_json())
+    for _ in range(2):
+        changes = report_page(less, DawidSkene().fit(less), bootstrap=0, curve=0, before=before).changes
+        assert changes["new"] == changes["gone"] == []
+        for warned in before["warnings"]:  # as reports were written before warnings had a key
+            warned.pop("key", None)
