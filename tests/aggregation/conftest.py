@@ -51,7 +51,7 @@ def rare_crowd():
 
 @pytest.fixture(scope="session")
 def flaggers():
-    """Three of seven voters a task, right in .75, and eight who only ever say 1: on .35 of the 1s, and .08 of the 0s."""
+    """Three of seven voters a task, right in .75, and eight who only say 1: on .35 of the 1s, .08 of the 0s."""
 
     def crowd(seed):
         rng = np.random.default_rng(seed)

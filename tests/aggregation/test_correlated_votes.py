@@ -4,7 +4,7 @@ from scipy.special import gammaln, logsumexp
 
 from crowdzoo.aggregation.classes.dependent_dawid_skene import vote_weights
 from crowdzoo.aggregation.engine import correlated_votes as correlated
-from crowdzoo.aggregation.engine.correlated_votes import correlated_votes
+from crowdzoo.aggregation.engine.correlated_votes import correlated_votes, weighted_votes
 
 
 def shares_drawn(concentration, right=0.7, num_tasks=3000, votes=8, seed=0):

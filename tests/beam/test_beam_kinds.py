@@ -86,9 +86,9 @@ def assert_same(found, expected):
         assert getattr(found, name) == getattr(expected, name)
 
 
-def by_blocks(aggregator, data, most):
+def by_blocks(aggregator, data, most, gold=None):
     """What Beam computes, added up here: blocks, then an M-step, and so on."""
-    job = job_of(aggregator, data)
+    job = job_of(aggregator, data, gold)
     method, blocks = job.method, job.blocks(most)
     assert len(blocks) > 1
 
@@ -289,6 +289,17 @@ def test_sums_over_blocks_give_what_hierarchical_dawid_skene_gives(most):
     assert_same(by_blocks(aggregator, crowd, most), expected)
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("most", [5, 100])
+def test_sums_over_blocks_give_what_robust_gives(most, known):
+    crowd, gold = classes()
+    given = gold if known else None
+    expected = Robust().fit(crowd, given)
+    found = by_blocks(Robust(), crowd, most, given)
+    assert_same(found, expected)
+    np.testing.assert_allclose(found.confusions, expected.confusions, atol=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True])
 def test_robust_on_beam_is_the_local_one(tmp_path, known):
@@ -299,28 +310,6 @@ def test_robust_on_beam_is_the_local_one(tmp_path, known):
     )
     assert_same(result, Robust().fit(crowd, given))
     np.testing.assert_allclose(result.class_prior, Robust().fit(crowd, given).class_prior, atol=1e-6)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_killed_robust_does_not_fit_again_what_was_done(tmp_path):
-    crowd, _ = classes()
-    expected, made = Robust().fit(crowd), []
-
-    def make(most):
-        if len(made) == most:
-            raise KilledError
-        made.append(None)
-        return make_pipeline()
-
-    common = {"folder": str(tmp_path), "iterations_per_pipeline": 70}  # so one pipeline a part
-    with pytest.raises(KilledError):
-        on_beam.aggregate(crowd, Robust(), make_pipeline=lambda: make(2), **common)
-    names = {path.name.split(".")[0] for path in tmp_path.iterdir()}
-    assert names == {"OneCoinDawidSkene", "HierarchicalDawidSkene", "DawidSkene"}
-    made.clear()
-    result = on_beam.aggregate(crowd, Robust(), make_pipeline=lambda: make(3), **common)
-    assert_same(result, expected)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -360,10 +349,6 @@ def test_blocks_alone_need_to_know_their_tags_and_tokens_are_tasks():
         form_of(HMMCrowd(), 3, 3)
     with pytest.raises(ConfigError, match="Give its method for classes, MajorityVote"):
         form_of(TokenAggregation("majority-vote"), 3, 3)
-    with pytest.raises(ConfigError, match="For blocks alone, and for tokens, use one of DawidSkene"):
-        form_of(Robust(), 3, 3)
-    with pytest.raises(ConfigError, match="put together from three methods"):
-        job_of(TokenAggregation("robust"), sentences())
 
 
 @pytest.mark.parametrize(
@@ -392,9 +377,9 @@ def test_no_ratings_at_all_are_refused_by_the_worker():
 
 def test_which_methods_run_on_beam():
     classes = MajorityVote(), HierarchicalDawidSkene(), Robust()
-    for runs in (*classes, RatingMean(), RatingMedian(), RatingEM(), HMMCrowd(), TokenAggregation("ibcc")):
+    for runs in (*classes, RatingMean(), RatingMedian(), RatingEM(), HMMCrowd(), TokenAggregation("ibcc"), TokenAggregation("robust")):
         assert on_beam.runs_on_beam(runs)
-    for stays in (OrdinalThresholds(), SpanMajorityVote(), TokenAggregation("mace"), TokenAggregation("robust")):
+    for stays in (OrdinalThresholds(), SpanMajorityVote(), TokenAggregation("mace")):
         assert not on_beam.runs_on_beam(stays)
 
 

@@ -107,8 +107,7 @@ def test_spark_finds_it_with_annotators_in_shards(spark):
 def test_flink_with_its_default_memory_finds_what_the_local_method_finds(flink, method):
     found = compare(PYTHON, "--method", method, "--annotations", "1e5", *flink)
     iterations, pipelines = (int(number) for number in re.search(r"(\d+) iterations, (\d+) pipelines", found).groups())
-    if method != "robust":  # three models
-        assert (iterations > 8) == (pipelines > 1) == (method not in ONE_PASS)
+    assert (iterations > 8) == (pipelines > 1) == (method not in (*ONE_PASS, "robust"))  # of four steps
 
 
 @lacks(FLINK, JOB_SERVER, PYTHON)

@@ -35,7 +35,8 @@ class Agreement:
     @classmethod
     def zero(cls, num_annotators: int, num_classes: int) -> Agreement:
         """Of no block."""
-        return cls(*(np.zeros((num_annotators, num_classes)) for _ in range(3)), np.zeros(2))
+        said, agree, agreed = np.zeros((3, num_annotators, num_classes))
+        return cls(said, agree, agreed, np.zeros(2))
 
     def add(self, block: Block) -> None:
         """Adds a block's."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 __all__ = ["NUM_CROWD", "SIZES", "Crowd", "evidence", "facts_of", "readout", "softmax"]
 
 LEAST = 1e-6
+MANY = 700.0  # annotations by an annotator; more than the network has seen in training count as so many
 LOWEST = -30.0  # evidence of one answer against a class
 NUM_FEATURES, NUM_FACTS, NUM_CROWD, NUM_TASK = 16, 11, 6, 12
 HIDDEN, CONTEXT, NUM_EVIDENCE = 32, 24, 7
@@ -80,7 +81,7 @@ def facts_of(xp: Any, num_classes: Any, annotations: Any, tasks: Any, annotators
         [
             xp.log(num_classes) / 2,
             xp.log(annotations / tasks) / 2,
-            xp.log(annotations / annotators) / 3 - 1,
+            xp.log(xp.minimum(annotations / annotators, MANY)) / 3 - 1,
             xp.log(annotators) / 3 - 1,
             annotations / (tasks * annotators),
             single / tasks,
@@ -163,8 +164,8 @@ def evidence(
     log_share, log_prior = xp.log(said_there(share)), xp.log(said_there(prior))
     features = xp.stack(
         [
-            xp.log1p(n) / 3 - 1,
-            xp.log1p(said) / 3 - 1,
+            xp.log1p(xp.minimum(n, MANY)) / 3 - 1,
+            xp.log1p(xp.minimum(said, MANY)) / 3 - 1,
             _logit(xp, skill),
             precision,
             precision - log_prior / 2 - 1,

@@ -58,8 +58,9 @@ class RobustForm(Method):
     def _agreement(self, common: Array) -> Agreement:
         """A view of its part of a vector."""
         size = self.num_annotators * self.num_classes
-        parts = np.split(common[self.num_classes : self.num_classes + 3 * size + 2], [size, 2 * size, 3 * size])
-        return Agreement(*(part.reshape(self.num_annotators, self.num_classes) for part in parts[:3]), parts[3])
+        part = common[self.num_classes :][: 3 * size + 2]
+        said, agree, agreed = part[: 3 * size].reshape(3, self.num_annotators, self.num_classes)
+        return Agreement(said, agree, agreed, part[3 * size :])
 
     def maximise(self, total: Tally, rows: Array | None, common: Array | None) -> tuple[Array, Array]:
         if common is None:
