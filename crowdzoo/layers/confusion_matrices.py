@@ -58,6 +58,7 @@ class ConfusionMatrices(CrowdLayer):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("classification", "sequence")
+    votes_first: ClassVar[bool] = True
     takes_confidence: ClassVar[bool] = True  # whether its training counts annotations by their confidence
 
     @checked(diagonal=replace(DIAGONAL, optional=True), confidence=FLAG)

@@ -1,5 +1,6 @@
 """GeoCrowdNet: confusion matrices, held apart by the volume that predictions or annotators span."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
@@ -7,7 +8,7 @@ from keras import ops
 
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.layers.ranges import FLOOR, STRENGTH
+from crowdzoo.layers.ranges import FLOOR, SCALE, STRENGTH
 
 __all__ = ["GeoCrowdNet"]
 
@@ -39,12 +40,14 @@ class GeoCrowdNet(ConfusionMatrices):
             spreads predictions before the labels give them a meaning: with 10 classes 0.01 is safe and 0.1 is not. Too
             much of "W" spreads the annotators beyond their true volume: where all are wrong more often than right,
             0.01 was far too much and 0.003 was best (docs/papers/ibrahim.md).
-        diagonal: P(right label) that all annotators start with; see `ConfusionMatrices`.
+        diagonal: P(right label) that all annotators start with, in place of `scale`.
         floor: e, 1e-6 to 1, added to the Gram matrix' diagonal, where 1 is what certain and balanced predictions (right
             annotators) give. A class that a batch lacks costs -log e. A lower floor pulls harder where volume is small:
             in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
             "W" worse (docs/papers/ibrahim.md).
         confidence: see `ConfusionMatrices`.
+        scale: factor of the identity that kernels start at, 1 in the authors' code. None is log(K - 1), with which
+            P(right label) is 1/2, and 1 at least: with 1 the base may lose classes (docs/methods.md).
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -67,7 +70,10 @@ class GeoCrowdNet(ConfusionMatrices):
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    @checked(regularization=Choice(("F", "W"), optional=True), strength=STRENGTH, floor=FLOOR)
+    @checked(
+        regularization=Choice(("F", "W"), optional=True), strength=STRENGTH, floor=FLOOR,
+        scale=replace(SCALE, optional=True),
+    )  # fmt: skip
     def __init__(
         self,
         num_annotators: int,
@@ -76,12 +82,20 @@ class GeoCrowdNet(ConfusionMatrices):
         diagonal: float | None = None,
         floor: float = 0.1,
         confidence: bool = False,
+        scale: float | None = None,
         **kwargs: Any,
     ):
         super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
+        self.scale = scale
         self.floor = floor
         self.regularization = regularization
         self.strength = strength
+
+    def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        """See `ConfusionMatrices`."""
+        if self.diagonal is not None:
+            return super()._start(shape, dtype)
+        return self._identities(shape, dtype, self._half(shape[-1]) if self.scale is None else self.scale)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
