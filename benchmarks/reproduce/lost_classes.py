@@ -99,7 +99,7 @@ def layer_arguments(method: str, start: str | None, classes: int) -> dict[str, A
     if start is None:
         return {}
     factor = advantage(start, classes)
-    if method == "crowdsourced-layer":
+    if method in ("crowdsourced-layer", "conal"):
         return {"scale": factor}
     return {"diagonal": float(np.exp(factor) / (np.exp(factor) + classes - 1))}
 
