@@ -1,6 +1,5 @@
 """GeoCrowdNet: confusion matrices, held apart by the volume that predictions or annotators span."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import keras
@@ -8,7 +7,7 @@ from keras import ops
 
 from crowdzoo.constraints import Choice, checked
 from crowdzoo.layers.confusion_matrices import ConfusionMatrices
-from crowdzoo.layers.ranges import FLOOR, SCALE, STRENGTH
+from crowdzoo.layers.ranges import FLOOR, STRENGTH
 
 __all__ = ["GeoCrowdNet"]
 
@@ -46,8 +45,7 @@ class GeoCrowdNet(ConfusionMatrices):
             in simulated crowds it helped "F" where the strength was too weak (0.001), changed nothing at 0.01, and made
             "W" worse (docs/papers/ibrahim.md).
         confidence: see `ConfusionMatrices`.
-        scale: factor of the identity that kernels start at, 1 in the authors' code. None is log(K - 1), with which
-            P(right label) is 1/2, and 1 at least: with 1 the base may lose classes (docs/methods.md).
+        scale: see `ConfusionMatrices`; with the authors' 1 the base may lose classes (docs/methods.md).
         **kwargs: `keras.layers.Layer`'s own (`name`, `dtype`, `trainable`).
 
     Call arguments:
@@ -70,10 +68,7 @@ class GeoCrowdNet(ConfusionMatrices):
 
     kinds: ClassVar[tuple[str, ...]] = ("classification",)
 
-    @checked(
-        regularization=Choice(("F", "W"), optional=True), strength=STRENGTH, floor=FLOOR,
-        scale=replace(SCALE, optional=True),
-    )  # fmt: skip
+    @checked(regularization=Choice(("F", "W"), optional=True), strength=STRENGTH, floor=FLOOR)
     def __init__(
         self,
         num_annotators: int,
@@ -85,17 +80,10 @@ class GeoCrowdNet(ConfusionMatrices):
         scale: float | None = None,
         **kwargs: Any,
     ):
-        super().__init__(num_annotators, diagonal, confidence=confidence, **kwargs)
-        self.scale = scale
+        super().__init__(num_annotators, diagonal, confidence=confidence, scale=scale, **kwargs)
         self.floor = floor
         self.regularization = regularization
         self.strength = strength
-
-    def _start(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        """See `ConfusionMatrices`."""
-        if self.diagonal is not None:
-            return super()._start(shape, dtype)
-        return self._identities(shape, dtype, self._half(shape[-1]) if self.scale is None else self.scale)
 
     def call(self, inputs: Any, annotators: Any = None, training: bool = False) -> Any:
         """Log-probabilities of the labels; see the class for shapes."""
